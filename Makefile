@@ -1,0 +1,85 @@
+# Every target does its own set-up. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null)
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | column -ts $$'\t'
+
+.PHONY: quickstart
+quickstart: build ## Build, start a PostgreSQL, measure it and write a report (about 3 minutes after the build)
+	$(BIN)/nephoscope quickstart
+
+.PHONY: test
+test: lint test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
+
+.PHONY: test-rust
+test-rust: $(VENV)/dev system-packages
+	cargo test --workspace --locked
+
+.PHONY: test-python
+test-python: build $(VENV)/dev system-packages
+	$(BIN)/python -m mypy.stubtest nephoscope._engine
+	$(BIN)/pytest
+
+.PHONY: lint
+lint: build $(VENV)/dev ## rustfmt, clippy, ruff, mypy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+.PHONY: bench
+bench: build $(VENV)/dev system-packages ## Side-by-side comparisons with pgbench and others; ONLY=name runs one
+	$(BIN)/python -m benches $(if $(ONLY),--only $(ONLY))
+
+.PHONY: docs
+docs: build $(VENV)/dev ## The API documentation of the Rust crates, and the generated parts of docs/
+	cargo doc --workspace --no-deps --locked
+	$(BIN)/python -m tests.tools.generate_docs
+
+.PHONY: wheel
+wheel: build ## A wheel in dist/, with workloads and studies in it
+	$(BIN)/maturin build --release --locked --out dist
+
+.PHONY: build
+build: $(VENV)/built
+
+# The extension module and the package, in place.
+$(VENV)/built: $(VENV)/run $(RUST_SOURCES) Cargo.toml Cargo.lock pyproject.toml
+	$(BIN)/maturin develop --release --locked --quiet
+	touch $@
+
+$(VENV)/run: requirements/run.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	touch $@
+
+$(VENV)/dev: $(VENV)/run requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+# Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
+# and the tests that need what is missing say so and are skipped.
+.PHONY: system-packages
+system-packages:
+	@tests/tools/system-packages
+
+.PHONY: locks
+locks: $(VENV)/dev ## Resolve the Python dependencies anew
+	$(BIN)/pip install --quiet uv
+	for group in run:build dev:test; do \
+	  $(BIN)/uv pip compile pyproject.toml --group $${group#*:} --generate-hashes --no-header --no-annotate \
+	    --universal --python-version 3.11 --upgrade --quiet -o requirements/$${group%:*}.txt; done
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf target $(VENV) dist

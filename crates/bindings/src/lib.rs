@@ -1,0 +1,64 @@
+//! `nephoscope._engine`: the data plane as Python sees it. Glue only: what goes in and out is JSON, as the engine
+//! defines it, and errors are those of `nephoscope.errors`.
+#![allow(clippy::needless_pass_by_value)] // PyO3 hands arguments over by value.
+
+mod admin;
+mod errors;
+mod histogram;
+mod load;
+mod logging;
+mod run;
+mod workload;
+
+use nephoscope_drivers::postgres::config::redact;
+use pyo3::prelude::*;
+
+/// A URL without its password, for logs and manifests: whatever the scheme, and even if it is malformed.
+#[pyfunction]
+#[pyo3(name = "redact")]
+fn redact_url(url: &str) -> String {
+    redact(url)
+}
+
+/// Every URL scheme that has a driver, with what it is for.
+#[pyfunction]
+fn schemes() -> Vec<(&'static str, &'static str)> {
+    nephoscope_drivers::SCHEMES.to_vec()
+}
+
+/// The names of the error classes, in the order in which they are counted and shown.
+#[pyfunction]
+fn error_classes() -> Vec<&'static str> {
+    nephoscope_drivers::ErrorClass::ALL.map(nephoscope_drivers::ErrorClass::name).to_vec()
+}
+
+/// Checks that a URL can be used: its driver, its form, the files that it names. Raises `InputError`.
+#[pyfunction]
+fn check_url(py: Python<'_>, url: &str) -> PyResult<()> {
+    let opened = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default());
+    opened.map(drop).map_err(|error| errors::input(py, &error.0))
+}
+
+/// The monotonic clock that every measurement uses, in nanoseconds.
+#[pyfunction]
+fn monotonic_ns() -> u64 {
+    nephoscope_runtime::clock::now()
+}
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    logging::install();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<admin::Admin>()?;
+    module.add_class::<histogram::Histogram>()?;
+    module.add_class::<run::Run>()?;
+    module.add_function(wrap_pyfunction!(check_url, module)?)?;
+    module.add_function(wrap_pyfunction!(error_classes, module)?)?;
+    module.add_function(wrap_pyfunction!(load::load, module)?)?;
+    module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(redact_url, module)?)?;
+    module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(workload::render, module)?)?;
+    module.add_function(wrap_pyfunction!(workload::workload, module)?)?;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! A run.
+
+use std::time::Duration;
+
+use nephoscope_engine::spec::PhaseSpec;
+use nephoscope_engine::{EngineError, LoadSpec, Run as EngineRun, json};
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// A load that is going on. It has begun when it is made; `next` gives its records until the one that says `end`.
+#[pyclass(frozen)]
+pub(crate) struct Run(EngineRun);
+
+#[pymethods]
+impl Run {
+    /// Checks a load (a JSON object: see the engine's `LoadSpec`), connects its sessions and starts it.
+    #[new]
+    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+        let spec: LoadSpec = errors::parse(py, spec)?;
+        let run = py.detach(|| EngineRun::start(&spec));
+        run.map(Self).map_err(|error| errors::engine(py, &error))
+    }
+
+    /// The start of the load on the monotonic clock, in nanoseconds.
+    #[getter]
+    fn origin_ns(&self) -> u64 {
+        self.0.origin()
+    }
+
+    /// Seconds since the start of the load.
+    fn elapsed(&self) -> f64 {
+        self.0.elapsed() as f64 / 1e9
+    }
+
+    /// The next record as JSON, or `None` if there is none within the time in seconds.
+    fn next(&self, py: Python<'_>, timeout: f64) -> Option<String> {
+        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
+        py.detach(|| self.0.next(timeout).map(|record| json::record(&record).to_string()))
+    }
+
+    /// Changes the load (a JSON object: see the engine's `PhaseSpec`); with `is_phase` a new phase begins. Gives the
+    /// time at which the change takes effect, in seconds since the start of the load.
+    fn change(&self, py: Python<'_>, change: &str, is_phase: bool) -> PyResult<f64> {
+        let change: PhaseSpec = errors::parse(py, change)?;
+        let at: Result<u64, EngineError> = py.detach(|| self.0.change(change, is_phase));
+        at.map(|at| at as f64 / 1e9).map_err(|error| errors::engine(py, &error))
+    }
+
+    /// Ends the load; `next` goes on to give what there is.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}

@@ -1,0 +1,90 @@
+//! What a workload's files say.
+
+use std::collections::HashMap;
+
+use nephoscope_drivers::Statement;
+use nephoscope_engine::read_source;
+use nephoscope_engine::spec::WorkloadSpec;
+use nephoscope_script::{OptionKind, OptionValue, When, Workload};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::errors;
+
+/// Reads the workload that a JSON object names (the engine's `WorkloadSpec`), in the dialect of a URL's driver, and
+/// gives what it says as a JSON object. Raises `InputError` with file and line.
+#[pyfunction]
+pub(crate) fn workload(py: Python<'_>, spec: &str, url: &str) -> PyResult<String> {
+    let spec: WorkloadSpec = errors::parse(py, spec)?;
+    let driver = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default())
+        .map_err(|error| errors::input(py, &error.0))?;
+    let source = read_source(&spec, driver.dialect()).map_err(|error| errors::engine(py, &error))?;
+    let workload = source.workload().map_err(|error| errors::input(py, &error.to_string()))?;
+    let mut description = describe(&workload);
+    description["files"] = source.files().iter().map(|file| file.display().to_string()).collect();
+    description["dialect"] = driver.dialect().name().into();
+    Ok(description.to_string())
+}
+
+/// SQL with its parameters `:name` written as numbers. Raises `ValueError` for a parameter without a value.
+#[pyfunction]
+pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String> {
+    let statement = Statement::new("", sql);
+    let mut out = Vec::new();
+    statement.render(&mut out, |place, out| {
+        let name = &statement.params()[place];
+        let value = values.get(name).ok_or_else(|| {
+            pyo3::exceptions::PyValueError::new_err(format!("the parameter :{name} has no value"))
+        })?;
+        // In parentheses, so that a sign cannot meet an operator.
+        out.extend_from_slice(format!("({value:.6})").as_bytes());
+        Ok::<(), PyErr>(())
+    })?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn describe(workload: &Workload) -> Value {
+    let statement = |statement: &Statement| json!({"name": statement.name(), "sql": statement.text(), "params": statement.params()});
+    json!({
+        "name": workload.name,
+        "description": workload.description,
+        "options": workload.options.iter().map(|option| json!({
+            "name": option.name, "kind": option.kind.to_string(), "choices": choices(&option.kind),
+            "default": value(&option.default), "value": value(&option.value), "help": option.help,
+        })).collect::<Vec<_>>(),
+        "tables": workload.tables.iter().map(|table| json!({
+            "name": table.name, "rows": table.rows,
+            "columns": table.columns.iter().map(|(name, word)| json!({"name": name, "generator": word})).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "transactions": workload.transactions.iter().map(|transaction| json!({
+            "name": transaction.name, "read_only": transaction.read_only, "help": transaction.help,
+        })).collect::<Vec<_>>(),
+        "mixes": workload.mixes.iter().map(|mix| json!({
+            "name": mix.name, "weights": mix.weights.iter().cloned().collect::<HashMap<String, f64>>(),
+        })).collect::<Vec<_>>(),
+        "invariants": workload.invariants.iter().map(|invariant| json!({
+            "statement": invariant.statement, "help": invariant.help,
+            "when": match invariant.when { When::Always => "always", When::Loaded => "loaded" },
+        })).collect::<Vec<_>>(),
+        "statements": workload.statements.iter().map(statement).collect::<Vec<_>>(),
+        "checks": workload.checks.iter().map(statement).collect::<Vec<_>>(),
+        "schema": {
+            "create": workload.schema.create, "keys": workload.schema.keys, "drop": workload.schema.drop,
+        },
+    })
+}
+
+fn choices(kind: &OptionKind) -> Value {
+    match kind {
+        OptionKind::Choice(texts) => texts.clone().into(),
+        _ => Value::Null,
+    }
+}
+
+fn value(of: &OptionValue) -> Value {
+    match of {
+        OptionValue::Text(text) => text.clone().into(),
+        OptionValue::Number(number) => (*number).into(),
+        OptionValue::Boolean(value) => (*value).into(),
+    }
+}

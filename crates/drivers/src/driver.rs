@@ -1,0 +1,193 @@
+//! What every driver offers: the contract between the engine and a database.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use nephoscope_runtime::{Nanos, Runtime};
+
+use crate::bulk::Admin;
+use crate::error::{ConfigError, Error};
+use crate::rows::{ResultIndex, Rows};
+use crate::statement::Statement;
+use crate::value::Params;
+
+/// A future on one thread.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// How statements are run; the manifest says which.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StatementMode {
+    /// The SQL text with the values written into it, as pgbench's `-M simple`.
+    Simple,
+    /// Parsed, bound and executed each time, as pgbench's `-M extended`.
+    Extended,
+    /// Prepared once per connection, then bound and executed, as pgbench's `-M prepared`.
+    #[default]
+    Prepared,
+}
+
+/// How connections are made and used. The same for all connections of a run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How statements are run.
+    pub statement_mode: StatementMode,
+    /// The longest that making a connection may take, set-up included.
+    pub connect_timeout: Nanos,
+    /// SQL that each connection runs first, in this order.
+    pub on_connect: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            statement_mode: StatementMode::default(),
+            connect_timeout: 10 * nephoscope_runtime::clock::SECOND,
+            on_connect: Vec::new(),
+        }
+    }
+}
+
+/// The SQL that a product understands: which of a workload's statement files apply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// PostgreSQL and its relatives.
+    Postgres,
+    /// No database: any text is a statement.
+    None,
+}
+
+impl Dialect {
+    /// The dialect's name, as it stands in file names (`statements.postgres.sql`).
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::None => "none",
+        }
+    }
+}
+
+/// One thing to be sent to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Begin a transaction.
+    Begin,
+    /// Commit it.
+    Commit,
+    /// Roll it back.
+    Rollback,
+    /// Run a statement, by its place in the list that the connection was made with.
+    Execute(usize),
+}
+
+/// What is wanted of a statement's result. What is not wanted is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Only how many rows it touched.
+    Count,
+    /// Its rows.
+    Rows,
+}
+
+/// How the last command of a flush ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Rows touched or returned.
+    pub affected: u64,
+    /// Where its rows are, if rows were wanted and the statement has columns.
+    pub result: Option<ResultIndex>,
+}
+
+/// Where a connection stands between two commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// Ready, outside a transaction.
+    Idle,
+    /// Ready, inside a transaction.
+    InTransaction,
+    /// Ready, inside a transaction that has failed and can only be rolled back.
+    Failed,
+    /// Replies are outstanding: a wait was given up.
+    Waiting,
+    /// Broken; it can only be dropped.
+    Lost,
+}
+
+/// A database that connections can be made to: one endpoint. Shared by the threads of a run.
+pub trait Driver: Send + Sync {
+    /// The driver's name, as `nephoscope systems` lists it.
+    fn name(&self) -> &'static str;
+
+    /// Which SQL it speaks.
+    fn dialect(&self) -> Dialect;
+
+    /// The endpoint for people to read: no password, no secret.
+    fn redacted_url(&self) -> String;
+
+    /// Makes a connection, with the session's full set-up: authentication, `on_connect`, and every statement
+    /// prepared or described. Ends within `connect_timeout`.
+    fn connect<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        statements: &'a Arc<[Statement]>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>>;
+
+    /// Makes a connection for set-up, loading and checks.
+    fn admin(&self) -> Result<Box<dyn Admin>, Error>;
+
+    /// Tells the driver when a run starts, on the monotonic clock: the zero of `sim`'s planted windows.
+    fn run_starts(&self, _at: Nanos) {}
+}
+
+/// A connection that runs the statements of one session, one flush at a time.
+///
+/// Commands are queued with [`Connection::queue`] and leave together with [`Connection::poll_replies`]. The
+/// engine alone decides about rollback, retry and reconnection; a connection only reports its state.
+pub trait Connection {
+    /// Queues a command. An error means that nothing was queued: a value does not fit its parameter.
+    fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error>;
+
+    /// Sends what is queued and completes when every reply is in, with the reply to the last command; rows that
+    /// were wanted are added to `rows`.
+    ///
+    /// After an error [`Connection::state`] says what is left. In the state [`ConnectionState::Waiting`], which
+    /// follows a time-out, calling again goes on waiting for the outstanding replies.
+    fn poll_replies(&mut self, cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>>;
+
+    /// Sets the time at which a wait ends with the class [`crate::ErrorClass::StatementTimeout`];
+    /// `Nanos::MAX` is never.
+    fn set_deadline(&mut self, deadline: Nanos);
+
+    /// Where the connection stands.
+    fn state(&self) -> ConnectionState;
+
+    /// Asks the server, over a way of its own, to give up what this connection waits for. Completes when the
+    /// request was delivered or could not be; the outcome shows in the replies.
+    fn cancel(&self) -> LocalFuture<'static, ()>;
+}
+
+/// The driver for an endpoint, chosen by the URL's scheme.
+pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
+    let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
+    match scheme {
+        "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
+        "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
+        "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
+        _ => Err(ConfigError(format!(
+            "url: the scheme {scheme:?} has no driver; allowed are {}",
+            SCHEMES.map(|(scheme, _)| format!("{scheme}://")).join(", ")
+        ))),
+    }
+}
+
+/// Every scheme that [`open`] takes, with what it is for.
+pub const SCHEMES: [(&str, &str); 3] = [
+    (
+        "postgresql",
+        "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
+    ),
+    ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
+    ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),
+];

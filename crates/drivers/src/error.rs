@@ -1,0 +1,146 @@
+//! Errors, in one set of classes for every driver.
+
+use std::fmt;
+
+/// What kind of error a transaction met. The same words stand in events, reports and `errors` columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The transaction could not be serialized with others; a retry may succeed.
+    Serialization,
+    /// The transaction was chosen as the victim of a deadlock; a retry may succeed.
+    Deadlock,
+    /// A lock was not to be had in time.
+    LockTimeout,
+    /// The connection broke, or could not be made.
+    ConnectionLost,
+    /// The server takes no writes: a replica, or a primary that was demoted.
+    ReadOnly,
+    /// The server is going down or coming up; a retry may succeed.
+    ShuttingDown,
+    /// The statement took longer than it was allowed to.
+    StatementTimeout,
+    /// Anything else: bad SQL, a violated constraint, a missing table.
+    Other,
+}
+
+impl ErrorClass {
+    /// Every class, in the order in which they are counted and shown.
+    pub const ALL: [Self; 8] = [
+        Self::Serialization,
+        Self::Deadlock,
+        Self::LockTimeout,
+        Self::ConnectionLost,
+        Self::ReadOnly,
+        Self::ShuttingDown,
+        Self::StatementTimeout,
+        Self::Other,
+    ];
+
+    /// The class's name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Serialization => "serialization",
+            Self::Deadlock => "deadlock",
+            Self::LockTimeout => "lock_timeout",
+            Self::ConnectionLost => "connection_lost",
+            Self::ReadOnly => "read_only",
+            Self::ShuttingDown => "shutting_down",
+            Self::StatementTimeout => "statement_timeout",
+            Self::Other => "other",
+        }
+    }
+
+    /// The class of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.name() == name)
+    }
+
+    /// Whether the transaction may be run again as if it had not been tried (METRICS, section 1: outcome
+    /// "retried").
+    #[must_use]
+    pub fn may_be_retried(self) -> bool {
+        matches!(self, Self::Serialization | Self::Deadlock | Self::ShuttingDown)
+    }
+}
+
+/// An error of a database or of the way to it. Boxed inside, so that a result is small.
+#[derive(Clone, Debug)]
+pub struct Error(Box<Detail>);
+
+#[derive(Clone, Debug)]
+struct Detail {
+    class: ErrorClass,
+    code: String,
+    message: String,
+}
+
+impl Error {
+    /// An error with the server's own code (an SQLSTATE for SQL databases; empty where there is none).
+    pub fn new(class: ErrorClass, code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(Box::new(Detail { class, code: code.into(), message: message.into() }))
+    }
+
+    /// The connection broke, or could not be made.
+    pub fn connection_lost(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::ConnectionLost, "", message)
+    }
+
+    /// An error without a class of its own.
+    pub fn other(message: impl Into<String>) -> Self {
+        Self::new(ErrorClass::Other, "", message)
+    }
+
+    /// What kind of error it is.
+    #[must_use]
+    pub fn class(&self) -> ErrorClass {
+        self.0.class
+    }
+
+    /// The server's own code; empty where there is none.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        &self.0.code
+    }
+
+    /// What the server, the system or the driver said. Never holds a password.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The same error with what was being done put before the message.
+    #[must_use]
+    pub fn context(mut self, doing: &str) -> Self {
+        self.0.message = format!("{doing}: {}", self.0.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if !self.0.code.is_empty() {
+            write!(f, " ({})", self.0.code)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::TimedOut {
+            Self::new(ErrorClass::StatementTimeout, "", "no answer within the time limit")
+        } else {
+            Self::connection_lost(error.to_string())
+        }
+    }
+}
+
+/// The user gave something that cannot be used: a URL, a setting. Reported as bad input, with exit code 2.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(pub String);

@@ -1,0 +1,141 @@
+//! The driver without a database: it answers at once and costs nothing, so what is measured is the engine.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use nephoscope_runtime::{Nanos, Runtime};
+
+use crate::bulk::{Admin, RowSource, Table};
+use crate::driver::{Command, Connection, ConnectionState, Dialect, Driver, LocalFuture, Reply, Want};
+use crate::echo::Echo;
+use crate::error::{ConfigError, Error};
+use crate::rows::Rows;
+use crate::statement::Statement;
+use crate::value::Params;
+
+/// The driver of `noop://`.
+pub struct Noop(());
+
+impl Noop {
+    /// Takes nothing but `noop://`: there is nothing to set.
+    pub fn new(url: &str) -> Result<Self, ConfigError> {
+        match url.strip_prefix("noop:").map(|rest| rest.trim_start_matches('/')) {
+            Some("") => Ok(Self(())),
+            _ => Err(ConfigError(format!("url: {url:?} has settings, and noop:// takes none"))),
+        }
+    }
+}
+
+impl Driver for Noop {
+    fn name(&self) -> &'static str {
+        "noop"
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::None
+    }
+
+    fn redacted_url(&self) -> String {
+        "noop://".to_owned()
+    }
+
+    fn connect<'a>(
+        &'a self,
+        _runtime: &'a Runtime,
+        statements: &'a Arc<[Statement]>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+        let echo = Echo::new(statements);
+        Box::pin(async move {
+            let connection = NoopConnection {
+                echo,
+                state: ConnectionState::Idle,
+                queued: None,
+                echoed: Params::default(),
+            };
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        })
+    }
+
+    fn admin(&self) -> Result<Box<dyn Admin>, Error> {
+        Ok(Box::new(NoAdmin))
+    }
+}
+
+struct NoopConnection {
+    echo: Echo,
+    state: ConnectionState,
+    /// The last command, and whether its rows are wanted.
+    queued: Option<(usize, Want)>,
+    echoed: Params,
+}
+
+impl Connection for NoopConnection {
+    #[inline]
+    fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
+        match command {
+            Command::Begin => self.state = ConnectionState::InTransaction,
+            Command::Commit | Command::Rollback => self.state = ConnectionState::Idle,
+            Command::Execute(statement) => {
+                self.queued = Some((statement, want));
+                if want == Want::Rows {
+                    self.echoed.clone_from(params);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn poll_replies(&mut self, _cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
+        let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
+        let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
+        Poll::Ready(Ok(Reply { affected: 1, result }))
+    }
+
+    fn set_deadline(&mut self, _deadline: Nanos) {}
+
+    fn state(&self) -> ConnectionState {
+        self.state
+    }
+
+    fn cancel(&self) -> LocalFuture<'static, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// The set-up connection of drivers that store nothing: rows are counted and dropped.
+pub(crate) struct NoAdmin;
+
+impl Admin for NoAdmin {
+    fn query(&mut self, _sql: &str) -> Result<Table, Error> {
+        Ok(Table::default())
+    }
+
+    fn bulk_load(
+        &mut self,
+        _table: &str,
+        _columns: &[String],
+        rows: &mut dyn RowSource,
+    ) -> Result<u64, Error> {
+        let mut counter = Counter(0);
+        while rows.fill(&mut counter)? {}
+        Ok(counter.0)
+    }
+
+    fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+struct Counter(u64);
+
+impl crate::bulk::RowEncoder for Counter {
+    fn push(&mut self, _value: crate::value::Value<'_>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn end_row(&mut self) -> Result<(), Error> {
+        self.0 += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Passwords, and how they are kept out of everything that is shown.
+
+use std::fmt;
+use std::ops::Range;
+
+use percent_encoding::percent_decode_str;
+
+use super::keys::key;
+
+/// What stands where a secret was.
+const MASK: &str = "***";
+
+/// Parts of parameter names, in lower case, that mark the value as a secret, in the URLs of any product.
+const SECRET_WORDS: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "api_key", "credential"];
+
+/// A password. Neither `{}` nor `{:?}` shows it.
+///
+/// It is bytes, not text: `PostgreSQL` does not ask for UTF-8 here.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Box<[u8]>);
+
+impl Password {
+    /// A password of these bytes.
+    pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into().into_boxed_slice())
+    }
+
+    /// The password itself, for the one place that sends it.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+impl fmt::Display for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+/// The text with every password in it replaced by `***`.
+///
+/// For any text that looks like a URL, of any scheme and however malformed. Where it is not clear what
+/// belongs to the password, more is hidden rather than less: `h:1/db?user=a@b` may be a host with a port, or
+/// a user with the password `1/db?user=a`. [`Config::redacted`](super::Config::redacted) keeps all but the
+/// password.
+#[must_use]
+pub fn redact(url: &str) -> String {
+    let mut hidden = secret_values(url);
+    hidden.extend(after_user(url));
+    mask(url, hidden)
+}
+
+/// The text with the values of `password=…` and its like replaced by `***`.
+pub(super) fn hide_secret_values(text: &str) -> String {
+    mask(text, secret_values(text))
+}
+
+/// Where a user's password stands, or what may be one.
+fn after_user(url: &str) -> Option<Range<usize>> {
+    let start = scheme_end(url);
+    let colon = first_colon(url, start)?;
+    let Some(at) = url.rfind('@') else {
+        return not_a_port(url, start);
+    };
+    // The last '@': a password may hold more of them, and none of its parts may be taken for a host.
+    if at > colon { Some(colon..at) } else { not_a_port(url, at + 1) }
+}
+
+/// The index after `scheme://`, or 0 where no scheme begins the text.
+fn scheme_end(url: &str) -> usize {
+    let is_scheme = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    url.find("://").filter(|&end| is_scheme(&url[..end])).map_or(0, |end| end + 3)
+}
+
+/// The index after the first `:` from `start` on, written plainly or as `%3A`.
+fn first_colon(url: &str, start: usize) -> Option<usize> {
+    let rest = &url.as_bytes()[start..];
+    let plain = rest.iter().position(|&b| b == b':').map(|at| start + at + 1);
+    let encoded = rest.windows(3).position(|w| w.eq_ignore_ascii_case(b"%3a")).map(|at| start + at + 3);
+    plain.into_iter().chain(encoded).min()
+}
+
+/// From the first port that is no port to the end: without an '@' after it, a password looks like one.
+fn not_a_port(url: &str, start: usize) -> Option<Range<usize>> {
+    let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
+    let mut piece_start = start;
+    for piece in url[start..end].split(',') {
+        let host_end = if piece.starts_with('[') { piece.find(']').unwrap_or(0) } else { 0 };
+        if let Some(colon) = first_colon(piece, host_end) {
+            let start = piece_start + colon;
+            if piece[colon..].parse::<u16>().is_err() {
+                return Some(start..url.len());
+            }
+        }
+        piece_start += piece.len() + 1;
+    }
+    None
+}
+
+/// Where the values of `password=…` and its like stand.
+fn secret_values(text: &str) -> Vec<Range<usize>> {
+    let mut hidden = Vec::new();
+    for (equals, _) in text.match_indices('=') {
+        if is_secret(key_before(text, equals)) {
+            hidden.push(equals + 1..value_end(text, equals + 1));
+        }
+    }
+    hidden
+}
+
+/// The word that ends just before `end`, blanks between them aside.
+fn key_before(text: &str, end: usize) -> &str {
+    let text = text[..end].trim_end();
+    let start = text
+        .bytes()
+        .rposition(|b| !(b.is_ascii_alphanumeric() || b"_-.%".contains(&b)))
+        // A character of several bytes ends with one that is no word's, so this is always a boundary.
+        .map_or(0, |at| at + 1);
+    &text[start..]
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = percent_decode_str(key).decode_utf8_lossy().to_ascii_lowercase();
+    key != "passfile" && SECRET_WORDS.iter().any(|word| key.contains(word))
+}
+
+/// Where the value that begins at `start` ends: at an '&' before another setting's name. One before anything
+/// else, or with nothing before it, may be a part of the password.
+fn value_end(text: &str, start: usize) -> usize {
+    let begins_setting = |rest: &str| rest.split_once('=').is_some_and(|(name, _)| key(name).is_some());
+    text[start..]
+        .match_indices('&')
+        .map(|(at, _)| start + at)
+        .find(|&at| at > start && begins_setting(&text[at + 1..]))
+        .unwrap_or(text.len())
+}
+
+fn mask(text: &str, mut hidden: Vec<Range<usize>>) -> String {
+    hidden.retain(|range| !range.is_empty());
+    hidden.sort_by_key(|range| range.start);
+    let mut shown = String::with_capacity(text.len());
+    let mut end = 0;
+    for range in hidden {
+        if range.start > end {
+            shown.push_str(&text[end..range.start]);
+            shown.push_str(MASK);
+        }
+        end = end.max(range.end);
+    }
+    shown.push_str(&text[end..]);
+    shown
+}

@@ -1,0 +1,393 @@
+//! The query phase of the protocol as a state machine without I/O: it says what to send and is fed what arrives
+//! (manual, section 53.2 "Message Flow").
+
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::rc::Rc;
+
+use nephoscope_runtime::Inbox;
+
+use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
+use crate::error::Error;
+use crate::postgres::types::{self, Type};
+use crate::postgres::wire::{self, Frame, Message};
+use crate::rows::{Column, Columns, ResultIndex, Rows};
+use crate::statement::Statement;
+use crate::value::{Params, Value};
+
+/// A statement as a connection knows it after it was described.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) statement: Statement,
+    pub(crate) params: Vec<Type>,
+    /// `None` where the statement returns no rows.
+    columns: Option<Rc<Columns>>,
+    /// `Bind` up to the number of parameter formats.
+    head: Vec<u8>,
+    /// `Bind` from the result formats on, and `Execute`.
+    tail: Vec<u8>,
+}
+
+impl Prepared {
+    /// `name` is the server-side name (empty for the unnamed statement); `columns` are names and types.
+    pub(crate) fn new(
+        mode: StatementMode,
+        statement: Statement,
+        name: &str,
+        params: Vec<Type>,
+        columns: &[(String, Type)],
+    ) -> Self {
+        let binary = |of: Type| mode != StatementMode::Simple && of.binary();
+        let mut head = Vec::new();
+        if mode == StatementMode::Extended {
+            wire::parse(&mut head, "", &sql(&statement));
+        }
+        head.extend_from_slice(&[b'B', 0, 0, 0, 0, 0]);
+        wire::put_text(&mut head, name);
+        let mut tail = (columns.len() as i16).to_be_bytes().to_vec();
+        for (_, of) in columns {
+            tail.extend_from_slice(&i16::from(binary(*of)).to_be_bytes());
+        }
+        tail.extend_from_slice(&wire::EXECUTE);
+        let columns = (!columns.is_empty()).then(|| {
+            let columns = columns
+                .iter()
+                .map(|(name, of)| Column { name: name.as_str().into(), kind: of.kind(binary(*of)) })
+                .collect();
+            Rc::new(Columns { columns, decode: types::decode, any_name: false })
+        });
+        Self { statement, params, columns, head, tail }
+    }
+
+    /// Where `Bind`'s length field lies in `head`.
+    fn length_at(&self, mode: StatementMode) -> usize {
+        // Behind the Parse message, if there is one, whose length field says how long it is.
+        if mode == StatementMode::Extended
+            && let Some(length) = self.head.get(1..5).and_then(|bytes| bytes.try_into().ok())
+        {
+            return u32::from_be_bytes(length) as usize + 2;
+        }
+        1
+    }
+}
+
+/// A command that was sent and not yet answered.
+struct Expected {
+    /// Set where rows are wanted and the statement has some.
+    rows: Option<Rc<Columns>>,
+    /// The server answers `ReadyForQuery` after this one.
+    last_of_batch: bool,
+}
+
+/// The state of one connection in its query phase.
+pub(crate) struct Machine {
+    mode: StatementMode,
+    /// The statements of the workload, then BEGIN, COMMIT and ROLLBACK.
+    statements: Vec<Prepared>,
+    expected: VecDeque<Expected>,
+    /// `ReadyForQuery` messages still to come.
+    batches: usize,
+    /// Queued commands wait for the Sync that ends their batch.
+    open_batch: bool,
+    status: u8,
+    lost: bool,
+    error: Option<Error>,
+    reply: Reply,
+    result: Option<ResultIndex>,
+}
+
+/// What feeding has come to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More bytes are needed.
+    More,
+    /// Every reply is in.
+    Done(Reply),
+}
+
+/// The SQL behind the commands that are not statements of the workload.
+pub(crate) const CONTROL: [&str; 3] = ["BEGIN", "COMMIT", "ROLLBACK"];
+
+impl Machine {
+    /// `statements` are the workload's, then those of [`CONTROL`]. `status` is the transaction status of the last
+    /// `ReadyForQuery` of the set-up.
+    pub(crate) fn new(mode: StatementMode, statements: Vec<Prepared>, status: u8) -> Self {
+        Self {
+            mode,
+            statements,
+            expected: VecDeque::with_capacity(8),
+            batches: 0,
+            open_batch: false,
+            status,
+            lost: false,
+            error: None,
+            reply: Reply::default(),
+            result: None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> ConnectionState {
+        match self.status {
+            _ if self.lost => ConnectionState::Lost,
+            _ if self.batches > 0 || self.open_batch => ConnectionState::Waiting,
+            b'I' => ConnectionState::Idle,
+            b'T' => ConnectionState::InTransaction,
+            _ => ConnectionState::Failed,
+        }
+    }
+
+    /// Writes a command behind `out`.
+    pub(crate) fn queue(
+        &mut self,
+        command: Command,
+        params: &Params,
+        want: Want,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let workload = self.statements.len() - CONTROL.len();
+        let index = match command {
+            Command::Begin => workload,
+            Command::Commit => workload + 1,
+            Command::Rollback => workload + 2,
+            Command::Execute(index) => index,
+        };
+        let Some(statement) = self.statements.get(index) else {
+            return Err(Error::other(format!("there is no statement number {index}")));
+        };
+        if params.len() != statement.params.len() {
+            let (label, wanted, got) = (statement.statement.name(), statement.params.len(), params.len());
+            return Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")));
+        }
+        let start = out.len();
+        let written = match self.mode {
+            StatementMode::Simple => write_simple(statement, params, out),
+            mode => write_bound(statement, mode, params, out),
+        };
+        if let Err(misfit) = written {
+            out.truncate(start);
+            return Err(misfit);
+        }
+        let simple = self.mode == StatementMode::Simple;
+        let rows = if want == Want::Rows { statement.columns.clone() } else { None };
+        self.expected.push_back(Expected { rows, last_of_batch: simple });
+        if simple {
+            self.batches += 1;
+        } else {
+            self.open_batch = true;
+        }
+        Ok(())
+    }
+
+    /// Ends the batch of queued commands, if there is one: all of them are answered together.
+    pub(crate) fn end_batch(&mut self, out: &mut Vec<u8>) {
+        if std::mem::take(&mut self.open_batch) {
+            out.extend_from_slice(&wire::SYNC);
+            if let Some(last) = self.expected.back_mut() {
+                last.last_of_batch = true;
+            }
+            self.batches += 1;
+        }
+    }
+
+    /// Uses up whole messages of the inbox. What the error says has happened to the transaction is in the state.
+    #[inline]
+    pub(crate) fn feed(&mut self, inbox: &mut Inbox, rows: &mut Rows) -> Result<Progress, Error> {
+        let mut used = 0;
+        while self.batches > 0 {
+            match wire::frame(&inbox.bytes()[used..]) {
+                Ok(Frame::Message(message, size)) => {
+                    if let Err(error) = self.message(message, rows) {
+                        return Err(self.lose(error));
+                    }
+                    used += size;
+                }
+                Ok(Frame::Partial(size)) => {
+                    inbox.consume(used);
+                    inbox.expect(size);
+                    return Ok(Progress::More);
+                }
+                Err(error) => return Err(self.lose(error)),
+            }
+        }
+        inbox.consume(used);
+        self.result = None;
+        let reply = std::mem::take(&mut self.reply);
+        match self.error.take() {
+            None => Ok(Progress::Done(reply)),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// The connection has ended. Gives the reason, if the server gave one before it closed.
+    pub(crate) fn lose(&mut self, reason: Error) -> Error {
+        self.lost = true;
+        self.error.take().unwrap_or(reason)
+    }
+
+    fn message(&mut self, message: Message<'_>, rows: &mut Rows) -> Result<(), Error> {
+        match message.tag {
+            // BindComplete, or RowDescription, which comes only in the simple mode (the columns are known since they
+            // were described): the rows that follow belong to the command whose turn it is.
+            b'2' | b'T' => self.begin_rows(rows),
+            b'D' => self.row(message.body, rows)?,
+            // CommandComplete, EmptyQueryResponse.
+            b'C' | b'I' => {
+                self.reply = Reply { affected: wire::affected(message.body), result: self.result.take() };
+                // In the simple mode one message may hold several statements; all but the last are only counted.
+                if self.mode != StatementMode::Simple {
+                    self.expected.pop_front();
+                }
+            }
+            b'Z' => {
+                self.status = *message.body.first().ok_or_else(|| wire::garbage("ReadyForQuery"))?;
+                self.batches -= 1;
+                if self.mode == StatementMode::Simple {
+                    self.expected.pop_front();
+                }
+            }
+            b'E' => self.failed(wire::error(message.body)),
+            b'N' => {
+                tracing::debug!(notice = %wire::error(message.body), "the server notes");
+            }
+            // ParseComplete, CloseComplete, NoData, PortalSuspended, ParameterStatus, NotificationResponse.
+            b'1' | b'3' | b'n' | b's' | b'S' | b'A' => {}
+            b'G' | b'H' | b'W' => {
+                return Err(Error::other("COPY cannot be run as a statement of a transaction"));
+            }
+            tag => return Err(wire::garbage(&format!("the message {:?}", char::from(tag)))),
+        }
+        Ok(())
+    }
+
+    fn begin_rows(&mut self, rows: &mut Rows) {
+        self.result = match self.expected.front() {
+            Some(Expected { rows: Some(columns), .. }) => Some(rows.begin(columns)),
+            _ => None,
+        };
+    }
+
+    #[inline]
+    fn row(&mut self, body: &[u8], rows: &mut Rows) -> Result<(), Error> {
+        if self.result.is_none() {
+            return Ok(());
+        }
+        let Some((_count, cells)) = body.split_first_chunk::<2>() else {
+            return Err(wire::garbage("DataRow"));
+        };
+        if self.mode == StatementMode::Simple {
+            return push_text_row(
+                self.expected.front().and_then(|expected| expected.rows.as_deref()),
+                cells,
+                rows,
+            );
+        }
+        rows.push_cells(cells);
+        Ok(())
+    }
+
+    fn failed(&mut self, error: Error) {
+        self.result = None;
+        self.reply = Reply::default();
+        // The first error is the cause; what follows in the same flush are its consequences.
+        if self.error.is_none() {
+            self.error = Some(error);
+        }
+        if self.mode != StatementMode::Simple {
+            // The server skips the rest of the batch.
+            while let Some(expected) = self.expected.pop_front() {
+                if expected.last_of_batch {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// In the simple mode bytea comes in hexadecimal digits; the store keeps it as bytes like the other modes.
+fn push_text_row(columns: Option<&Columns>, mut cells: &[u8], rows: &mut Rows) -> Result<(), Error> {
+    rows.push_row();
+    let bytea = Type::Bytea.kind(false);
+    for column in columns.map(|columns| columns.columns.as_slice()).unwrap_or_default() {
+        let Some((length, rest)) = cells.split_first_chunk::<4>() else {
+            return Err(wire::garbage("DataRow"));
+        };
+        cells = rest;
+        let Ok(size) = usize::try_from(i32::from_be_bytes(*length)) else {
+            rows.push_cell(None);
+            continue;
+        };
+        let Some((cell, rest)) = cells.split_at_checked(size) else { return Err(wire::garbage("DataRow")) };
+        cells = rest;
+        match types::bytea_from_text(cell).filter(|_| column.kind == bytea) {
+            Some(bytes) => rows.push_cell(Some(&bytes)),
+            None => rows.push_cell(Some(cell)),
+        }
+    }
+    Ok(())
+}
+
+fn misfit(statement: &Prepared, place: usize, why: &types::Misfit) -> Error {
+    Error::other(format!(
+        "{}, parameter :{}: {why}",
+        statement.statement.name(),
+        statement.statement.params()[place]
+    ))
+}
+
+/// `Bind` and `Execute`, and `Parse` before them in the extended mode.
+#[inline]
+fn write_bound(
+    statement: &Prepared,
+    mode: StatementMode,
+    params: &Params,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let length_at = out.len() + statement.length_at(mode);
+    out.extend_from_slice(&statement.head);
+    let count = params.len();
+    out.extend_from_slice(&(count as i16).to_be_bytes());
+    let formats = out.len();
+    out.resize(formats + 2 * count, 0);
+    out.extend_from_slice(&(count as i16).to_be_bytes());
+    for (place, (value, of)) in params.iter().zip(&statement.params).enumerate() {
+        if value == Value::Null {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            continue;
+        }
+        let start = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let binary = types::encode(*of, value, out).map_err(|why| misfit(statement, place, &why))?;
+        let size = (out.len() - start - 4) as u32;
+        out[start..start + 4].copy_from_slice(&size.to_be_bytes());
+        out[formats + 2 * place + 1] = u8::from(binary);
+    }
+    // Bind ends where Execute begins; its length counts itself.
+    let bind_end = out.len() + statement.tail.len() - wire::EXECUTE.len();
+    out.extend_from_slice(&statement.tail);
+    let length = (bind_end - length_at) as u32;
+    out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
+}
+
+/// `Query`, with the values written into the text.
+fn write_simple(statement: &Prepared, params: &Params, out: &mut Vec<u8>) -> Result<(), Error> {
+    out.push(b'Q');
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let values: Vec<Value<'_>> = params.iter().collect();
+    statement.statement.render(out, |param, out| {
+        types::write_literal(statement.params[param], values[param], out)
+            .map_err(|why| misfit(statement, param, &why))
+    })?;
+    out.push(0);
+    wire::end_message(out, start);
+    Ok(())
+}
+
+/// The SQL of a statement as PostgreSQL takes it, with `$1`, `$2` … for the parameters.
+pub(crate) fn sql(statement: &Statement) -> String {
+    let mut sql = Vec::new();
+    // Writing into a vector cannot fail.
+    let _ = statement.render(&mut sql, |param, out| write!(out, "${}", param + 1));
+    String::from_utf8(sql).unwrap_or_default()
+}

@@ -1,0 +1,143 @@
+//! PostgreSQL, and what speaks its protocol.
+//!
+//! * [`config`] reads URLs, the environment and the password file; [`tls`] and [`auth`] are what they say, without
+//!   I/O.
+//! * `startup` makes a connection; `machine` is the query phase without I/O; `connection` puts it over a channel.
+//! * `admin` is the blocking connection for set-up and bulk loading, by COPY.
+
+mod admin;
+pub mod auth;
+pub mod config;
+mod connection;
+mod machine;
+mod resolve;
+mod sqlstate;
+mod startup;
+pub mod tls;
+mod types;
+mod wire;
+
+use std::sync::Arc;
+
+use nephoscope_runtime::{Runtime, clock};
+
+use crate::bulk::Admin;
+use crate::channel::Channel;
+use crate::driver::{Connection, Dialect, Driver, LocalFuture, Settings, StatementMode};
+use crate::error::{ConfigError, Error};
+use crate::statement::Statement;
+use admin::{PostgresAdmin, described_columns, simple_query};
+use config::Config;
+use connection::PostgresConnection;
+use machine::{CONTROL, Machine, Prepared};
+use startup::{Endpoint, next_message};
+use tls::TlsConnector;
+use types::Type;
+
+/// The driver of `postgresql://`.
+pub struct Postgres {
+    endpoint: Arc<Endpoint>,
+    settings: Settings,
+}
+
+impl Postgres {
+    /// Reads a URL, and with it the environment and the files that it names.
+    pub fn new(url: &str, settings: &Settings) -> Result<Self, ConfigError> {
+        let config = Config::parse(url)?;
+        let tls = TlsConnector::new(&config)?;
+        let timeout = settings.connect_timeout;
+        let endpoint = Endpoint { config, tls, timeout, resolver: resolve::Resolver::default() };
+        Ok(Self { endpoint: Arc::new(endpoint), settings: settings.clone() })
+    }
+}
+
+impl Driver for Postgres {
+    fn name(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn redacted_url(&self) -> String {
+        self.endpoint.config.redacted()
+    }
+
+    fn connect<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        statements: &'a Arc<[Statement]>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+        Box::pin(async move {
+            let mut established = self.endpoint.establish(runtime).await?;
+            established.channel.set_deadline(clock::now().saturating_add(self.settings.connect_timeout));
+            for sql in &self.settings.on_connect {
+                simple_query(&mut established.channel, sql)
+                    .await
+                    .map_err(|error| error.context(&format!("on_connect {sql:?}")))?;
+            }
+            let mode = self.settings.statement_mode;
+            let prepared = prepare(&mut established.channel, mode, statements).await?;
+            let machine = Machine::new(mode, prepared, established.status);
+            let connection = PostgresConnection::new(established.channel, machine, established.cancel_key);
+            Ok(Box::new(connection) as Box<dyn Connection>)
+        })
+    }
+
+    fn admin(&self) -> Result<Box<dyn Admin>, Error> {
+        Ok(Box::new(PostgresAdmin::connect(&self.endpoint, &self.settings.on_connect)?))
+    }
+}
+
+/// Prepares the statements, and the commands of transactions, in one round trip; in the modes without prepared
+/// statements they are only described, so that the types of parameters and columns are known in every mode.
+async fn prepare(
+    channel: &mut Channel,
+    mode: StatementMode,
+    statements: &[Statement],
+) -> Result<Vec<Prepared>, Error> {
+    let control = CONTROL.map(|sql| Statement::new(sql, sql));
+    let all: Vec<&Statement> = statements.iter().chain(&control).collect();
+    let name =
+        |place: usize| if mode == StatementMode::Prepared { format!("s{place}") } else { String::new() };
+    for (place, statement) in all.iter().enumerate() {
+        wire::parse(channel.out(), &name(place), &machine::sql(statement));
+        wire::describe(channel.out(), &name(place));
+    }
+    channel.out().extend_from_slice(&wire::SYNC);
+    channel.flush().await?;
+    let (mut params, mut prepared, mut failed) = (Vec::new(), Vec::new(), None);
+    loop {
+        let (tag, body) = next_message(channel).await?;
+        match tag {
+            b't' => params = described_params(&body)?,
+            // RowDescription or NoData: the description of one statement is complete.
+            b'T' | b'n' => {
+                let columns = if tag == b'T' { described_columns(&body)? } else { Vec::new() };
+                let place = prepared.len();
+                let Some(statement) = all.get(place) else { return Err(wire::garbage("RowDescription")) };
+                let params = std::mem::take(&mut params);
+                prepared.push(Prepared::new(mode, (*statement).clone(), &name(place), params, &columns));
+            }
+            b'E' => {
+                let name = all.get(prepared.len()).map_or("?", |statement| statement.name());
+                failed = Some(wire::error(&body).context(&format!("statement {name}")));
+            }
+            b'Z' => break,
+            _ => {}
+        }
+    }
+    match failed {
+        Some(error) => Err(error),
+        None if prepared.len() == all.len() => Ok(prepared),
+        None => Err(wire::garbage("the description of the statements")),
+    }
+}
+
+/// Reads a `ParameterDescription`.
+fn described_params(body: &[u8]) -> Result<Vec<Type>, Error> {
+    let mut fields = wire::Fields(body);
+    let count = u16::from_be_bytes(fields.take()?);
+    (0..count).map(|_| fields.u32().map(Type::of)).collect()
+}

@@ -1,0 +1,375 @@
+//! How a connection is made: addresses, TLS, authentication, the right kind of server (manual, sections 53.2.1
+//! "Start-up" and 53.2.10 "SSL Session Encryption"; libpq's rules for several hosts).
+
+use std::io;
+use std::sync::Arc;
+
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
+use nephoscope_runtime::{Address, Runtime, Stream};
+use rustls::ClientConnection;
+
+use crate::channel::Channel;
+use crate::error::{Error, ErrorClass};
+use crate::postgres::auth::{Authentication, Progress, Transport};
+use crate::postgres::config::{
+    Config, Host, HostAddress, LoadBalance, SslMode, SslNegotiation, TargetSessionAttrs,
+};
+use crate::postgres::resolve::Resolver;
+use crate::postgres::tls::TlsConnector;
+use crate::postgres::wire::{self, Frame};
+
+/// Protocol version 3.0.
+const VERSION: u32 = 196_608;
+const SSL_REQUEST: u32 = 80_877_103;
+const CANCEL_REQUEST: u32 = 80_877_102;
+/// How long a request to cancel may take to deliver.
+const CANCEL_TIMEOUT: Nanos = SECOND;
+
+/// A server, or several of which one will do, and how to reach it.
+pub(crate) struct Endpoint {
+    pub(crate) config: Config,
+    pub(crate) tls: Option<TlsConnector>,
+    pub(crate) timeout: Nanos,
+    pub(crate) resolver: Resolver,
+}
+
+/// A connection that is ready for queries.
+pub(crate) struct Established {
+    pub(crate) channel: Channel,
+    /// The transaction status of the first `ReadyForQuery`.
+    pub(crate) status: u8,
+    pub(crate) cancel_key: CancelKey,
+    /// What the server reports of itself: `server_version`, `in_hot_standby` …
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+/// What it takes to cancel a statement of a connection, from another one.
+pub(crate) struct CancelKey {
+    endpoint: Arc<Endpoint>,
+    host: Host,
+    address: Address,
+    encrypted: bool,
+    process: u32,
+    secret: Vec<u8>,
+}
+
+impl CancelKey {
+    /// Asks the server to give up what the connection runs. Says nothing of the outcome, for the server does not.
+    pub(crate) async fn cancel(&self, runtime: &Runtime) {
+        if let Err(error) = self.deliver(runtime).await {
+            tracing::debug!(%error, "a request to cancel could not be delivered");
+        }
+    }
+
+    async fn deliver(&self, runtime: &Runtime) -> Result<(), Error> {
+        let deadline = clock::now() + CANCEL_TIMEOUT;
+        let stream = Stream::connect(runtime, &self.address, deadline).await?;
+        let mut channel = self.endpoint.secure(stream, &self.host, self.encrypted).await?;
+        let out = channel.out();
+        out.extend_from_slice(&(12 + self.secret.len() as u32).to_be_bytes());
+        out.extend_from_slice(&CANCEL_REQUEST.to_be_bytes());
+        out.extend_from_slice(&self.process.to_be_bytes());
+        out.extend_from_slice(&self.secret);
+        channel.flush().await?;
+        // The server closes the connection when it has passed the request on.
+        let _ = channel.fill().await;
+        Ok(())
+    }
+}
+
+impl Endpoint {
+    /// Connects to the first host that will do.
+    pub(crate) async fn establish(self: &Arc<Self>, runtime: &Runtime) -> Result<Established, Error> {
+        let mut hosts: Vec<&Host> = self.config.hosts.iter().collect();
+        if self.config.load_balance == LoadBalance::Random {
+            shuffle(&mut hosts);
+        }
+        // With prefer-standby a second round takes what there is.
+        let rounds: &[TargetSessionAttrs] = match self.config.target_session_attrs {
+            TargetSessionAttrs::PreferStandby => &[TargetSessionAttrs::Standby, TargetSessionAttrs::Any],
+            ref one => std::slice::from_ref(one),
+        };
+        let mut last = None;
+        for wanted in rounds {
+            for host in &hosts {
+                match self.try_host(runtime, host, *wanted).await {
+                    Ok(established) => return Ok(established),
+                    Err(error) => last = Some(error),
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::connection_lost("there is no host to connect to")))
+    }
+
+    async fn try_host(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        host: &Host,
+        wanted: TargetSessionAttrs,
+    ) -> Result<Established, Error> {
+        let own = self.config.connect_timeout.map_or(Nanos::MAX, |time| time.as_nanos() as Nanos);
+        let deadline = clock::now().saturating_add(self.timeout.min(own));
+        let mut last = None;
+        for address in self.addresses(runtime, host, deadline).await? {
+            match self.try_address(runtime, host, &address, deadline).await {
+                Ok(mut established) => match check_server(&mut established, host, wanted).await {
+                    Ok(()) => return Ok(established),
+                    Err(error) => last = Some(error),
+                },
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::connection_lost(format!("{host} has no address"))))
+    }
+
+    async fn addresses(
+        &self,
+        runtime: &Runtime,
+        host: &Host,
+        deadline: Nanos,
+    ) -> Result<Vec<Address>, Error> {
+        Ok(match &host.address {
+            HostAddress::Unix(path) => vec![Address::Unix(path.clone())],
+            HostAddress::Ip(ip) => vec![Address::Tcp((*ip, host.port).into())],
+            HostAddress::Name(name) => {
+                let found = self.resolver.resolve(runtime, name, deadline).await;
+                let found = found.map_err(|why| Error::connection_lost(format!("host {name:?}: {why}")))?;
+                found.into_iter().map(|ip| Address::Tcp((ip, host.port).into())).collect()
+            }
+        })
+    }
+
+    /// Connects with TLS or without, and the other way where the mode allows and the first was refused.
+    async fn try_address(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        host: &Host,
+        address: &Address,
+        deadline: Nanos,
+    ) -> Result<Established, Error> {
+        let mode = if host.is_unix() { SslMode::Disable } else { self.config.tls.mode };
+        let ways: &[bool] = match mode {
+            SslMode::Disable => &[false],
+            SslMode::Allow => &[false, true],
+            SslMode::Prefer => &[true, false],
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[true],
+        };
+        let mut last = None;
+        for encrypted in ways {
+            let lost = |error: io::Error| refused(&error, host, deadline);
+            let stream = Stream::connect(runtime, address, deadline).await.map_err(lost)?;
+            match self.log_in(stream, host, address, *encrypted).await {
+                Ok(established) => return Ok(established),
+                // A password is not tried twice; TLS, or its lack, may be what the server minds.
+                Err(error) if error.class() == ErrorClass::Other && !matches!(error.code(), "28000" | "") => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    last.get_or_insert(timed_out(error, host));
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::connection_lost(format!("{host}: no way to connect"))))
+    }
+
+    /// Puts a stream under TLS, or leaves it as it is. With `sslmode=prefer` a server may decline.
+    async fn secure(&self, stream: Stream, host: &Host, encrypted: bool) -> Result<Channel, Error> {
+        let Some(connector) = self.tls.as_ref().filter(|_| encrypted) else {
+            return Ok(Channel::Plain(stream));
+        };
+        let mut plain = Channel::Plain(stream);
+        if self.config.tls.negotiation == SslNegotiation::Postgres {
+            plain.out().extend_from_slice(&8_u32.to_be_bytes());
+            plain.out().extend_from_slice(&SSL_REQUEST.to_be_bytes());
+            plain.flush().await?;
+            plain.fill().await?;
+            let answer = plain.inbox().bytes().first().copied().unwrap_or_default();
+            // Nothing may follow the answer before TLS begins: it could have been slipped in.
+            if plain.inbox().bytes().len() > 1 {
+                return Err(Error::other(format!("{host}: the server sent data before the TLS handshake")));
+            }
+            plain.inbox().clear();
+            match answer {
+                b'S' => {}
+                b'N' if matches!(self.config.tls.mode, SslMode::Allow | SslMode::Prefer) => return Ok(plain),
+                b'N' => {
+                    let mode = self.config.tls.mode.name();
+                    return Err(Error::other(format!(
+                        "{host}: the server does not offer TLS, and sslmode is {mode}"
+                    )));
+                }
+                _ => return Err(wire::garbage("the answer to the request for TLS")),
+            }
+        }
+        let Channel::Plain(stream) = plain else { return Ok(plain) };
+        let session: ClientConnection = connector.start(host)?;
+        Channel::encrypt(stream, session).await.map_err(|error| {
+            match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+                Some(tls) => connector.explain(tls, host),
+                None => Error::from(error).context(&format!("TLS with {host}")),
+            }
+        })
+    }
+
+    async fn log_in(
+        self: &Arc<Self>,
+        stream: Stream,
+        host: &Host,
+        address: &Address,
+        encrypted: bool,
+    ) -> Result<Established, Error> {
+        let mut channel = self.secure(stream, host, encrypted).await?;
+        let transport = match (channel.session(), &self.tls) {
+            (Some(session), Some(connector)) => {
+                Transport::Tls { end_point: connector.binding(session, host)? }
+            }
+            _ if host.is_unix() => Transport::Unix,
+            _ => Transport::Plain,
+        };
+        let (password, binding) = (host.password.as_ref(), self.config.channel_binding);
+        let mut authentication = Authentication::new(&self.config.user, password, binding, transport);
+        write_startup(channel.out(), &self.config.startup);
+        channel.flush().await?;
+        let mut established = Established {
+            cancel_key: CancelKey {
+                endpoint: Arc::clone(self),
+                host: host.clone(),
+                address: address.clone(),
+                encrypted: channel.is_encrypted(),
+                process: 0,
+                secret: Vec::new(),
+            },
+            channel,
+            status: b'I',
+            parameters: Vec::new(),
+        };
+        while !established.greet(&mut authentication).await? {}
+        Ok(established)
+    }
+}
+
+impl Established {
+    /// Handles one message of the start-up; says whether the server is ready.
+    async fn greet(&mut self, authentication: &mut Authentication) -> Result<bool, Error> {
+        let (tag, body) = next_message(&mut self.channel).await?;
+        match tag {
+            b'R' => {
+                let progress = authentication.receive(&body, self.channel.out())?;
+                if progress == Progress::Pending {
+                    self.channel.flush().await?;
+                }
+            }
+            b'K' => {
+                let (process, secret) =
+                    body.split_first_chunk::<4>().ok_or_else(|| wire::garbage("BackendKeyData"))?;
+                self.cancel_key.process = u32::from_be_bytes(*process);
+                self.cancel_key.secret = secret.to_vec();
+            }
+            b'S' => {
+                let mut fields = wire::Fields(&body);
+                self.parameters.push((fields.text()?.to_owned(), fields.text()?.to_owned()));
+            }
+            b'E' => return Err(wire::error(&body)),
+            b'Z' => {
+                self.status = body.first().copied().unwrap_or(b'I');
+                return Ok(true);
+            }
+            // NoticeResponse, NegotiateProtocolVersion.
+            b'N' | b'v' => {}
+            tag => return Err(wire::garbage(&format!("the message {:?} at start-up", char::from(tag)))),
+        }
+        Ok(false)
+    }
+
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The next message, whole.
+pub(crate) async fn next_message(channel: &mut Channel) -> Result<(u8, Vec<u8>), Error> {
+    loop {
+        let inbox = channel.inbox();
+        match wire::frame(inbox.bytes())? {
+            Frame::Message(message, size) => {
+                let whole = (message.tag, message.body.to_vec());
+                inbox.consume(size);
+                return Ok(whole);
+            }
+            Frame::Partial(size) => inbox.expect(size),
+        }
+        channel.fill().await?;
+    }
+}
+
+fn write_startup(out: &mut Vec<u8>, parameters: &[(String, String)]) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&VERSION.to_be_bytes());
+    for (name, value) in parameters {
+        wire::put_text(out, name);
+        wire::put_text(out, value);
+    }
+    out.push(0);
+    wire::end_message(out, start);
+}
+
+/// A TCP connection that did not come about.
+fn refused(error: &io::Error, host: &Host, deadline: Nanos) -> Error {
+    if error.kind() == io::ErrorKind::TimedOut || clock::now() >= deadline {
+        return Error::connection_lost(format!("{host} did not answer within the time limit"));
+    }
+    Error::connection_lost(format!("{host}: {error}"))
+}
+
+/// While a connection is made, a time-out means that there is none.
+fn timed_out(error: Error, host: &Host) -> Error {
+    if error.class() == ErrorClass::StatementTimeout {
+        return Error::connection_lost(format!(
+            "{host} accepted the connection and did not answer within the time limit"
+        ));
+    }
+    error
+}
+
+fn shuffle(hosts: &mut [&Host]) {
+    // Connections should differ; the run's own repeatability does not depend on it.
+    let mut state = clock::now();
+    for last in (1..hosts.len()).rev() {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        hosts.swap(last, (state >> 33) as usize % (last + 1));
+    }
+}
+
+/// Checks that the server is of the wanted kind (`target_session_attrs`).
+async fn check_server(
+    established: &mut Established,
+    host: &Host,
+    wanted: TargetSessionAttrs,
+) -> Result<(), Error> {
+    let (question, fits): (&str, fn(&str) -> bool) = match wanted {
+        TargetSessionAttrs::Any | TargetSessionAttrs::PreferStandby => return Ok(()),
+        TargetSessionAttrs::ReadWrite => ("SHOW transaction_read_only", |answer| answer == "off"),
+        TargetSessionAttrs::ReadOnly => ("SHOW transaction_read_only", |answer| answer == "on"),
+        TargetSessionAttrs::Primary => ("SELECT pg_catalog.pg_is_in_recovery()", |answer| answer == "f"),
+        TargetSessionAttrs::Standby => ("SELECT pg_catalog.pg_is_in_recovery()", |answer| answer == "t"),
+    };
+    // Servers from version 14 on have told already whether they are in recovery.
+    let known =
+        established.parameter("in_hot_standby").map(|on| if on == "on" { "t" } else { "f" }.to_owned());
+    let answer = match known.filter(|_| question.contains("recovery")) {
+        Some(known) => known,
+        None => ask(&mut established.channel, question).await?,
+    };
+    if fits(&answer) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorClass::ReadOnly, "", format!("{host}: the server is not {}", wanted.name())))
+}
+
+/// Runs a query that gives one value.
+async fn ask(channel: &mut Channel, sql: &str) -> Result<String, Error> {
+    let table = crate::postgres::admin::simple_query(channel, sql).await?;
+    let cell = table.rows.into_iter().next().and_then(|row| row.into_iter().next().flatten());
+    cell.ok_or_else(|| Error::other(format!("the server gave no answer to {sql}")))
+}

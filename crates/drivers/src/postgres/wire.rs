@@ -1,0 +1,196 @@
+//! Messages of the protocol, version 3.0 (manual, section 53.7 "Message Formats"): reading what a server sends,
+//! writing what a client sends.
+
+use crate::error::Error;
+use crate::postgres::sqlstate;
+
+/// No message is longer than this; what claims to be is not PostgreSQL.
+const LONGEST: usize = 1 << 30;
+
+/// A message from the server: its type and its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message<'a> {
+    pub(crate) tag: u8,
+    pub(crate) body: &'a [u8],
+}
+
+/// What stands at the start of the received bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    /// A whole message, and how many bytes it takes.
+    Message(Message<'a>, usize),
+    /// Only a part of a message; the whole has this many bytes, as far as is known.
+    Partial(usize),
+}
+
+/// Finds the message at the start of `bytes`.
+#[inline]
+pub(crate) fn frame(bytes: &[u8]) -> Result<Frame<'_>, Error> {
+    let Some((header, rest)) = bytes.split_first_chunk::<5>() else { return Ok(Frame::Partial(5)) };
+    let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+    if !(4..LONGEST).contains(&length) || !header[0].is_ascii_graphic() {
+        return Err(garbage("the message header"));
+    }
+    Ok(match rest.get(..length - 4) {
+        Some(body) => Frame::Message(Message { tag: header[0], body }, length + 1),
+        None => Frame::Partial(length + 1),
+    })
+}
+
+/// The server sent what the protocol does not allow.
+pub(crate) fn garbage(what: &str) -> Error {
+    Error::connection_lost(format!("the server does not speak PostgreSQL's protocol: {what} makes no sense"))
+}
+
+/// Reads fields from a body, never beyond its end.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (field, rest) = self.0.split_first_chunk::<N>().ok_or_else(|| garbage("a short message"))?;
+        self.0 = rest;
+        Ok(*field)
+    }
+
+    pub(crate) fn i16(&mut self) -> Result<i16, Error> {
+        self.take().map(i16::from_be_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+        self.take().map(u32::from_be_bytes)
+    }
+
+    /// A text that ends with a zero byte.
+    pub(crate) fn text(&mut self) -> Result<&'a str, Error> {
+        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(|| garbage("an unended text"))?;
+        let text = std::str::from_utf8(&self.0[..end]).map_err(|_| garbage("a text that is not UTF-8"))?;
+        self.0 = &self.0[end + 1..];
+        Ok(text)
+    }
+}
+
+/// Reads an `ErrorResponse` or `NoticeResponse`.
+pub(crate) fn error(body: &[u8]) -> Error {
+    let (mut code, mut message, mut detail, mut severity) = ("", "", "", "");
+    for field in body.split(|byte| *byte == 0) {
+        let Some((kind, text)) = field.split_first() else { continue };
+        let text = std::str::from_utf8(text).unwrap_or_default();
+        match kind {
+            b'C' => code = text,
+            b'M' => message = text,
+            b'D' => detail = text,
+            b'S' => severity = text,
+            _ => {}
+        }
+    }
+    let _ = severity;
+    let message = if detail.is_empty() { message.to_owned() } else { format!("{message}: {detail}") };
+    Error::new(sqlstate::class(code), code, message)
+}
+
+/// The number of rows in a `CommandComplete` tag: `UPDATE 5`, `INSERT 0 1`, `SELECT 3`; 0 where there is none.
+#[inline]
+pub(crate) fn affected(body: &[u8]) -> u64 {
+    let (mut rows, mut power) = (0_u64, 1_u64);
+    for byte in body.iter().rev().skip_while(|byte| **byte == 0) {
+        if !byte.is_ascii_digit() {
+            break;
+        }
+        rows = rows.wrapping_add(u64::from(byte - b'0').wrapping_mul(power));
+        power = power.wrapping_mul(10);
+    }
+    rows
+}
+
+/// Adds a message whose body is written by `body`.
+pub(crate) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    end_message(out, start);
+}
+
+/// Writes the length of the message whose length field lies at `start`.
+#[inline]
+pub(crate) fn end_message(out: &mut [u8], start: usize) {
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Adds a text and the zero byte that ends it. A zero byte within it would end it early and is left out.
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.extend(text.bytes().filter(|byte| *byte != 0));
+    out.push(0);
+}
+
+pub(crate) fn query(out: &mut Vec<u8>, sql: &str) {
+    message(out, b'Q', |out| put_text(out, sql));
+}
+
+/// Parses `sql` into the statement `name` (empty: the unnamed one), the types of its parameters left to the server.
+pub(crate) fn parse(out: &mut Vec<u8>, name: &str, sql: &str) {
+    message(out, b'P', |out| {
+        put_text(out, name);
+        put_text(out, sql);
+        out.extend_from_slice(&[0, 0]);
+    });
+}
+
+pub(crate) fn describe(out: &mut Vec<u8>, name: &str) {
+    message(out, b'D', |out| {
+        out.push(b'S');
+        put_text(out, name);
+    });
+}
+
+/// Executes the unnamed portal to its end.
+pub(crate) const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+pub(crate) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+pub(crate) const TERMINATE: [u8; 5] = [b'X', 0, 0, 0, 4];
+pub(crate) const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_are_read_from_tags() {
+        for (tag, rows) in
+            [("UPDATE 5", 5), ("INSERT 0 1", 1), ("SELECT 1234567", 1_234_567), ("BEGIN", 0), ("", 0)]
+        {
+            assert_eq!(affected(format!("{tag}\0").as_bytes()), rows, "{tag}");
+        }
+    }
+
+    #[test]
+    fn errors_carry_code_class_and_message() {
+        let error =
+            error(b"SERROR\0VERROR\0C40001\0Mcould not serialize access\0Dby a concurrent update\0\0");
+        assert_eq!(error.code(), "40001");
+        assert_eq!(error.class(), crate::ErrorClass::Serialization);
+        assert_eq!(error.message(), "could not serialize access: by a concurrent update");
+    }
+
+    proptest! {
+        #[test]
+        fn foreign_bytes_break_nothing(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = frame(&bytes);
+            let _ = error(&bytes);
+            let _ = affected(&bytes);
+            let mut fields = Fields(&bytes);
+            while fields.text().is_ok() && fields.i16().is_ok() {}
+        }
+
+        #[test]
+        fn a_frame_is_found_only_when_it_is_whole(tag in 33_u8..127, body in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut out = Vec::new();
+            message(&mut out, tag, |out| out.extend_from_slice(&body));
+            for cut in 0..out.len() {
+                prop_assert!(matches!(frame(&out[..cut]), Ok(Frame::Partial(size)) if size > cut));
+            }
+            prop_assert_eq!(frame(&out).unwrap(), Frame::Message(Message { tag, body: &body }, out.len()));
+        }
+    }
+}

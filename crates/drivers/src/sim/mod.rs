@@ -1,0 +1,236 @@
+//! A simulated database whose answer is known because it is planted: latency law, capacity, stalls, outages,
+//! failure windows, error rates. Evaluators and the engine itself are calibrated against it.
+
+mod plan;
+mod server;
+
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use nephoscope_runtime::{Nanos, Runtime, Sleep, clock};
+
+pub use plan::{Law, Plan, Window};
+
+use crate::bulk::{Admin, RowSource, Table};
+use crate::driver::{
+    Command, Connection, ConnectionState, Dialect, Driver, LocalFuture, Reply, Settings, Want,
+};
+use crate::echo::Echo;
+use crate::error::{ConfigError, Error, ErrorClass};
+use crate::noop::NoAdmin;
+use crate::rows::Rows;
+use crate::statement::Statement;
+use crate::value::Params;
+use server::{Outcome, Server};
+
+/// The driver of `sim://`; see [`Plan::parse`] for what its URL may say.
+pub struct Sim {
+    url: String,
+    server: Arc<Server>,
+}
+
+impl Sim {
+    /// Reads the plan.
+    pub fn new(url: &str, _settings: &Settings) -> Result<Self, ConfigError> {
+        Ok(Self { url: url.to_owned(), server: Arc::new(Server::new(Plan::parse(url)?)) })
+    }
+}
+
+impl Driver for Sim {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::None
+    }
+
+    fn redacted_url(&self) -> String {
+        self.url.clone()
+    }
+
+    fn connect<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        statements: &'a Arc<[Statement]>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+        Box::pin(async move {
+            if self.server.is_out(clock::now()) {
+                return Err(Error::connection_lost("connection refused (planted outage)"));
+            }
+            Ok(Box::new(SimConnection {
+                runtime: runtime.clone(),
+                server: Arc::clone(&self.server),
+                echo: Echo::new(statements),
+                connected: clock::now(),
+                state: ConnectionState::Idle,
+                deadline: Nanos::MAX,
+                queued: Vec::new(),
+                last: None,
+                echoed: Params::default(),
+                flight: None,
+            }) as Box<dyn Connection>)
+        })
+    }
+
+    fn admin(&self) -> Result<Box<dyn Admin>, Error> {
+        Ok(Box::new(SimAdmin(Arc::clone(&self.server))))
+    }
+
+    fn run_starts(&self, at: Nanos) {
+        self.server.starts(at);
+    }
+}
+
+/// A round trip on its way.
+struct Flight {
+    outcome: Outcome,
+    ends: Nanos,
+    sleep: Sleep,
+}
+
+struct SimConnection {
+    runtime: Runtime,
+    server: Arc<Server>,
+    echo: Echo,
+    connected: Nanos,
+    state: ConnectionState,
+    deadline: Nanos,
+    queued: Vec<Command>,
+    /// The last statement, and whether its rows are wanted.
+    last: Option<(usize, Want)>,
+    echoed: Params,
+    flight: Option<Flight>,
+}
+
+impl SimConnection {
+    fn depart(&mut self, now: Nanos) -> Flight {
+        let (outcome, ends) = self.server.serve(now, self.connected);
+        let wake = ends.min(self.deadline);
+        Flight { outcome, ends, sleep: self.runtime.sleep_until(wake) }
+    }
+
+    /// Applies the queued commands to the state, as a server would in answering them.
+    fn arrive(&mut self, outcome: Outcome, rows: &mut Rows) -> Result<Reply, Error> {
+        let failed = match outcome {
+            Outcome::Served => None,
+            Outcome::Failed(ErrorClass::ConnectionLost) => {
+                self.state = ConnectionState::Lost;
+                self.queued.clear();
+                return Err(Error::connection_lost("connection lost (planted)"));
+            }
+            Outcome::Failed(class) => Some(class),
+        };
+        let mut error =
+            failed.map(|class| Error::new(class, "sim", format!("planted {} error", class.name())));
+        for command in std::mem::take(&mut self.queued) {
+            match (command, &error) {
+                (Command::Rollback, _) => {
+                    self.state = ConnectionState::Idle;
+                    error = None;
+                }
+                (Command::Begin, None) => self.state = ConnectionState::InTransaction,
+                (Command::Commit, None) if self.state == ConnectionState::Failed => {
+                    self.state = ConnectionState::Idle;
+                }
+                (Command::Commit, None) => {
+                    self.state = ConnectionState::Idle;
+                    self.server.committed();
+                }
+                (Command::Execute(_), None) if self.state == ConnectionState::Idle => self.server.committed(),
+                (Command::Execute(_), None) if self.state == ConnectionState::Failed => {
+                    error = Some(Error::new(
+                        ErrorClass::Other,
+                        "25P02",
+                        "the transaction has failed; roll it back",
+                    ));
+                }
+                (Command::Execute(_), None) => {}
+                (_, Some(_)) => {
+                    if self.state == ConnectionState::InTransaction {
+                        self.state = ConnectionState::Failed;
+                    }
+                }
+            }
+        }
+        if let Some(error) = error {
+            return Err(error);
+        }
+        let result = match self.last.take() {
+            Some((statement, Want::Rows)) => self.echo.add(statement, &self.echoed, rows),
+            _ => None,
+        };
+        Ok(Reply { affected: 1, result })
+    }
+}
+
+impl Connection for SimConnection {
+    fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
+        self.queued.push(command);
+        self.last = None;
+        if let Command::Execute(statement) = command {
+            self.last = Some((statement, want));
+            self.echoed.clone_from(params);
+        }
+        Ok(())
+    }
+
+    fn poll_replies(&mut self, cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
+        let mut flight = match self.flight.take() {
+            Some(flight) => flight,
+            None => self.depart(clock::now()),
+        };
+        if Pin::new(&mut flight.sleep).poll(cx).is_pending() {
+            self.flight = Some(flight);
+            return Poll::Pending;
+        }
+        if flight.ends > self.deadline {
+            // The answer is still to come; whoever calls again, with a new deadline, waits on.
+            self.deadline = Nanos::MAX;
+            flight.sleep = self.runtime.sleep_until(flight.ends);
+            self.flight = Some(flight);
+            let error = Error::new(ErrorClass::StatementTimeout, "", "no answer within the time limit");
+            return Poll::Ready(Err(error));
+        }
+        Poll::Ready(self.arrive(flight.outcome, rows))
+    }
+
+    fn set_deadline(&mut self, deadline: Nanos) {
+        self.deadline = deadline;
+        if let Some(flight) = &mut self.flight {
+            flight.sleep = self.runtime.sleep_until(flight.ends.min(deadline));
+        }
+    }
+
+    fn state(&self) -> ConnectionState {
+        if self.flight.is_some() { ConnectionState::Waiting } else { self.state }
+    }
+
+    fn cancel(&self) -> LocalFuture<'static, ()> {
+        // The simulated server does not know how to give up; the engine drops a connection that stays silent.
+        Box::pin(async {})
+    }
+}
+
+/// Tells what the server has counted.
+struct SimAdmin(Arc<Server>);
+
+impl Admin for SimAdmin {
+    /// Whatever the SQL, gives one row with the number of committed transactions.
+    fn query(&mut self, _sql: &str) -> Result<Table, Error> {
+        Ok(Table {
+            columns: vec!["committed".to_owned()],
+            rows: vec![vec![Some(self.0.commits().to_string())]],
+        })
+    }
+
+    fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
+        NoAdmin.bulk_load(table, columns, rows)
+    }
+
+    fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
+        Ok(vec![("planted".to_owned(), format!("{:?}", self.0.plan()))])
+    }
+}

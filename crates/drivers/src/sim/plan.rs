@@ -1,0 +1,232 @@
+//! What is planted in a simulated database, read from its URL.
+
+use nephoscope_runtime::clock::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use percent_encoding::percent_decode_str;
+use rand_distr::{Distribution, LogNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::error::{ConfigError, ErrorClass};
+
+/// The law of one round trip's service time, in nanoseconds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Law {
+    /// Always the same.
+    Constant(Nanos),
+    /// Uniform between two bounds.
+    Uniform(Nanos, Nanos),
+    /// Exponential with a mean.
+    Exponential(Nanos),
+    /// Log-normal, by its median and the standard deviation of its logarithm.
+    LogNormal(Nanos, f64),
+}
+
+impl Law {
+    /// Draws one service time.
+    pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
+        match *self {
+            Self::Constant(time) => time,
+            Self::Uniform(low, high) => low + (uniform(random) * (high - low) as f64) as Nanos,
+            Self::Exponential(mean) => (-(1.0 - uniform(random)).ln() * mean as f64) as Nanos,
+            Self::LogNormal(median, sigma) => {
+                LogNormal::new((median as f64).ln(), sigma).map_or(median, |law| law.sample(random) as Nanos)
+            }
+        }
+    }
+}
+
+/// A number in [0, 1).
+pub(crate) fn uniform(random: &mut Xoshiro256PlusPlus) -> f64 {
+    use rand_core::Rng as _;
+    (random.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// A span of time, relative to the start of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// When it begins.
+    pub start: Nanos,
+    /// When it is over.
+    pub end: Nanos,
+}
+
+impl Window {
+    pub(crate) fn contains(self, time: Nanos) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+}
+
+/// Everything that is planted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The service time of a round trip.
+    pub latency: Law,
+    /// How many round trips are served at once; the others wait in order of arrival. `None`: all of them.
+    pub capacity: Option<usize>,
+    /// Windows in which nothing is served: what is in service goes on afterwards.
+    pub stalls: Vec<Window>,
+    /// Windows that cut every connection and refuse new ones.
+    pub outages: Vec<Window>,
+    /// Windows in which every round trip fails with an error of a class.
+    pub failures: Vec<(Window, ErrorClass)>,
+    /// The probability with which a round trip fails with an error of a class.
+    pub errors: Vec<(ErrorClass, f64)>,
+    /// The seed of all draws.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            latency: Law::Constant(MILLISECOND),
+            capacity: None,
+            stalls: Vec::new(),
+            outages: Vec::new(),
+            failures: Vec::new(),
+            errors: Vec::new(),
+            seed: 1,
+        }
+    }
+}
+
+const KEYS: &str = "latency, capacity, stall, outage, failure, error, seed";
+
+impl Plan {
+    /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&failure=3s+1s:read_only&
+    /// error=deadlock:0.01&seed=7`. Windows are start and length; `stall`, `outage`, `failure` and `error` may be
+    /// given several times.
+    pub fn parse(url: &str) -> Result<Self, ConfigError> {
+        let mut plan = Self::default();
+        let query = url.split_once('?').map_or("", |(_, query)| query);
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let value = percent_decode_str(value).decode_utf8_lossy();
+            plan.set(key, &value).map_err(|allowed| {
+                ConfigError(format!("url: sim's {key} cannot be {value:?}; allowed is {allowed}"))
+            })?;
+        }
+        Ok(plan)
+    }
+
+    /// Sets one key; the error says what is allowed.
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        const WINDOW: &str = "start+length, such as 5s+200ms";
+        const CLASS: &str = "start+length:class, such as 5s+1s:read_only";
+        const ERROR: &str = "class:probability, such as deadlock:0.01";
+        match key {
+            "latency" => {
+                self.latency = law(value)
+                    .ok_or("constant(1ms), uniform(1ms,2ms), exponential(1ms) or lognormal(1ms,0.5)")?;
+            }
+            "capacity" => {
+                let capacity = value.parse().ok().filter(|capacity| *capacity > 0);
+                self.capacity = Some(capacity.ok_or("a whole number above 0")?);
+            }
+            "stall" => self.stalls.push(window(value).ok_or(WINDOW)?),
+            "outage" => self.outages.push(window(value).ok_or(WINDOW)?),
+            "failure" => {
+                let (span, class) = value.rsplit_once(':').ok_or(CLASS)?;
+                self.failures.push((window(span).ok_or(CLASS)?, class_of(class)?));
+            }
+            "error" => {
+                let (class, probability) = value.split_once(':').ok_or(ERROR)?;
+                let probability =
+                    probability.parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or(ERROR)?;
+                self.errors.push((class_of(class)?, probability));
+            }
+            "seed" => self.seed = value.parse().map_err(|_| "a whole number")?,
+            _ => return Err(format!("one of the keys {KEYS}")),
+        }
+        Ok(())
+    }
+}
+
+fn class_of(name: &str) -> Result<ErrorClass, String> {
+    ErrorClass::from_name(name)
+        .ok_or_else(|| format!("one of the classes {}", ErrorClass::ALL.map(ErrorClass::name).join(", ")))
+}
+
+fn law(text: &str) -> Option<Law> {
+    let (name, rest) = text.split_once('(')?;
+    let arguments = rest.strip_suffix(')')?;
+    let (first, second) = arguments.split_once(',').map_or((arguments, None), |(a, b)| (a, Some(b)));
+    match (name, duration(first)?, second) {
+        ("constant", time, None) => Some(Law::Constant(time)),
+        ("exponential", mean, None) => Some(Law::Exponential(mean)),
+        ("uniform", low, Some(high)) => {
+            duration(high).filter(|high| *high >= low).map(|high| Law::Uniform(low, high))
+        }
+        ("lognormal", median, Some(sigma)) => {
+            let sigma = sigma.trim().parse().ok().filter(|sigma: &f64| (0.0..10.0).contains(sigma))?;
+            (median > 0).then_some(Law::LogNormal(median, sigma))
+        }
+        _ => None,
+    }
+}
+
+fn window(text: &str) -> Option<Window> {
+    // In a query a plus sign may have been read as the space that it once stood for.
+    let (start, length) = text.split_once(['+', ' '])?;
+    let start = duration(start)?;
+    Some(Window { start, end: start.checked_add(duration(length)?)? })
+}
+
+/// Reads `250us`, `1.5ms`, `2s`.
+fn duration(text: &str) -> Option<Nanos> {
+    let text = text.trim();
+    let unit = text.find(|next: char| !next.is_ascii_digit() && next != '.')?;
+    let number: f64 = text[..unit].parse().ok()?;
+    let unit = match &text[unit..] {
+        "ns" => 1,
+        "us" | "µs" => MICROSECOND,
+        "ms" => MILLISECOND,
+        "s" => SECOND,
+        _ => return None,
+    };
+    (number < 1e9).then_some((number * unit as f64) as Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_url_says_everything() {
+        let plan = Plan::parse(
+            "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=5s+2s&stall=9s%2B1s&outage=10s+500ms\
+             &failure=3s+1s:read_only&error=deadlock:0.01&seed=7",
+        )
+        .unwrap();
+        assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
+        assert_eq!(plan.capacity, Some(8));
+        assert_eq!(plan.stalls[0], Window { start: 5 * SECOND, end: 7 * SECOND });
+        assert_eq!(plan.stalls.len(), 2);
+        assert_eq!(plan.outages[0], Window { start: 10 * SECOND, end: 10 * SECOND + 500 * MILLISECOND });
+        assert_eq!(plan.failures[0].1, ErrorClass::ReadOnly);
+        assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
+        assert_eq!(plan.seed, 7);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_allowed() {
+        for (query, allowed) in [
+            ("latency=fast", "constant(1ms)"),
+            ("latency=uniform(2ms,1ms)", "uniform(1ms,2ms)"),
+            ("capacity=0", "a whole number above 0"),
+            ("stall=5", "start+length"),
+            ("error=deadlock:2", "class:probability"),
+            ("error=oops:0.1", "serialization, deadlock"),
+            ("speed=9", "one of the keys latency"),
+        ] {
+            let error = Plan::parse(&format!("sim://?{query}")).unwrap_err().to_string();
+            assert!(error.contains(allowed), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_url_breaks_it(url in "sim://[ -~]{0,60}") {
+            let _ = Plan::parse(&url);
+        }
+    }
+}

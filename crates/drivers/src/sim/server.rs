@@ -1,0 +1,196 @@
+//! The server behind all connections of one simulated endpoint.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use nephoscope_runtime::{Nanos, clock};
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::error::ErrorClass;
+use crate::sim::plan::{Plan, uniform};
+
+/// How a round trip ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Served,
+    Failed(ErrorClass),
+}
+
+struct State {
+    random: Xoshiro256PlusPlus,
+    /// When each place of the capacity becomes free.
+    free: BinaryHeap<Reverse<Nanos>>,
+}
+
+pub(crate) struct Server {
+    plan: Plan,
+    /// The zero of the planted windows, on the monotonic clock.
+    start: AtomicU64,
+    committed: AtomicU64,
+    state: Mutex<State>,
+}
+
+impl Server {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let free = plan.capacity.map_or_else(BinaryHeap::new, |places| vec![Reverse(0); places].into());
+        let random = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
+        Self {
+            plan,
+            start: AtomicU64::new(clock::now()),
+            committed: AtomicU64::new(0),
+            state: Mutex::new(State { random, free }),
+        }
+    }
+
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The run starts: the planted windows count from `at`, and nobody is in service.
+    pub(crate) fn starts(&self, at: Nanos) {
+        self.start.store(at, Ordering::Relaxed);
+    }
+
+    pub(crate) fn committed(&self) {
+        self.committed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn commits(&self) -> u64 {
+        self.committed.load(Ordering::Relaxed)
+    }
+
+    fn since_start(&self, time: Nanos) -> Nanos {
+        time.saturating_sub(self.start.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_out(&self, now: Nanos) -> bool {
+        let now = self.since_start(now);
+        self.plan.outages.iter().any(|outage| outage.contains(now))
+    }
+
+    /// Serves a round trip that arrives at `now` on a connection made at `connected`: how and when it ends.
+    pub(crate) fn serve(&self, now: Nanos, connected: Nanos) -> (Outcome, Nanos) {
+        let start = self.start.load(Ordering::Relaxed);
+        let connected = self.since_start(connected);
+        let arrived = self.since_start(now);
+        // A connection does not outlive an outage.
+        if self.plan.outages.iter().any(|outage| connected < outage.start && outage.start <= arrived) {
+            return (Outcome::Failed(ErrorClass::ConnectionLost), now);
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let service = self.plan.latency.draw(&mut state.random);
+        let begins = match state.free.pop() {
+            Some(Reverse(free)) => arrived.max(free),
+            None => arrived,
+        };
+        let ends = self.work(begins, service);
+        if self.plan.capacity.is_some() {
+            state.free.push(Reverse(ends));
+        }
+        let failed = self.fails(ends, &mut state.random);
+        drop(state);
+        if let Some(outage) = self.plan.outages.iter().find(|outage| (arrived..ends).contains(&outage.start))
+        {
+            return (Outcome::Failed(ErrorClass::ConnectionLost), start + outage.start);
+        }
+        (failed.map_or(Outcome::Served, Outcome::Failed), start + ends)
+    }
+
+    /// When work that takes `service` and begins at `begins` is done: no work is done in a stall.
+    fn work(&self, begins: Nanos, service: Nanos) -> Nanos {
+        let mut stalls = self.plan.stalls.clone();
+        stalls.sort_by_key(|stall| stall.start);
+        let (mut now, mut left) = (begins, service);
+        for stall in stalls {
+            if stall.end <= now {
+                continue;
+            }
+            if now < stall.start {
+                let worked = left.min(stall.start - now);
+                now += worked;
+                left -= worked;
+                if left == 0 {
+                    break;
+                }
+            }
+            now = now.max(stall.end);
+        }
+        now + left
+    }
+
+    fn fails(&self, at: Nanos, random: &mut Xoshiro256PlusPlus) -> Option<ErrorClass> {
+        if let Some((_, class)) = self.plan.failures.iter().find(|(window, _)| window.contains(at)) {
+            return Some(*class);
+        }
+        if self.plan.errors.is_empty() {
+            return None;
+        }
+        let mut draw = uniform(random);
+        self.plan.errors.iter().find_map(|(class, probability)| {
+            draw -= probability;
+            (draw < 0.0).then_some(*class)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nephoscope_runtime::clock::{MILLISECOND, SECOND};
+
+    fn server(query: &str) -> Server {
+        let server = Server::new(Plan::parse(&format!("sim://?{query}")).unwrap());
+        server.starts(1000 * SECOND);
+        server
+    }
+
+    fn ends(server: &Server, at: Nanos) -> (Outcome, Nanos) {
+        let (outcome, ends) = server.serve(1000 * SECOND + at, 1000 * SECOND);
+        (outcome, ends - 1000 * SECOND)
+    }
+
+    #[test]
+    fn the_queue_before_two_places_is_first_come_first_served() {
+        let server = server("latency=constant(10ms)&capacity=2");
+        let times: Vec<Nanos> = (0..5).map(|_| ends(&server, 0).1 / MILLISECOND).collect();
+        assert_eq!(times, [10, 10, 20, 20, 30]);
+    }
+
+    #[test]
+    fn a_stall_holds_up_what_is_in_service_and_what_arrives() {
+        let server = server("latency=constant(10ms)&stall=1s+2s&stall=4s+1s");
+        assert_eq!(ends(&server, 995 * MILLISECOND).1, 3005 * MILLISECOND);
+        assert_eq!(ends(&server, 2 * SECOND).1, 3010 * MILLISECOND);
+        assert_eq!(ends(&server, 3995 * MILLISECOND).1, 5005 * MILLISECOND);
+        assert_eq!(ends(&server, 6 * SECOND).1, 6010 * MILLISECOND);
+        assert_eq!(ends(&server, 990 * MILLISECOND).1, 1000 * MILLISECOND);
+    }
+
+    #[test]
+    fn an_outage_cuts_what_is_in_flight_and_old_connections() {
+        let server = server("latency=constant(10ms)&outage=1s+500ms");
+        let lost = Outcome::Failed(ErrorClass::ConnectionLost);
+        assert_eq!(ends(&server, 980 * MILLISECOND), (Outcome::Served, 990 * MILLISECOND));
+        assert_eq!(ends(&server, 995 * MILLISECOND), (lost, SECOND));
+        assert_eq!(ends(&server, 1200 * MILLISECOND).0, lost);
+        assert_eq!(ends(&server, 2 * SECOND).0, lost);
+        assert!(server.is_out(1001 * SECOND) && !server.is_out(1000 * SECOND + 1500 * MILLISECOND));
+        let (outcome, _) = server.serve(1002 * SECOND, 1000 * SECOND + 1600 * MILLISECOND);
+        assert_eq!(outcome, Outcome::Served);
+    }
+
+    #[test]
+    fn errors_come_at_their_rate_and_windows_always() {
+        let server = server("error=deadlock:0.1&error=serialization:0.2&failure=1s+1s:read_only");
+        let outcomes: Vec<Outcome> = (0..20_000).map(|_| ends(&server, 0).0).collect();
+        let share = |class| {
+            outcomes.iter().filter(|outcome| **outcome == Outcome::Failed(class)).count() as f64 / 20_000.0
+        };
+        assert!((share(ErrorClass::Deadlock) - 0.1).abs() < 0.01);
+        assert!((share(ErrorClass::Serialization) - 0.2).abs() < 0.01);
+        assert_eq!(ends(&server, 1500 * MILLISECOND).0, Outcome::Failed(ErrorClass::ReadOnly));
+    }
+}

@@ -1,0 +1,168 @@
+//! Values as statements take and give them, whatever the driver.
+
+/// One value of a parameter, a column of a result, or a column of a row to be loaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// SQL `NULL`.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer of at most 64 bits.
+    Int(i64),
+    /// A floating-point number of 64 bits.
+    Float(f64),
+    /// A decimal number `units / 10^scale`: what generators make and what money is kept in.
+    Decimal {
+        /// The number without its decimal point.
+        units: i64,
+        /// How many digits stand behind the point, at most 18.
+        scale: u8,
+    },
+    /// A decimal number of any size, as a database prints it.
+    Numeric(&'a str),
+    /// Text, in UTF-8 unless a workload made something else.
+    Text(&'a [u8]),
+    /// A JSON document as text.
+    Json(&'a [u8]),
+    /// Raw bytes.
+    Bytes(&'a [u8]),
+    /// A UUID.
+    Uuid([u8; 16]),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    Timestamp(i64),
+}
+
+#[derive(Clone, Copy)]
+enum Item {
+    /// A value without a body of its own.
+    Plain(Value<'static>),
+    Text(usize, usize),
+    Json(usize, usize),
+    Bytes(usize, usize),
+    Numeric(usize, usize),
+}
+
+/// The parameters of one call of a statement. Cleared and filled again for each call, so that a session in its
+/// stride allocates nothing.
+#[derive(Default)]
+pub struct Params {
+    items: Vec<Item>,
+    bodies: Vec<u8>,
+}
+
+impl Params {
+    /// Forgets every value.
+    pub fn clear(&mut self) {
+        self.items.clear();
+        self.bodies.clear();
+    }
+
+    /// Adds a value behind the others.
+    pub fn push(&mut self, value: Value<'_>) {
+        let mut keep = |body: &[u8]| {
+            let start = self.bodies.len();
+            self.bodies.extend_from_slice(body);
+            (start, self.bodies.len())
+        };
+        let item = match value {
+            Value::Text(body) => {
+                let (start, end) = keep(body);
+                Item::Text(start, end)
+            }
+            Value::Json(body) => {
+                let (start, end) = keep(body);
+                Item::Json(start, end)
+            }
+            Value::Bytes(body) => {
+                let (start, end) = keep(body);
+                Item::Bytes(start, end)
+            }
+            Value::Numeric(body) => {
+                let (start, end) = keep(body.as_bytes());
+                Item::Numeric(start, end)
+            }
+            Value::Null => Item::Plain(Value::Null),
+            Value::Bool(value) => Item::Plain(Value::Bool(value)),
+            Value::Int(value) => Item::Plain(Value::Int(value)),
+            Value::Float(value) => Item::Plain(Value::Float(value)),
+            Value::Decimal { units, scale } => Item::Plain(Value::Decimal { units, scale }),
+            Value::Uuid(value) => Item::Plain(Value::Uuid(value)),
+            Value::Date(value) => Item::Plain(Value::Date(value)),
+            Value::Timestamp(value) => Item::Plain(Value::Timestamp(value)),
+        };
+        self.items.push(item);
+    }
+
+    /// How many values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The values in their order.
+    #[must_use]
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'_>> {
+        self.items.iter().map(|item| match *item {
+            Item::Plain(value) => value,
+            Item::Text(start, end) => Value::Text(&self.bodies[start..end]),
+            Item::Json(start, end) => Value::Json(&self.bodies[start..end]),
+            Item::Bytes(start, end) => Value::Bytes(&self.bodies[start..end]),
+            Item::Numeric(start, end) => {
+                Value::Numeric(std::str::from_utf8(&self.bodies[start..end]).unwrap_or("NaN"))
+            }
+        })
+    }
+}
+
+impl Clone for Params {
+    fn clone(&self) -> Self {
+        Self { items: self.items.clone(), bodies: self.bodies.clone() }
+    }
+
+    /// Reuses the memory that is there.
+    fn clone_from(&mut self, source: &Self) {
+        self.items.clone_from(&source.items);
+        self.bodies.clone_from(&source.bodies);
+    }
+}
+
+impl<'a> FromIterator<Value<'a>> for Params {
+    fn from_iter<I: IntoIterator<Item = Value<'a>>>(values: I) -> Self {
+        let mut params = Self::default();
+        for value in values {
+            params.push(value);
+        }
+        params
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_give_back_what_was_pushed() {
+        let values = [
+            Value::Null,
+            Value::Text(b"caf\xc3\xa9"),
+            Value::Int(-7),
+            Value::Bytes(&[0, 255]),
+            Value::Numeric("12.50"),
+            Value::Json(b"{}"),
+            Value::Decimal { units: 1250, scale: 2 },
+        ];
+        let mut params: Params = values.into_iter().collect();
+        assert!(params.iter().eq(values));
+        assert_eq!(params.len(), 7);
+        params.clear();
+        assert!(params.is_empty());
+    }
+}

@@ -1,0 +1,316 @@
+//! From the workers' shards to the run's records.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use nephoscope_drivers::ErrorClass;
+use nephoscope_runtime::Nanos;
+
+use crate::histogram::{self, WindowHistogram};
+use crate::load::Phase;
+use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
+use crate::run::{Ending, Recycle};
+use crate::spec::{PhaseSpec, Role};
+
+/// Which series: whose, where, what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesName {
+    /// The tenant's name.
+    pub tenant: String,
+    /// The role of the endpoint it runs on.
+    pub role: Role,
+    /// The transaction's name.
+    pub transaction: String,
+}
+
+/// What an interval holds of a series, all workers together.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Which series.
+    pub name: SeriesName,
+    /// Transactions by outcome.
+    pub committed: u64,
+    /// Rolled back by the workload's own decision.
+    pub aborted: u64,
+    /// Ended by an error.
+    pub failed: u64,
+    /// Committed or aborted after more than one attempt.
+    pub retried: u64,
+    /// Further attempts.
+    pub retries: u64,
+    /// Rows touched or returned.
+    pub affected: u64,
+    /// Errors by class, in the order of [`ErrorClass::ALL`], each attempt counted.
+    pub errors: [u64; CLASSES],
+    /// Latency of committed transactions.
+    pub latency: WindowHistogram,
+    /// Service time of committed transactions.
+    pub service: WindowHistogram,
+}
+
+/// What is said of a tenant at the end of an interval.
+#[derive(Clone, Debug)]
+pub struct TenantInterval {
+    /// The tenant's name.
+    pub tenant: String,
+    /// Arrivals whose intended start lay in the interval.
+    pub arrivals: u64,
+    /// Arrivals that found the backlog full.
+    pub dropped: u64,
+    /// Arrivals that wait.
+    pub backlog: u64,
+    /// Sessions that take work.
+    pub sessions: u64,
+    /// Connections that stand.
+    pub connected: u64,
+    /// Connections that broke.
+    pub lost: u64,
+    /// Connections made anew.
+    pub restored: u64,
+    /// Attempts at a connection that failed.
+    pub refused: u64,
+}
+
+/// An interval, all workers together. Times are since the start of the load.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// The number of its phase.
+    pub phase: u32,
+    /// When it began.
+    pub start: Nanos,
+    /// When it ended.
+    pub end: Nanos,
+    /// The series in which something happened.
+    pub series: Vec<Series>,
+    /// One for each tenant.
+    pub tenants: Vec<TenantInterval>,
+    /// Lateness of transactions that a free session waited for; `None` where there were none.
+    pub lag: Option<WindowHistogram>,
+    /// The share of its time that the busiest worker's thread was running, 0–1.
+    pub busiest: f64,
+    /// Processor time of all workers' threads.
+    pub cpu: Nanos,
+}
+
+/// An error as it is reported: the first of its kind in an interval, and how often it came.
+#[derive(Clone, Debug)]
+pub struct ErrorEvent {
+    /// The end of the interval in which it came.
+    pub at: Nanos,
+    /// The series it came in.
+    pub name: SeriesName,
+    /// Its class.
+    pub class: ErrorClass,
+    /// The server's code; empty where there is none.
+    pub code: String,
+    /// What was said.
+    pub message: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a run gives to its reader, in the order of time.
+#[derive(Clone, Debug)]
+pub enum Record {
+    /// A phase begins.
+    Phase {
+        /// When.
+        at: Nanos,
+        /// Its number.
+        number: u32,
+        /// What it is.
+        spec: Arc<PhaseSpec>,
+    },
+    /// Errors of one kind.
+    Error(ErrorEvent),
+    /// An interval has ended.
+    Interval(Box<Interval>),
+    /// The run has ended.
+    End(Box<Ending>),
+}
+
+/// The parts of one interval that have come so far.
+struct Partial {
+    interval: Interval,
+    notes: Vec<ErrorNote>,
+}
+
+/// Puts the workers' shards together.
+pub(crate) struct Collector {
+    names: Vec<SeriesName>,
+    /// The tenants, in the order of the gauges.
+    tenants: Vec<String>,
+    recycle: Vec<Recycle>,
+    length: Nanos,
+    /// Phases that were announced and whose first interval has not come.
+    phases: VecDeque<(Nanos, Phase)>,
+    /// Intervals by phase and place in time, as far as they have come.
+    open: BTreeMap<(u32, Nanos), Partial>,
+    /// How far each worker has come; `None` if it has finished.
+    reached: Vec<Option<(u32, Nanos)>>,
+    ready: VecDeque<Record>,
+    pub(crate) ended: bool,
+}
+
+impl Collector {
+    pub(crate) fn new(
+        names: Vec<SeriesName>,
+        recycle: Vec<Recycle>,
+        length: Nanos,
+        phases: VecDeque<(Nanos, Phase)>,
+    ) -> Self {
+        let mut tenants: Vec<String> = names.iter().map(|name| name.tenant.clone()).collect();
+        tenants.dedup();
+        let reached = vec![Some((0, 0)); recycle.len()];
+        let (open, ready) = (BTreeMap::new(), VecDeque::new());
+        Self { names, tenants, recycle, length, phases, open, reached, ready, ended: false }
+    }
+
+    /// A phase will begin.
+    pub(crate) fn announce(&mut self, at: Nanos, phase: Phase) {
+        self.phases.push_back((at, phase));
+    }
+
+    /// The next record, if one is whole.
+    pub(crate) fn take(&mut self) -> Option<Record> {
+        self.ready.pop_front()
+    }
+
+    /// Adds what a worker has of an interval.
+    pub(crate) fn add(&mut self, shard: Shard) {
+        let key = (shard.phase, shard.start / self.length);
+        let worker = shard.worker;
+        let empty = || Partial {
+            interval: Interval {
+                phase: shard.phase,
+                start: shard.start,
+                end: shard.end,
+                series: Vec::new(),
+                tenants: self.tenants.iter().map(|name| no_gauges(name)).collect(),
+                lag: None,
+                busiest: 0.0,
+                cpu: 0,
+            },
+            notes: Vec::new(),
+        };
+        let partial = self.open.entry(key).or_insert_with(empty);
+        let interval = &mut partial.interval;
+        interval.start = interval.start.min(shard.start);
+        interval.end = interval.end.max(shard.end);
+        interval.cpu += shard.cpu;
+        interval.busiest = interval.busiest.max(shard.cpu as f64 / (shard.end - shard.start) as f64);
+        if let Some(lag) = &shard.lag {
+            merge(interval.lag.get_or_insert_with(histogram::empty), lag);
+        }
+        for (sum, gauges) in interval.tenants.iter_mut().zip(&shard.tenants) {
+            add_gauges(sum, gauges);
+        }
+        for (place, mut data) in shard.series {
+            add_series(interval, &self.names[place], &data);
+            data.reset();
+            // A worker that has finished takes nothing back.
+            let _ = self.recycle[worker].send(data);
+        }
+        partial.notes.extend(shard.errors);
+        if let Some(reached) = &mut self.reached[worker] {
+            *reached = (*reached).max(key);
+        }
+        self.release();
+    }
+
+    /// A worker will send no more.
+    pub(crate) fn finished(&mut self, worker: usize) {
+        self.reached[worker] = None;
+        self.release();
+    }
+
+    /// Gives out the intervals that every worker has gone through: a worker that has sent a later one, or this one,
+    /// has nothing to add.
+    fn release(&mut self) {
+        let slowest = self.reached.iter().flatten().min().copied();
+        while let Some(entry) = self.open.first_entry() {
+            if slowest.is_some_and(|slowest| slowest < *entry.key()) {
+                break;
+            }
+            let Partial { interval, notes } = entry.remove();
+            while let Some((at, phase)) =
+                self.phases.pop_front_if(|(_, phase)| phase.number <= interval.phase)
+            {
+                self.ready.push_back(Record::Phase { at, number: phase.number, spec: phase.spec });
+            }
+            for note in notes {
+                self.ready.push_back(Record::Error(ErrorEvent {
+                    at: interval.end,
+                    name: self.names[note.series].clone(),
+                    class: note.class,
+                    code: note.code,
+                    message: note.message,
+                    count: note.count,
+                }));
+            }
+            self.ready.push_back(Record::Interval(Box::new(interval)));
+        }
+    }
+}
+
+fn merge(sum: &mut WindowHistogram, part: &histogram::IntervalHistogram) {
+    // Both have the same bounds, so every value has its place.
+    for value in part.iter_recorded() {
+        sum.saturating_record_n(value.value_iterated_to(), value.count_at_value().into());
+    }
+}
+
+fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
+    let place = interval.series.iter().position(|series| series.name == *name).unwrap_or_else(|| {
+        interval.series.push(Series {
+            name: name.clone(),
+            committed: 0,
+            aborted: 0,
+            failed: 0,
+            retried: 0,
+            retries: 0,
+            affected: 0,
+            errors: [0; CLASSES],
+            latency: histogram::empty(),
+            service: histogram::empty(),
+        });
+        interval.series.len() - 1
+    });
+    let series = &mut interval.series[place];
+    series.committed += data.committed;
+    series.aborted += data.aborted;
+    series.failed += data.failed;
+    series.retried += data.retried;
+    series.retries += data.retries;
+    series.affected += data.affected;
+    for (sum, count) in series.errors.iter_mut().zip(data.errors) {
+        *sum += count;
+    }
+    merge(&mut series.latency, &data.latency);
+    merge(&mut series.service, &data.service);
+}
+
+fn no_gauges(tenant: &str) -> TenantInterval {
+    TenantInterval {
+        tenant: tenant.to_owned(),
+        arrivals: 0,
+        dropped: 0,
+        backlog: 0,
+        sessions: 0,
+        connected: 0,
+        lost: 0,
+        restored: 0,
+        refused: 0,
+    }
+}
+
+fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
+    sum.arrivals += part.arrivals;
+    sum.dropped += part.dropped;
+    sum.backlog += part.backlog;
+    sum.sessions += part.sessions;
+    sum.connected += part.connected;
+    sum.lost += part.lost;
+    sum.restored += part.restored;
+    sum.refused += part.refused;
+}

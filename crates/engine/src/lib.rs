@@ -1,0 +1,28 @@
+//! The load engine: one loop for every load model.
+//!
+//! A [`LoadSpec`] says who runs what, when and against what. [`Run::start`] connects and begins; [`Run::next`] gives
+//! [`Record`]s (intervals, phases, errors, the end) while the load goes on; [`Run::change`] changes it.
+//!
+//! * `schedule`: when transactions should start, whatever the system does.
+//! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
+//! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
+//! * `collect`: the workers' shards put together; `run`: the coordinator.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod collect;
+mod error;
+pub mod histogram;
+pub mod json;
+mod load;
+mod recorder;
+mod run;
+pub mod schedule;
+mod session;
+pub mod spec;
+mod tenant;
+mod worker;
+
+pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};
+pub use error::EngineError;
+pub use run::{Ending, Run, Totals, read_source, settings};
+pub use spec::LoadSpec;

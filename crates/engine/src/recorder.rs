@@ -1,0 +1,345 @@
+//! The recorder of one worker: counts and histograms of the open interval.
+//!
+//! Nothing here takes a lock, and nothing allocates for a transaction: a sample is a few additions. When an
+//! interval ends, what it holds leaves in a [`Shard`] by a channel, and boxes that the receiver has read come back
+//! to be used again.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender};
+
+use nephoscope_drivers::{Error, ErrorClass};
+use nephoscope_runtime::{Nanos, clock};
+
+use crate::histogram::{self, IntervalHistogram};
+
+/// How many error classes there are.
+pub(crate) const CLASSES: usize = ErrorClass::ALL.len();
+
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Committed,
+    Aborted,
+    Failed,
+}
+
+/// One transaction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    /// When it should have started.
+    pub(crate) intended: Nanos,
+    /// When its first byte was sent.
+    pub(crate) start: Nanos,
+    /// When its last reply was read.
+    pub(crate) end: Nanos,
+    pub(crate) outcome: Outcome,
+    /// How often it was tried.
+    pub(crate) attempts: u32,
+    /// Rows touched or returned.
+    pub(crate) affected: u64,
+}
+
+/// What one interval holds of one series.
+pub(crate) struct SeriesData {
+    pub(crate) committed: u64,
+    pub(crate) aborted: u64,
+    pub(crate) failed: u64,
+    pub(crate) retried: u64,
+    pub(crate) retries: u64,
+    pub(crate) affected: u64,
+    pub(crate) errors: [u64; CLASSES],
+    pub(crate) latency: IntervalHistogram,
+    pub(crate) service: IntervalHistogram,
+}
+
+impl SeriesData {
+    fn new() -> Box<Self> {
+        Box::new(Self {
+            committed: 0,
+            aborted: 0,
+            failed: 0,
+            retried: 0,
+            retries: 0,
+            affected: 0,
+            errors: [0; CLASSES],
+            latency: histogram::empty(),
+            service: histogram::empty(),
+        })
+    }
+
+    /// Makes a used box fit to be used again.
+    pub(crate) fn reset(&mut self) {
+        self.latency.reset();
+        self.service.reset();
+        let Self { committed, aborted, failed, retried, retries, affected, errors, .. } = self;
+        for count in [committed, aborted, failed, retried, retries, affected].into_iter().chain(errors) {
+            *count = 0;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.committed + self.aborted + self.failed == 0 && self.errors.iter().all(|count| *count == 0)
+    }
+}
+
+/// An error as it is reported: the first of its kind in an interval speaks for all.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorNote {
+    pub(crate) series: usize,
+    pub(crate) class: ErrorClass,
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) count: u64,
+}
+
+/// What a worker says of one tenant at the end of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TenantGauges {
+    /// Arrivals whose intended start lay in the interval.
+    pub(crate) arrivals: u64,
+    /// Arrivals that found the backlog full.
+    pub(crate) dropped: u64,
+    /// Arrivals that wait.
+    pub(crate) backlog: u64,
+    /// Sessions that take work.
+    pub(crate) sessions: u64,
+    /// Connections that stand.
+    pub(crate) connected: u64,
+    /// Connections that broke, were made anew, and could not be made.
+    pub(crate) lost: u64,
+    pub(crate) restored: u64,
+    pub(crate) refused: u64,
+}
+
+/// What one worker has of one interval.
+pub(crate) struct Shard {
+    pub(crate) worker: usize,
+    pub(crate) phase: u32,
+    /// The interval, since the start of the load.
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    /// The series in which something happened.
+    pub(crate) series: Vec<(usize, Box<SeriesData>)>,
+    pub(crate) lag: Option<IntervalHistogram>,
+    pub(crate) tenants: Vec<TenantGauges>,
+    pub(crate) errors: Vec<ErrorNote>,
+    /// Processor time of the worker's thread in the interval.
+    pub(crate) cpu: Nanos,
+}
+
+/// Distinct errors kept of one interval; the counts by class are always whole.
+const NOTES: usize = 32;
+
+pub(crate) struct Recorder {
+    worker: usize,
+    /// The start of the load on the monotonic clock.
+    origin: Nanos,
+    length: Nanos,
+    phase: u32,
+    start: Nanos,
+    end: Nanos,
+    // Boxed, so that a whole series changes hands as one pointer.
+    #[allow(clippy::vec_box)]
+    series: Vec<Box<SeriesData>>,
+    lag: IntervalHistogram,
+    notes: Vec<ErrorNote>,
+    cpu: Nanos,
+    shards: Sender<Shard>,
+    used: Receiver<Box<SeriesData>>,
+    spare: VecDeque<Box<SeriesData>>,
+}
+
+impl Recorder {
+    /// A recorder for `series` series whose intervals have a length. Used boxes come back by `used`.
+    pub(crate) fn new(
+        worker: usize,
+        series: usize,
+        length: Nanos,
+        shards: Sender<Shard>,
+        used: Receiver<Box<SeriesData>>,
+    ) -> Self {
+        Self {
+            worker,
+            origin: 0,
+            length,
+            phase: 0,
+            start: 0,
+            end: Nanos::MAX,
+            series: (0..series).map(|_| SeriesData::new()).collect(),
+            lag: histogram::empty(),
+            notes: Vec::with_capacity(NOTES),
+            cpu: 0,
+            shards,
+            used,
+            spare: (0..series).map(|_| SeriesData::new()).collect(),
+        }
+    }
+
+    /// The load starts; intervals count from here.
+    pub(crate) fn begin(&mut self, origin: Nanos) {
+        self.origin = origin;
+        self.start = 0;
+        self.end = self.length;
+        self.cpu = clock::thread_cpu();
+    }
+
+    /// When the open interval ends, on the monotonic clock.
+    pub(crate) fn ends(&self) -> Nanos {
+        self.origin.saturating_add(self.end)
+    }
+
+    /// Adds a transaction. The interval in which it ended must be the open one: see [`Recorder::ends`].
+    #[inline]
+    pub(crate) fn add(&mut self, series: usize, sample: &Sample) {
+        let data = &mut *self.series[series];
+        data.affected += sample.affected;
+        if sample.attempts > 1 {
+            data.retries += u64::from(sample.attempts - 1);
+            data.retried += u64::from(sample.outcome != Outcome::Failed);
+        }
+        match sample.outcome {
+            Outcome::Committed => {
+                data.committed += 1;
+                histogram::record(&mut data.latency, sample.end.saturating_sub(sample.intended));
+                histogram::record(&mut data.service, sample.end.saturating_sub(sample.start));
+            }
+            Outcome::Aborted => data.aborted += 1,
+            Outcome::Failed => data.failed += 1,
+        }
+    }
+
+    /// Adds the lateness of a transaction that a free session waited for.
+    #[inline]
+    pub(crate) fn add_lag(&mut self, lag: Nanos) {
+        histogram::record(&mut self.lag, lag);
+    }
+
+    /// Counts an error, and keeps its message if it is the first of its kind in the interval.
+    pub(crate) fn add_error(&mut self, series: usize, error: &Error) {
+        let class = error.class();
+        let place = ErrorClass::ALL.iter().position(|other| *other == class).unwrap_or(CLASSES - 1);
+        self.series[series].errors[place] += 1;
+        self.note(series, error);
+    }
+
+    /// Keeps an error's message if it is the first of its kind in the interval, and how often it came.
+    pub(crate) fn note(&mut self, series: usize, error: &Error) {
+        let class = error.class();
+        let same = |note: &&mut ErrorNote| {
+            note.series == series && note.class == class && note.code == error.code() && {
+                // Messages of one kind often differ by a key only; the code tells them apart well enough.
+                !note.code.is_empty() || note.message == error.message()
+            }
+        };
+        if let Some(note) = self.notes.iter_mut().find(same) {
+            note.count += 1;
+        } else if self.notes.len() < NOTES {
+            let (code, message) = (error.code().to_owned(), error.message().to_owned());
+            self.notes.push(ErrorNote { series, class, code, message, count: 1 });
+        }
+    }
+
+    /// Ends the open interval at `end` (since the start of the load) and begins the next, which belongs to a phase.
+    /// `gauges` are the tenants' at this moment.
+    pub(crate) fn rotate(&mut self, end: Nanos, phase: u32, gauges: Vec<TenantGauges>) {
+        self.spare.extend(self.used.try_iter());
+        let cpu = clock::thread_cpu();
+        if end > self.start {
+            let mut series = Vec::new();
+            for (place, data) in self.series.iter_mut().enumerate() {
+                if !data.is_empty() {
+                    let fresh = self.spare.pop_front().unwrap_or_else(SeriesData::new);
+                    series.push((place, std::mem::replace(data, fresh)));
+                }
+            }
+            let lag = (!self.lag.is_empty()).then(|| self.lag.clone());
+            self.lag.reset();
+            let shard = Shard {
+                worker: self.worker,
+                phase: self.phase,
+                start: self.start,
+                end,
+                series,
+                lag,
+                tenants: gauges,
+                errors: std::mem::take(&mut self.notes),
+                cpu: cpu.saturating_sub(self.cpu),
+            };
+            // The receiver is gone only when the run was given up.
+            let _ = self.shards.send(shard);
+            self.start = end;
+            self.cpu = cpu;
+        }
+        self.phase = phase;
+        self.end = (end / self.length + 1) * self.length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nephoscope_runtime::clock::{MILLISECOND, SECOND};
+    use std::sync::mpsc::channel;
+
+    fn sample(end: Nanos, outcome: Outcome, attempts: u32) -> Sample {
+        Sample {
+            intended: end - 3 * MILLISECOND,
+            start: end - 2 * MILLISECOND,
+            end,
+            outcome,
+            attempts,
+            affected: 2,
+        }
+    }
+
+    #[test]
+    fn an_interval_holds_what_ended_in_it() {
+        let (shards, received) = channel();
+        let (recycle, used) = channel();
+        let mut recorder = Recorder::new(0, 2, SECOND, shards, used);
+        recorder.begin(10 * SECOND);
+        assert_eq!(recorder.ends(), 11 * SECOND);
+        recorder.add(0, &sample(SECOND / 2, Outcome::Committed, 1));
+        recorder.add(0, &sample(SECOND / 2, Outcome::Committed, 3));
+        recorder.add(0, &sample(SECOND / 2, Outcome::Failed, 2));
+        recorder.add_error(0, &Error::new(ErrorClass::Deadlock, "40P01", "a"));
+        recorder.add_error(0, &Error::new(ErrorClass::Deadlock, "40P01", "b"));
+        recorder.rotate(SECOND, 0, Vec::new());
+        let shard = received.try_recv().unwrap();
+        assert_eq!((shard.start, shard.end, shard.series.len()), (0, SECOND, 1));
+        let data = &shard.series[0].1;
+        assert_eq!((data.committed, data.failed, data.retried, data.retries, data.affected), (2, 1, 1, 3, 6));
+        assert_eq!(data.latency.len(), 2);
+        assert!((data.latency.mean() / 3e6 - 1.0).abs() < 0.001);
+        assert!((data.service.mean() / 2e6 - 1.0).abs() < 0.001);
+        assert_eq!(data.errors[1], 2);
+        assert_eq!((shard.errors.len(), shard.errors[0].count), (1, 2));
+
+        let mut data = shard.series.into_iter().next().unwrap().1;
+        data.reset();
+        assert!(data.is_empty());
+        recycle.send(data).unwrap();
+        // A phase begins within the interval.
+        recorder.rotate(SECOND + SECOND / 4, 1, Vec::new());
+        assert_eq!(recorder.ends(), 12 * SECOND);
+        recorder.rotate(2 * SECOND, 1, Vec::new());
+        let shards: Vec<Shard> = received.try_iter().collect();
+        assert_eq!(shards.iter().map(|shard| shard.phase).collect::<Vec<_>>(), [0, 1]);
+        assert!(shards.iter().all(|shard| shard.series.is_empty()));
+    }
+
+    #[test]
+    fn an_error_storm_keeps_few_messages_and_every_count() {
+        let (shards, received) = channel();
+        let (_recycle, used) = channel();
+        let mut recorder = Recorder::new(0, 1, SECOND, shards, used);
+        recorder.begin(0);
+        for number in 0..10_000 {
+            recorder.add_error(0, &Error::other(format!("key {number} is taken")));
+        }
+        recorder.rotate(SECOND, 0, Vec::new());
+        let shard = received.try_recv().unwrap();
+        assert_eq!(shard.errors.len(), NOTES);
+        assert_eq!(shard.series[0].1.errors[CLASSES - 1], 10_000);
+    }
+}

@@ -1,0 +1,353 @@
+//! A session: its connections, and the life of each of its transactions.
+//!
+//! The engine alone decides what happens after an error: the transaction is rolled back, run again where its class
+//! allows, and otherwise counted as failed; a broken connection is made anew. No wait is without a limit.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use nephoscope_drivers::{Command, Connection, ConnectionState, Error, ErrorClass, Params, Reply, Want};
+use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_script::{Random, Script, ScriptError, Step};
+
+use crate::recorder::{Outcome, Sample};
+use crate::spec::{Balance, Role};
+use crate::tenant::{Job, Tenant, Turn};
+use crate::worker::Worker;
+
+/// Why an attempt at a transaction came to nothing.
+enum Trouble {
+    Database(Error),
+    Script(ScriptError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// How long a server is waited for that was asked to cancel a statement.
+const CANCEL_GRACE: Nanos = 2 * SECOND;
+/// Waits between two attempts at a connection: the first, and the longest.
+const RECONNECT: (Nanos, Nanos) = (5 * MILLISECOND, SECOND);
+/// After so many transactions without a wait (only drivers without a database do that) the others have their turn.
+const UNINTERRUPTED: u32 = 64;
+
+pub(crate) struct Session {
+    worker: Rc<Worker>,
+    tenant: Rc<Tenant>,
+    /// Its number on this worker.
+    number: usize,
+    script: Script,
+    connections: [Option<Box<dyn Connection>>; 2],
+    random: Random,
+    /// The commands of the present attempt that were sent so far end in this one.
+    last_command: Command,
+    affected: u64,
+    uninterrupted: u32,
+}
+
+impl Session {
+    pub(crate) fn new(worker: &Rc<Worker>, tenant: &Rc<Tenant>) -> Result<Self, ScriptError> {
+        let number = tenant.add_session();
+        let global = tenant.global(number) as u64 + 1;
+        Ok(Self {
+            worker: Rc::clone(worker),
+            tenant: Rc::clone(tenant),
+            number,
+            script: tenant.vm.script(tenant.plan.seed, global)?,
+            connections: [None, None],
+            random: Random::new(!tenant.plan.seed, global),
+            last_command: Command::Begin,
+            affected: 0,
+            uninterrupted: 0,
+        })
+    }
+
+    /// Makes the connections that the first phase needs. An error ends the run before it has begun.
+    pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
+        for role in Role::ALL {
+            if self.tenant.uses(role) && self.tenant.takes_part(self.number, clock::now()) {
+                self.connect(role).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs transactions until the run stops.
+    pub(crate) async fn run(mut self) {
+        loop {
+            if self.tenant.takes_part(self.number, clock::now()) && !self.reconnect_all().await {
+                break;
+            }
+            let turn = poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await;
+            match turn {
+                Turn::Work(job) => self.execute(job).await,
+                Turn::Pause(until) => self.sleep(until).await,
+                Turn::Stop => break,
+            }
+            if self.uninterrupted >= UNINTERRUPTED {
+                self.uninterrupted = 0;
+                Yield::default().await;
+            }
+        }
+        let stood = self.connections.iter().flatten().count() as u64;
+        self.tenant.gauge(|gauges| gauges.connected -= stood);
+    }
+
+    /// Waits, but not beyond the end of the run.
+    async fn sleep(&self, until: Nanos) {
+        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        poll_fn(|cx| {
+            if self.tenant.poll_stopped(self.number, cx).is_ready() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    // ---- connections -----------------------------------------------------------------------------------------
+
+    /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it.
+    async fn connect(&mut self, role: Role) -> Result<(), Error> {
+        let plan = Rc::clone(&self.tenant);
+        let endpoints = &plan.plan.endpoints[role as usize];
+        let own = match plan.plan.balance {
+            Balance::RoundRobin => plan.global(self.number),
+            Balance::Random => self.random.below(endpoints.len() as u64) as usize,
+            Balance::First => 0,
+        };
+        let mut last = Error::connection_lost(format!("the tenant has no {} endpoint", role.name()));
+        for step in 0..endpoints.len() {
+            let driver = &endpoints[(own + step) % endpoints.len()];
+            match driver.connect(&self.worker.runtime, &plan.plan.statements).await {
+                Ok(connection) => {
+                    self.connections[role as usize] = Some(connection);
+                    self.tenant.gauge(|gauges| gauges.connected += 1);
+                    return Ok(());
+                }
+                Err(error) => last = error.context(&driver.redacted_url()),
+            }
+        }
+        Err(last)
+    }
+
+    /// Makes what connections are missing, with patience; `false` if the run stopped meanwhile.
+    async fn reconnect_all(&mut self) -> bool {
+        for role in Role::ALL {
+            if self.connections[role as usize].is_none()
+                && self.tenant.uses(role)
+                && !self.reconnect(role).await
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn reconnect(&mut self, role: Role) -> bool {
+        self.tenant.withdraw(self.number);
+        let mut wait = RECONNECT.0;
+        while !self.tenant.stopped() {
+            match self.connect(role).await {
+                Ok(()) => {
+                    self.tenant.gauge(|gauges| gauges.restored += 1);
+                    return true;
+                }
+                Err(error) => {
+                    self.tenant.gauge(|gauges| gauges.refused += 1);
+                    self.worker.note_refusal(&self.tenant, role, &error);
+                }
+            }
+            let jittered = wait / 2 + self.random.below(wait);
+            self.sleep(clock::now() + jittered).await;
+            wait = (wait * 2).min(RECONNECT.1);
+        }
+        false
+    }
+
+    fn drop_connection(&mut self, role: Role) {
+        if self.connections[role as usize].take().is_some() {
+            self.tenant.gauge(|gauges| {
+                gauges.connected -= 1;
+                gauges.lost += 1;
+            });
+        }
+    }
+
+    // ---- transactions ----------------------------------------------------------------------------------------
+
+    async fn execute(&mut self, job: Job) {
+        let transaction = self.tenant.choose(&mut self.random);
+        let role = self.tenant.plan.roles[transaction];
+        let series = self.tenant.plan.first_series + transaction;
+        let start = clock::now();
+        let intended = job.intended.unwrap_or(start);
+        if job.session_was_free {
+            self.worker.add_lag(start.saturating_sub(intended));
+        }
+        self.worker.started(series);
+        let (outcome, attempts) = self.transact(transaction, role, series).await;
+        let end = clock::now();
+        let affected = std::mem::take(&mut self.affected);
+        self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected });
+        self.tenant.begin_thinking(self.number, end, &mut self.random);
+    }
+
+    /// Runs a transaction to its end, with its retries.
+    async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> (Outcome, u32) {
+        let retry = self.worker.retry;
+        let mut attempts = 1;
+        let mut step = self.script.begin(transaction);
+        loop {
+            let error = match self.attempt(role, step).await {
+                Ok(true) => return (Outcome::Aborted, attempts),
+                Ok(false) => {
+                    let tenant = Rc::clone(&self.tenant);
+                    self.worker.tally(&tenant, self.script.take_tallies(), true);
+                    return (Outcome::Committed, attempts);
+                }
+                Err(Trouble::Script(error)) => {
+                    self.worker
+                        .fail(&format!("transaction {}: {error}", self.worker.transaction_name(series)));
+                    self.recover(role).await;
+                    return (Outcome::Failed, attempts);
+                }
+                Err(Trouble::Database(error)) => error,
+            };
+            self.worker.add_error(series, &error);
+            if self.is_uncertain(role, transaction, &error) {
+                let tenant = Rc::clone(&self.tenant);
+                self.worker.tally(&tenant, self.script.take_tallies(), false);
+            }
+            self.script.abandon();
+            self.affected = 0;
+            self.recover(role).await;
+            let again = error.class().may_be_retried() && attempts < retry.attempts && !self.tenant.stopped();
+            if !again {
+                return (Outcome::Failed, attempts);
+            }
+            self.back_off(attempts).await;
+            if self.connections[role as usize].is_none() && !self.reconnect(role).await {
+                return (Outcome::Failed, attempts);
+            }
+            attempts += 1;
+            step = self.script.retry(transaction);
+        }
+    }
+
+    /// Runs the steps of one attempt; says whether the workload rolled back by its own decision.
+    async fn attempt(&mut self, role: Role, mut step: Step) -> Result<bool, Trouble> {
+        if self.connections[role as usize].is_none() {
+            // The mix has come to need a role that it did not need before.
+            self.connect(role).await?;
+        }
+        loop {
+            match step {
+                Step::Call { command, want, flush } => {
+                    self.queue(role, command, want)?;
+                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
+                    self.affected += reply.affected;
+                    step = self.script.resume(reply);
+                }
+                Step::Done { aborted } => {
+                    self.settle(role).await?;
+                    return Ok(aborted);
+                }
+                Step::Failed(error) => return Err(Trouble::Script(error)),
+            }
+        }
+    }
+
+    fn queue(&mut self, role: Role, command: Command, want: Want) -> Result<(), Error> {
+        let connection = self.connections[role as usize].as_mut();
+        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+        self.last_command = command;
+        connection.queue(command, self.script.params(), want)
+    }
+
+    /// Sends what is queued and waits for the replies, within the statement's time limit.
+    async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
+        let Self { connections, script, worker, uninterrupted, .. } = self;
+        let connection = connections[role as usize].as_mut();
+        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+        connection.set_deadline(worker.runtime.turn_began() + worker.statement_timeout);
+        *uninterrupted += 1;
+        poll_fn(|cx| {
+            let replies = connection.poll_replies(cx, script.rows());
+            if replies.is_pending() {
+                *uninterrupted = 0;
+            }
+            replies
+        })
+        .await
+    }
+
+    /// The function has returned: what it left queued is sent, and what it left open is its mistake.
+    async fn settle(&mut self, role: Role) -> Result<(), Trouble> {
+        let state = |session: &Self| session.connections[role as usize].as_ref().map(|c| c.state());
+        if state(self) == Some(ConnectionState::Waiting) {
+            self.flush(role).await?;
+        }
+        match state(self) {
+            Some(ConnectionState::InTransaction | ConnectionState::Failed) => {
+                Err(Trouble::Script(ScriptError::plain(
+                    "the function returned within a transaction: tx:commit() or tx:rollback() is missing",
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether nobody can know if the transaction was committed: its commit was sent and not answered.
+    fn is_uncertain(&self, role: Role, transaction: usize, error: &Error) -> bool {
+        let unanswered = matches!(
+            error.class(),
+            ErrorClass::ConnectionLost | ErrorClass::ShuttingDown | ErrorClass::StatementTimeout
+        );
+        let committing = match self.last_command {
+            Command::Commit => true,
+            // A statement outside a transaction commits by itself.
+            Command::Execute(_) => self.connections[role as usize]
+                .as_ref()
+                .is_none_or(|connection| connection.state() != ConnectionState::InTransaction),
+            Command::Begin | Command::Rollback => false,
+        };
+        unanswered && committing && !self.tenant.plan.read_only[transaction]
+    }
+
+    /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
+    async fn recover(&mut self, role: Role) {
+        let grace = self.worker.statement_timeout.min(CANCEL_GRACE);
+        let Self { connections, script, .. } = self;
+        let Some(connection) = connections[role as usize].as_mut() else { return };
+        if connection.state() == ConnectionState::Waiting {
+            let cancel = connection.cancel();
+            cancel.await;
+            connection.set_deadline(clock::now() + grace);
+            // The answer may be the cancelled statement's error, or its success that came too late.
+            let _ = poll_fn(|cx| connection.poll_replies(cx, script.rows())).await;
+        }
+        if matches!(connection.state(), ConnectionState::InTransaction | ConnectionState::Failed) {
+            connection.set_deadline(clock::now() + grace);
+            if connection.queue(Command::Rollback, &Params::default(), Want::Count).is_ok() {
+                let _ = poll_fn(|cx| connection.poll_replies(cx, script.rows())).await;
+            }
+        }
+        if connection.state() != ConnectionState::Idle {
+            self.drop_connection(role);
+        }
+    }
+
+    async fn back_off(&mut self, attempts: u32) {
+        let retry = self.worker.retry;
+        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
+        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
+        self.sleep(clock::now() + wait as Nanos).await;
+    }
+}

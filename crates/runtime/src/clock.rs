@@ -1,0 +1,42 @@
+//! The one clock of every measurement: `CLOCK_MONOTONIC`, in nanoseconds.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Nanoseconds: a point on the monotonic clock or a length of time, as the name says.
+pub type Nanos = u64;
+
+/// One microsecond.
+pub const MICROSECOND: Nanos = 1_000;
+/// One millisecond.
+pub const MILLISECOND: Nanos = 1_000_000;
+/// One second.
+pub const SECOND: Nanos = 1_000_000_000;
+
+fn read(id: ClockId) -> Nanos {
+    let time = clock_gettime(id);
+    time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos
+}
+
+/// Now, on the monotonic clock.
+#[must_use]
+pub fn now() -> Nanos {
+    read(ClockId::Monotonic)
+}
+
+/// Now, on the wall clock: nanoseconds since 1970 in UTC. For labels and for data, never for a measurement.
+#[must_use]
+pub fn wall() -> Nanos {
+    read(ClockId::Realtime)
+}
+
+/// Processor time that the calling thread has used, in nanoseconds.
+#[must_use]
+pub fn thread_cpu() -> Nanos {
+    read(ClockId::ThreadCPUTime)
+}
+
+/// Processor time that the whole process has used, in nanoseconds.
+#[must_use]
+pub fn process_cpu() -> Nanos {
+    read(ClockId::ProcessCPUTime)
+}

@@ -1,0 +1,27 @@
+//! One thread's runtime: straight-line async tasks, timers that are precise to tens of microseconds, and
+//! sockets without a system call that a round trip does not need.
+//!
+//! A load engine turns the same small circle hundreds of thousands of times a second: a reply arrives, a
+//! session goes on, a statement leaves. A general-purpose runtime pays there for what this circle never uses
+//! (tasks that move between threads, timers of 1 ms, fairness budgets), so this crate holds the few parts that
+//! it does use. Everything lives on one thread; only a [`std::task::Waker`] may be used from elsewhere.
+//!
+//! * [`Runtime`] runs tasks until none is left.
+//! * [`Runtime::sleep_until`] wakes by timerfd, at the nanosecond asked for and not at the next millisecond.
+//! * [`Stream`] is a TCP or Unix socket with its two buffers and a deadline.
+//! * [`mailbox`] carries messages in from other threads.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod buffer;
+pub mod clock;
+mod epoll;
+mod executor;
+pub mod mailbox;
+mod stream;
+mod timer;
+
+pub use buffer::Inbox;
+pub use clock::Nanos;
+pub use executor::{Runtime, Yield};
+pub use stream::{Address, Stream};
+pub use timer::Sleep;

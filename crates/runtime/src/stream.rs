@@ -1,0 +1,105 @@
+//! A socket with its two buffers.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::task::{Context, Poll};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
+};
+
+use crate::buffer::Inbox;
+use crate::clock::Nanos;
+use crate::epoll::Key;
+use crate::executor::Runtime;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// A connected TCP or Unix socket.
+///
+/// `out` is filled by the caller and sent by [`Stream::poll_flush`]; `inbox` is filled by [`Stream::poll_fill`]
+/// and used up by the caller. No wait is without a limit where a deadline is set.
+pub struct Stream {
+    runtime: Runtime,
+    key: Key,
+    /// Bytes to be sent.
+    pub out: Vec<u8>,
+    /// Bytes received.
+    pub inbox: Inbox,
+}
+
+impl Stream {
+    /// Connects, within the deadline. Nagle's algorithm is off: a request is sent when it is complete.
+    pub async fn connect(runtime: &Runtime, address: &Address, deadline: Nanos) -> io::Result<Self> {
+        let family = match address {
+            Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
+            Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,
+            Address::Unix(_) => AddressFamily::UNIX,
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let fd = match address {
+            Address::Tcp(_) => socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?,
+            Address::Unix(_) => socket_with(family, SocketType::STREAM, flags, None)?,
+        };
+        let begun = match address {
+            Address::Tcp(tcp) => {
+                sockopt::set_tcp_nodelay(&fd, true)?;
+                sockopt::set_socket_keepalive(&fd, true)?;
+                connect(&fd, tcp)
+            }
+            Address::Unix(path) => connect(&fd, &SocketAddrUnix::new(path)?),
+        };
+        match begun {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let key = runtime.epoll().register(fd)?;
+        // From here on dropping the stream closes the socket.
+        let mut stream = Self { runtime: runtime.clone(), key, out: Vec::new(), inbox: Inbox::default() };
+        stream.set_deadline(deadline);
+        poll_fn(|cx| stream.runtime.epoll().poll_writable(key, cx)).await?;
+        stream.runtime.epoll().take_error(key)?;
+        Ok(stream)
+    }
+
+    /// Sets the time after which a wait of this stream ends with [`io::ErrorKind::TimedOut`], to within 10 ms;
+    /// `Nanos::MAX` is never. It stands until it is set anew.
+    pub fn set_deadline(&mut self, deadline: Nanos) {
+        self.runtime.epoll().set_deadline(self.key, deadline);
+    }
+
+    /// The runtime that the stream belongs to.
+    #[must_use]
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Sends `out`; complete when it is empty.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.out.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        self.runtime.epoll().poll_send(self.key, cx, &mut self.out)
+    }
+
+    /// Reads once into `inbox`; completes with the number of bytes, 0 at the end of the stream.
+    pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.runtime.epoll().poll_recv(self.key, cx, &mut self.inbox)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.runtime.epoll().deregister(self.key);
+    }
+}

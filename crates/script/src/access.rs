@@ -1,0 +1,281 @@
+//! Which keys transactions touch: the access distribution, and the key space of a table.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand_distr::{Distribution as _, Zipf};
+
+use crate::random::Random;
+
+/// How keys are picked, always over all the data (`CloudyBench`, II-B: uniform and latest).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Access {
+    /// Every key alike.
+    #[default]
+    Uniform,
+    /// The `k` newest keys alike; the window moves as rows arrive.
+    Latest {
+        /// How many keys.
+        k: u64,
+    },
+    /// The i-th most popular key with a probability proportional to 1/i^theta.
+    Zipfian {
+        /// The skew; 0 is uniform, 0.99 is YCSB's.
+        theta: f64,
+    },
+    /// A share of the keys gets a share of the accesses.
+    Hotspot {
+        /// The share of keys that is hot, 0–1.
+        keys: f64,
+        /// The share of accesses that goes to them, 0–1.
+        accesses: f64,
+    },
+}
+
+/// The keys of one table, shared by all sessions of a tenant. Keys are consecutive whole numbers.
+#[derive(Debug)]
+pub struct KeySpace {
+    /// The key of the first row.
+    first: i64,
+    /// How many rows were loaded.
+    loaded: u64,
+    /// The newest key that a transaction has said to be there.
+    newest: AtomicU64,
+    /// How many keys were handed out by [`KeySpace::once`].
+    handed_out: AtomicU64,
+    /// Spreads popular keys over the table.
+    shuffle: Shuffle,
+}
+
+impl KeySpace {
+    /// A table of `loaded` rows whose keys begin with `first`; `handed_out` keys of it are used up already.
+    #[must_use]
+    pub fn new(first: i64, loaded: u64, handed_out: u64) -> Self {
+        Self {
+            first,
+            loaded,
+            newest: AtomicU64::new(loaded),
+            handed_out: AtomicU64::new(handed_out),
+            shuffle: Shuffle::new(loaded),
+        }
+    }
+
+    /// How many rows there are, those that arrived included.
+    #[inline]
+    fn rows(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
+    }
+
+    /// A row with this key has arrived.
+    pub fn arrived(&self, key: i64) {
+        if let Ok(row) = u64::try_from(key.wrapping_sub(self.first)) {
+            self.newest.fetch_max(row + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// A key that was never handed out before, in an order that looks random; `None` when every loaded row has
+    /// had its turn.
+    pub fn once(&self) -> Option<i64> {
+        let turn = self.handed_out.fetch_add(1, Ordering::Relaxed);
+        (turn < self.loaded).then(|| self.first + self.shuffle.place(turn) as i64)
+    }
+
+    /// How many keys were handed out once.
+    #[must_use]
+    pub fn handed_out(&self) -> u64 {
+        self.handed_out.load(Ordering::Relaxed).min(self.loaded)
+    }
+}
+
+/// Picks keys of one table for one thread.
+pub(crate) struct Picker {
+    access: Access,
+    /// The law for `zipf_rows` rows, made anew when the table has grown.
+    zipf: Option<Zipf<f64>>,
+    zipf_rows: u64,
+}
+
+impl Picker {
+    pub(crate) fn new() -> Self {
+        Self { access: Access::Uniform, zipf: None, zipf_rows: 0 }
+    }
+
+    pub(crate) fn set_access(&mut self, access: Access) {
+        self.access = access;
+        self.zipf = None;
+    }
+
+    /// A key, or `None` where the table is empty.
+    #[inline]
+    pub(crate) fn pick(&mut self, keys: &KeySpace, random: &mut Random) -> Option<i64> {
+        let rows = keys.rows();
+        if rows == 0 {
+            return None;
+        }
+        let row = match self.access {
+            Access::Uniform => random.below(rows),
+            Access::Latest { k } => rows - 1 - random.below(k.clamp(1, rows)),
+            Access::Zipfian { theta } => {
+                // A law for a slightly smaller table does until it has grown by a hundredth.
+                if self.zipf.is_none() || rows > self.zipf_rows + self.zipf_rows / 100 {
+                    self.zipf = Zipf::new(rows as f64, theta).ok();
+                    self.zipf_rows = rows;
+                }
+                let rank = self.zipf.as_ref().map_or(1.0, |zipf| zipf.sample(random.source()));
+                keys.shuffle.place((rank as u64 - 1).min(rows - 1))
+            }
+            Access::Hotspot { keys: share, accesses } => {
+                let hot = ((share * rows as f64).ceil() as u64).clamp(1, rows);
+                let rank = if hot == rows || random.uniform() < accesses {
+                    random.below(hot)
+                } else {
+                    hot + random.below(rows - hot)
+                };
+                keys.shuffle.place(rank)
+            }
+        };
+        Some(keys.first + row as i64)
+    }
+}
+
+/// A fixed bijection of `0..size` that looks random: a Feistel network over the next power of four, walked until
+/// the result falls inside. Numbers from `size` on stay what they are.
+#[derive(Debug)]
+struct Shuffle {
+    size: u64,
+    half: u32,
+}
+
+impl Shuffle {
+    fn new(size: u64) -> Self {
+        let bits = 64 - size.saturating_sub(1).leading_zeros();
+        Self { size, half: bits.div_ceil(2).max(1) }
+    }
+
+    #[inline]
+    fn place(&self, number: u64) -> u64 {
+        if number >= self.size {
+            return number;
+        }
+        let mask = (1_u64 << self.half) - 1;
+        let mut place = number;
+        loop {
+            let (mut left, mut right) = (place >> self.half, place & mask);
+            for round in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
+                let mixed = (right ^ round).wrapping_mul(round);
+                (left, right) = (right, left ^ ((mixed ^ (mixed >> 29)) >> 7 & mask));
+            }
+            place = left << self.half | right;
+            if place < self.size {
+                return place;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counts(access: Access, rows: u64, draws: usize) -> Vec<u64> {
+        let keys = KeySpace::new(1, rows, 0);
+        let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
+        picker.set_access(access);
+        let mut counts = vec![0; rows as usize];
+        for _ in 0..draws {
+            counts[picker.pick(&keys, &mut random).unwrap() as usize - 1] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn uniform_reaches_every_key_alike() {
+        let counts = counts(Access::Uniform, 100, 200_000);
+        let chi: f64 = counts.iter().map(|count| (*count as f64 - 2000.0).powi(2) / 2000.0).sum();
+        assert!(chi < 150.0, "chi-square {chi} for 99 degrees of freedom");
+    }
+
+    #[test]
+    fn latest_is_the_newest_and_moves() {
+        let keys = KeySpace::new(1, 1000, 0);
+        let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
+        picker.set_access(Access::Latest { k: 10 });
+        let mut seen = |picker: &mut Picker| {
+            let mut seen: Vec<i64> = (0..500).map(|_| picker.pick(&keys, &mut random).unwrap()).collect();
+            seen.sort_unstable();
+            seen.dedup();
+            seen
+        };
+        assert_eq!(seen(&mut picker), (991..=1000).collect::<Vec<_>>());
+        keys.arrived(1005);
+        keys.arrived(1003);
+        assert_eq!(seen(&mut picker), (996..=1005).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn zipfian_follows_its_law_and_is_spread_over_the_table() {
+        let mut counts = counts(Access::Zipfian { theta: 0.99 }, 1000, 400_000);
+        let hottest = counts.iter().position(|count| *count == *counts.iter().max().unwrap()).unwrap();
+        assert!(hottest > 0, "the most popular key is not simply the first");
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let norm: f64 = (1..=1000).map(|rank| f64::from(rank).powf(-0.99)).sum();
+        for rank in [1_u32, 2, 10] {
+            let expected = 400_000.0 * f64::from(rank).powf(-0.99) / norm;
+            let got = counts[rank as usize - 1] as f64;
+            assert!((got / expected - 1.0).abs() < 0.1, "rank {rank}: {got} instead of {expected}");
+        }
+    }
+
+    #[test]
+    fn hotspot_gives_a_share_of_keys_a_share_of_accesses() {
+        let mut counts = counts(Access::Hotspot { keys: 0.2, accesses: 0.8 }, 1000, 400_000);
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let hot: u64 = counts[..200].iter().sum();
+        assert!((hot as f64 / 400_000.0 - 0.8).abs() < 0.01, "{hot}");
+        assert!(counts[999] > 0, "cold keys are touched too");
+    }
+
+    #[test]
+    fn every_key_is_handed_out_once() {
+        let keys = KeySpace::new(1, 1000, 10);
+        let mut handed: Vec<i64> = std::iter::from_fn(|| keys.once()).collect();
+        assert_eq!(handed.len(), 990);
+        assert_ne!(handed, (11..=1000).collect::<Vec<_>>());
+        handed.sort_unstable();
+        handed.dedup();
+        assert_eq!(handed.len(), 990);
+        assert_eq!(keys.once(), None);
+        assert_eq!(keys.handed_out(), 1000);
+    }
+
+    #[test]
+    fn an_empty_table_has_no_key() {
+        let keys = KeySpace::new(1, 0, 0);
+        assert_eq!(Picker::new().pick(&keys, &mut Random::new(1, 1)), None);
+        assert_eq!(keys.once(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_shuffle_is_a_bijection(size in 0_u64..5000) {
+            let shuffle = Shuffle::new(size);
+            let mut places: Vec<u64> = (0..size).map(|number| shuffle.place(number)).collect();
+            places.sort_unstable();
+            prop_assert!(places.into_iter().eq(0..size));
+            prop_assert_eq!(shuffle.place(size), size);
+        }
+
+        #[test]
+        fn keys_stay_in_the_table(rows in 1_u64..5000, arrived in 0_u64..5000, seed in any::<u64>(), which in 0..4_usize) {
+            let keys = KeySpace::new(1, rows, 0);
+            keys.arrived((rows + arrived) as i64);
+            let access = [Access::Uniform, Access::Latest { k: 10 }, Access::Zipfian { theta: 0.8 }, Access::Hotspot { keys: 0.1, accesses: 0.9 }][which];
+            let (mut picker, mut random) = (Picker::new(), Random::new(seed, 1));
+            picker.set_access(access);
+            for _ in 0..100 {
+                let key = picker.pick(&keys, &mut random).unwrap();
+                prop_assert!((1..=(rows + arrived) as i64).contains(&key));
+            }
+        }
+    }
+}

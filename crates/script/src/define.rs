@@ -1,0 +1,439 @@
+//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Error, Function, Lua, Table, UserData, UserDataMethods, Value};
+use nephoscope_datagen::{ColumnSpec, TableSpec};
+
+use crate::api::PICK_HELPERS;
+use crate::error::ScriptError;
+use crate::generators::{self, GeneratorValue};
+use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Source, Transaction, When};
+
+/// What the Lua file has declared so far.
+#[derive(Default)]
+pub(crate) struct Draft {
+    file: String,
+    scale: f64,
+    given: Vec<(String, OptionValue)>,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) options: Vec<OptionSpec>,
+    pub(crate) tables: Vec<TableSpec>,
+    pub(crate) transactions: Vec<(Transaction, Function)>,
+    pub(crate) mixes: Vec<Mix>,
+    pub(crate) invariants: Vec<Invariant>,
+}
+
+impl Draft {
+    /// An error about the file as a whole.
+    pub(crate) fn error(&self, message: &str) -> ScriptError {
+        ScriptError::new(&self.file, 0, message)
+    }
+}
+
+/// Runs the Lua file of a source and gives what it declares.
+pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
+    let draft = Rc::new(RefCell::new(Draft {
+        file: source.lua_name.clone(),
+        scale: source.scale,
+        given: source.options.clone().into_iter().collect(),
+        ..Draft::default()
+    }));
+    let execute = || -> mlua::Result<()> {
+        let globals = lua.globals();
+        generators::install(lua, source)?;
+        let handle = Rc::clone(&draft);
+        let begin = move |lua: &Lua, name: Value| {
+            let name = named(lua, &name, "a workload's name")?;
+            let mut draft = handle.borrow_mut();
+            if !draft.name.is_empty() {
+                return Err(at(lua, "a file declares one workload, and this is the second"));
+            }
+            draft.name = name;
+            drop(draft);
+            lua.create_userdata(Builder(Rc::clone(&handle)))
+        };
+        globals.set("workload", lua.create_function(begin)?)?;
+        lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()
+    };
+    execute().map_err(|error| ScriptError::plain(describe(&error)))?;
+    // The declaring words make no sense in a transaction.
+    let draft = draft.take();
+    if draft.name.is_empty() {
+        return Err(
+            draft.error("the file declares no workload; it should begin with local w = workload \"name\"")
+        );
+    }
+    if let Some((name, _)) =
+        draft.given.iter().find(|(name, _)| !draft.options.iter().any(|o| o.name == *name))
+    {
+        let known: Vec<&str> = draft.options.iter().map(|option| option.name.as_str()).collect();
+        let known = if known.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("they are {}", known.join(", "))
+        };
+        return Err(ScriptError::plain(format!(
+            "workload.options: {} has no option {name:?}; {known}",
+            draft.name
+        )));
+    }
+    Ok(draft)
+}
+
+/// The innermost message of an error: mlua wraps what a callback raised.
+pub(crate) fn describe(error: &Error) -> String {
+    match error {
+        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => describe(cause),
+        Error::RuntimeError(message) | Error::SyntaxError { message, .. } | Error::MemoryError(message) => {
+            message.split("\nstack traceback:").next().unwrap_or_default().to_owned()
+        }
+        other => other.to_string(),
+    }
+}
+
+/// An error at the line of the file that called.
+pub(crate) fn at(lua: &Lua, message: &str) -> Error {
+    for level in 0..16 {
+        let place = lua.inspect_stack(level, |debug| {
+            let line = debug.current_line();
+            line.map(|line| format!("{}:{line}: ", debug.source().short_src.unwrap_or_default()))
+        });
+        match place {
+            Some(Some(place)) => return Error::runtime(format!("{place}{message}")),
+            Some(None) => {}
+            None => break,
+        }
+    }
+    Error::runtime(message)
+}
+
+/// A name: a text of letters, digits and underscores that does not begin with a digit.
+fn named(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
+    let Value::String(text) = value else {
+        return Err(at(lua, &format!("{what} must be a text, not {}", value.type_name())));
+    };
+    let text = text.to_string_lossy();
+    let word = text.chars().all(|next| next.is_ascii_alphanumeric() || next == '_' || next == '-');
+    if !word || text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(at(
+            lua,
+            &format!("{what} must be one word of letters, digits, - and _; {text:?} is not"),
+        ));
+    }
+    Ok(text)
+}
+
+fn text(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
+    match value {
+        Value::String(text) => Ok(text.to_string_lossy()),
+        Value::Nil => Ok(String::new()),
+        other => Err(at(lua, &format!("{what} must be a text, not {}", other.type_name()))),
+    }
+}
+
+/// Takes the keys of a table of settings; whatever is left is not allowed.
+struct Keys<'a> {
+    lua: &'a Lua,
+    table: Table,
+    what: String,
+    allowed: &'static [&'static str],
+}
+
+impl Keys<'_> {
+    fn check(&self) -> mlua::Result<()> {
+        for pair in self.table.pairs::<Value, Value>() {
+            let (key, _) = pair?;
+            let known = matches!(&key, Value::String(key) if self.allowed.contains(&&*key.to_string_lossy()));
+            if !known && !matches!(key, Value::Integer(_) | Value::Number(_)) {
+                let key = key.to_string().unwrap_or_default();
+                let allowed = self.allowed.join(", ");
+                return Err(at(
+                    self.lua,
+                    &format!("{}: {key:?} is not allowed; allowed are {allowed}", self.what),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `workload "name"` returns.
+struct Builder(Rc<RefCell<Draft>>);
+
+impl UserData for Builder {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method("describe", |lua, this, description: Value| {
+            this.0.borrow_mut().description = text(lua, &description, "a description")?;
+            Ok(())
+        });
+        methods.add_method(
+            "option",
+            |lua, this, (name, kind, default, help): (Value, Value, Value, Value)| {
+                option(lua, &mut this.0.borrow_mut(), &name, &kind, &default, &help)
+            },
+        );
+        methods.add_method("table", |lua, this, (name, spec): (Value, Value)| {
+            let table = table(lua, this.0.borrow().scale, &name, &spec)?;
+            let mut draft = this.0.borrow_mut();
+            if draft.tables.iter().any(|other| other.name == table.name) {
+                return Err(at(lua, &format!("the table {} is declared twice", table.name)));
+            }
+            draft.tables.push(table);
+            Ok(())
+        });
+        methods.add_method("transaction", |lua, this, (name, second, third): (Value, Value, Value)| {
+            transaction(lua, &mut this.0.borrow_mut(), &name, second, third)
+        });
+        methods.add_method("mix", |lua, this, (name, weights): (Value, Value)| {
+            mix(lua, &mut this.0.borrow_mut(), &name, &weights)
+        });
+        methods.add_method("invariant", |lua, this, (statement, second, third): (Value, Value, Value)| {
+            invariant(lua, &mut this.0.borrow_mut(), &statement, second, third)
+        });
+    }
+}
+
+fn option_value(value: &Value) -> Option<OptionValue> {
+    Some(match value {
+        Value::String(text) => OptionValue::Text(text.to_string_lossy()),
+        Value::Integer(number) => OptionValue::Number(*number as f64),
+        Value::Number(number) => OptionValue::Number(*number),
+        Value::Boolean(value) => OptionValue::Boolean(*value),
+        _ => return None,
+    })
+}
+
+/// `w:option(name, kind, default, help)`; gives the option's value in this run.
+fn option(
+    lua: &Lua,
+    draft: &mut Draft,
+    name: &Value,
+    kind: &Value,
+    default: &Value,
+    help: &Value,
+) -> mlua::Result<Value> {
+    const KINDS: &str = "a list of texts, \"text\", \"number\", \"integer\" or \"boolean\"";
+    let name = named(lua, name, "an option's name")?;
+    if draft.options.iter().any(|other| other.name == name) {
+        return Err(at(lua, &format!("the option {name} is declared twice")));
+    }
+    let kind = match kind {
+        Value::Table(list) => OptionKind::Choice(
+            list.sequence_values::<String>()
+                .collect::<mlua::Result<_>>()
+                .map_err(|_| at(lua, &format!("option {name}: the list of choices must hold texts only")))?,
+        ),
+        Value::String(kind) => match &*kind.to_string_lossy() {
+            "text" => OptionKind::Text,
+            "number" => OptionKind::Number,
+            "integer" => OptionKind::Integer,
+            "boolean" => OptionKind::Boolean,
+            other => {
+                return Err(at(
+                    lua,
+                    &format!("option {name}: the kind {other:?} is not known; allowed is {KINDS}"),
+                ));
+            }
+        },
+        other => {
+            return Err(at(
+                lua,
+                &format!("option {name}: a kind is expected ({KINDS}), not {}", other.type_name()),
+            ));
+        }
+    };
+    let wrong = |what: &str, value: &OptionValue| format!("option {name}: {what} {value}; allowed is {kind}");
+    let Some(default) = option_value(default) else {
+        return Err(at(lua, &format!("option {name}: a default is expected: {kind}")));
+    };
+    if !kind.holds(&default) {
+        return Err(at(lua, &wrong("the default is", &default)));
+    }
+    let given = draft.given.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
+    let value = given.unwrap_or_else(|| default.clone());
+    if !kind.holds(&value) {
+        return Err(Error::runtime(format!("workload.options: {}", wrong("the study says", &value))));
+    }
+    let help = text(lua, help, "the help of an option")?;
+    let result = match &value {
+        OptionValue::Text(text) => Value::String(lua.create_string(text)?),
+        OptionValue::Number(number) => Value::Number(*number),
+        OptionValue::Boolean(value) => Value::Boolean(*value),
+    };
+    draft.options.push(OptionSpec { name, kind, default, value, help });
+    Ok(result)
+}
+
+/// `w:table(name, { rows = …, columns = { { "name", generator }, … } })`.
+fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::Result<TableSpec> {
+    let name = named(lua, name, "a table's name")?;
+    if PICK_HELPERS.contains(&name.as_str()) {
+        return Err(at(lua, &format!("a table cannot be called {name}: pick.{name} is something else")));
+    }
+    let Value::Table(spec) = spec else {
+        return Err(at(lua, &format!("table {name}: expected is {{ rows = …, columns = {{ … }} }}")));
+    };
+    Keys { lua, table: spec.clone(), what: format!("table {name}"), allowed: &["rows", "columns"] }
+        .check()?;
+    let rows = match spec.get::<Value>("rows")? {
+        Value::Nil => None,
+        Value::Function(rows) => Some(rows.call::<f64>(scale)?),
+        Value::Integer(rows) => Some(rows as f64),
+        Value::Number(rows) => Some(rows),
+        other => {
+            let message = format!(
+                "table {name}: rows must be a number or a function of the scale, not {}",
+                other.type_name()
+            );
+            return Err(at(lua, &message));
+        }
+    };
+    if rows.is_some_and(|rows| !(0.0..9e15).contains(&rows)) {
+        return Err(at(
+            lua,
+            &format!("table {name}: rows is {}; it must be 0 or more", rows.unwrap_or_default()),
+        ));
+    }
+    let Value::Table(list) = spec.get::<Value>("columns")? else {
+        return Err(at(lua, &format!("table {name}: columns must be a list of {{ \"name\", generator }}")));
+    };
+    let mut columns = Vec::new();
+    for column in list.sequence_values::<Value>() {
+        columns.push(self::column(lua, &name, &column?)?);
+    }
+    Ok(TableSpec { name, rows: rows.map(|rows| rows.floor() as u64), columns })
+}
+
+fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
+    let wrong = || {
+        at(
+            lua,
+            &format!(
+                "table {table}: a column is {{ \"name\", generator }}, such as {{ \"o_id\", serial() }}"
+            ),
+        )
+    };
+    let Value::Table(column) = value else { return Err(wrong()) };
+    Keys { lua, table: column.clone(), what: format!("table {table}: a column"), allowed: &["stored"] }
+        .check()?;
+    let name = named(lua, &column.get::<Value>(1)?, &format!("table {table}: a column's name"))?;
+    let Value::UserData(generator) = column.get::<Value>(2)? else { return Err(wrong()) };
+    let generator = generator.borrow::<GeneratorValue>().map_err(|_| wrong())?.0.clone();
+    let stored = !matches!(column.get::<Value>("stored")?, Value::Boolean(false));
+    Ok(ColumnSpec { name, generator, stored })
+}
+
+/// Reads two arguments of which the first may be left out: settings, then something else.
+fn with_settings(second: Value, third: Value) -> (Option<Table>, Value) {
+    match second {
+        Value::Table(settings) => (Some(settings), third),
+        other => (None, other),
+    }
+}
+
+/// `w:transaction(name, function)` or `w:transaction(name, { read_only = true, help = "…" }, function)`.
+fn transaction(lua: &Lua, draft: &mut Draft, name: &Value, second: Value, third: Value) -> mlua::Result<()> {
+    let name = named(lua, name, "a transaction's name")?;
+    if draft.transactions.iter().any(|(other, _)| other.name == name) {
+        return Err(at(lua, &format!("the transaction {name} is declared twice")));
+    }
+    let (settings, function) = with_settings(second, third);
+    let (mut read_only, mut help) = (false, String::new());
+    if let Some(table) = settings {
+        let what = format!("transaction {name}");
+        Keys { lua, table: table.clone(), what: what.clone(), allowed: &["read_only", "help"] }.check()?;
+        read_only = match table.get::<Value>("read_only")? {
+            Value::Nil => false,
+            Value::Boolean(value) => value,
+            other => {
+                return Err(at(
+                    lua,
+                    &format!("{what}: read_only must be true or false, not {}", other.type_name()),
+                ));
+            }
+        };
+        help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
+    }
+    let Value::Function(function) = function else {
+        let message =
+            format!("transaction {name}: a function(tx, pick) is expected, not {}", function.type_name());
+        return Err(at(lua, &message));
+    };
+    draft.transactions.push((Transaction { name, read_only, help }, function));
+    Ok(())
+}
+
+/// `w:mix(name, { transaction = weight, … })`.
+fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -> mlua::Result<()> {
+    let name = named(lua, name, "a mix's name")?;
+    let Value::Table(table) = weights else {
+        return Err(at(lua, &format!("mix {name}: expected is {{ transaction = weight, … }}")));
+    };
+    let mut given = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (key, weight) = pair?;
+        let key = key.to_string().unwrap_or_default();
+        let weight = match weight {
+            Value::Integer(weight) => weight as f64,
+            Value::Number(weight) => weight,
+            _ => -1.0,
+        };
+        if !(0.0..1e12).contains(&weight) {
+            return Err(at(lua, &format!("mix {name}: the weight of {key} must be a number of 0 or more")));
+        }
+        given.push((key, weight));
+    }
+    // Lua's tables have no order; the transactions' own is kept.
+    let mut weights = Vec::new();
+    for (transaction, _) in &draft.transactions {
+        let found =
+            given.iter().position(|(key, _)| *key == transaction.name).map(|place| given.swap_remove(place));
+        weights.extend(found.filter(|(_, weight)| *weight > 0.0));
+    }
+    if let Some((stray, _)) = given.first() {
+        let known: Vec<&str> = draft.transactions.iter().map(|(known, _)| known.name.as_str()).collect();
+        let message =
+            format!("mix {name}: no transaction is called {stray:?}; they are {}", known.join(", "));
+        return Err(at(lua, &message));
+    }
+    if weights.is_empty() {
+        return Err(at(lua, &format!("mix {name}: no transaction has a weight above 0")));
+    }
+    if draft.mixes.iter().any(|other| other.name == name) {
+        return Err(at(lua, &format!("the mix {name} is declared twice")));
+    }
+    draft.mixes.push(Mix { name, weights });
+    Ok(())
+}
+
+/// `w:invariant(statement, help)` or `w:invariant(statement, { when = "loaded" }, help)`.
+fn invariant(
+    lua: &Lua,
+    draft: &mut Draft,
+    statement: &Value,
+    second: Value,
+    third: Value,
+) -> mlua::Result<()> {
+    let statement = named(lua, statement, "an invariant's statement")?;
+    let (settings, help) = with_settings(second, third);
+    let mut when = When::Always;
+    if let Some(table) = settings {
+        let what = format!("invariant {statement}");
+        Keys { lua, table: table.clone(), what: what.clone(), allowed: &["when"] }.check()?;
+        when = match &*text(lua, &table.get::<Value>("when")?, &format!("{what}: when"))? {
+            "" | "always" => When::Always,
+            "loaded" => When::Loaded,
+            other => {
+                let message = format!("{what}: when is {other:?}; allowed are \"always\" and \"loaded\"");
+                return Err(at(lua, &message));
+            }
+        };
+    }
+    let help = text(lua, &help, "the help of an invariant")?;
+    draft.invariants.push(Invariant { statement, help, when });
+    Ok(())
+}

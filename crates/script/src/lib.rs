@@ -1,0 +1,28 @@
+//! What a workload file can say, and how a session runs it.
+//!
+//! A workload is a folder with `workload.lua`, `statements.sql` and `schema.sql`. [`Source`] reads it; running the
+//! Lua file gives a [`Workload`] (tables, transactions, options, mixes, invariants) and its functions; a [`Vm`]
+//! holds them for one thread, and a [`Script`] runs the transactions of one session step by step: each statement
+//! is a [`Step::Call`], which the engine answers.
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod access;
+mod api;
+mod define;
+mod error;
+mod generators;
+mod random;
+mod sandbox;
+mod statements;
+mod vm;
+mod workload;
+
+pub use access::{Access, KeySpace};
+pub use error::ScriptError;
+pub use random::Random;
+pub use statements::{override_statements, parse_statements};
+pub use vm::{Script, Step, Vm};
+pub use workload::{
+    Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, Source, TableInfo, Transaction, When,
+    Workload,
+};

@@ -1,0 +1,125 @@
+//! Files of named statements, as users of aiosql and sqlc know them: each begins with a line `-- name: find_order`.
+
+use nephoscope_drivers::Statement;
+
+use crate::error::ScriptError;
+
+/// Reads a file of named statements. `file` is its name for messages.
+///
+/// What stands before the first name may only be comments. A statement's text runs to the next name, without the
+/// comments around it and without a semicolon at its end.
+pub fn parse_statements(file: &str, text: &str) -> Result<Vec<Statement>, ScriptError> {
+    let mut statements: Vec<Statement> = Vec::new();
+    let mut current: Option<(usize, &str, Vec<&str>)> = None;
+    for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
+        if let Some(name) = name_line(line) {
+            let is_part = |next: char| next.is_ascii_alphanumeric() || next == '_';
+            if name.is_empty() || !name.chars().all(is_part) {
+                let message = "a name is one word of letters, digits and underscores";
+                return Err(ScriptError::new(file, number, message));
+            }
+            finish(file, current.take(), &mut statements)?;
+            current = Some((number, name, Vec::new()));
+        } else if let Some((_, _, lines)) = &mut current {
+            lines.push(line);
+        } else if !(line.trim().is_empty() || line.trim_start().starts_with("--")) {
+            return Err(ScriptError::new(file, number, "SQL before the first line `-- name: …`"));
+        }
+    }
+    finish(file, current, &mut statements)?;
+    Ok(statements)
+}
+
+/// What stands for a name in a line `-- name: NAME`.
+fn name_line(line: &str) -> Option<&str> {
+    Some(line.trim().strip_prefix("--")?.trim_start().strip_prefix("name:")?.trim())
+}
+
+fn finish(
+    file: &str,
+    current: Option<(usize, &str, Vec<&str>)>,
+    statements: &mut Vec<Statement>,
+) -> Result<(), ScriptError> {
+    let Some((number, name, lines)) = current else { return Ok(()) };
+    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("--");
+    let last = lines.iter().rposition(|line| !is_comment(line)).map_or(0, |last| last + 1);
+    let first = lines.iter().position(|line| !is_comment(line)).unwrap_or(last);
+    let sql = lines[first..last].join("\n");
+    let sql = sql.trim().trim_end_matches(';').trim_end();
+    if sql.is_empty() {
+        return Err(ScriptError::new(file, number, &format!("the statement {name} has no SQL")));
+    }
+    if statements.iter().any(|other| other.name() == name) {
+        return Err(ScriptError::new(file, number, &format!("a second statement has the name {name}")));
+    }
+    statements.push(Statement::new(name, sql));
+    Ok(())
+}
+
+/// Puts a dialect's statements over the common ones, by name. A name that the common file lacks is an error:
+/// nothing would ever call it on another dialect, so it is a slip of the pen.
+pub fn override_statements(
+    common: &mut [Statement],
+    dialect: Vec<Statement>,
+    file: &str,
+) -> Result<(), ScriptError> {
+    for statement in dialect {
+        let Some(place) = common.iter_mut().find(|other| other.name() == statement.name()) else {
+            let message = format!("the statement {} overrides none of the common file", statement.name());
+            return Err(ScriptError::new(file, 0, &message));
+        };
+        *place = statement;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_file_is_cut_at_its_names() {
+        let statements = parse_statements(
+            "s.sql",
+            "-- The statements of sales.\n\n-- name: find_order\n-- by key\nSELECT *\nFROM orders -- all\nWHERE o_id = :o_id;\n\n--name:two\nSELECT 2 ;\n-- done\n",
+        )
+        .unwrap();
+        assert_eq!(statements[0].name(), "find_order");
+        assert_eq!(statements[0].text(), "SELECT *\nFROM orders -- all\nWHERE o_id = :o_id");
+        assert_eq!(statements[1].name(), "two");
+        assert_eq!(statements[1].text(), "SELECT 2");
+        assert!(parse_statements("s.sql", "").unwrap().is_empty());
+    }
+
+    #[test]
+    fn errors_name_file_line_and_what_is_expected() {
+        for (text, expected) in [
+            ("SELECT 1", "s.sql:1: SQL before the first line `-- name: …`"),
+            ("\n-- name: a b\nSELECT 1", "s.sql:2: a name is one word of letters, digits and underscores"),
+            ("-- name:\nSELECT 1", "s.sql:1: a name is one word of letters, digits and underscores"),
+            ("-- name: a\n;", "s.sql:1: the statement a has no SQL"),
+            ("-- name: a\nSELECT 1\n-- name: a\nSELECT 2", "s.sql:3: a second statement has the name a"),
+        ] {
+            assert_eq!(parse_statements("s.sql", text).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_dialect_overrides_by_name() {
+        let mut common = parse_statements("s.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2").unwrap();
+        let dialect = parse_statements("s.mysql.sql", "-- name: b\nSELECT 3").unwrap();
+        override_statements(&mut common, dialect, "s.mysql.sql").unwrap();
+        assert_eq!(common[1].text(), "SELECT 3");
+        let stray = parse_statements("s.mysql.sql", "-- name: c\nSELECT 3").unwrap();
+        let error = override_statements(&mut common, stray, "s.mysql.sql").unwrap_err().to_string();
+        assert_eq!(error, "s.mysql.sql: the statement c overrides none of the common file");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(text in "(-- name: [a-c]|[^\u{0}]|\n|;){0,60}") {
+            let _ = parse_statements("s.sql", &text);
+        }
+    }
+}

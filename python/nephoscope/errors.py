@@ -1,0 +1,19 @@
+"""The errors that end a command, and the exit code of each (the command line's contract)."""
+
+
+class NephoscopeError(Exception):
+    """An error whose message is meant for the user: what, where, what is allowed."""
+
+    exit_code = 1
+
+
+class MeasurementError(NephoscopeError):
+    """The measurement failed: the input was right, and something else was not. Exit code 1."""
+
+    exit_code = 1
+
+
+class InputError(NephoscopeError):
+    """The user gave something that cannot be used. Raised before anything is touched. Exit code 2."""
+
+    exit_code = 2

@@ -1,0 +1,83 @@
+"""From the view to the page: one HTML file that needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from nephoscope.report import assets, numbers, toml
+from nephoscope.report.histograms import few_beyond
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from nephoscope.report.view import ReportView
+
+# "<" could end the script element or open a comment in it; the other two are for good measure (they are
+# escapes in JSON).
+_JSON_ESCAPES = str.maketrans(
+    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+)
+
+
+def render(view: ReportView) -> str:
+    """Return the page as HTML."""
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            view=view,
+            css=Markup(assets.css()),  # noqa: S704 - our own files, checked by the module that reads them
+            early_script=Markup(assets.early_script()),  # noqa: S704
+            page_script=Markup(assets.page_script()),  # noqa: S704
+            chart_library=Markup(assets.chart_library()),  # noqa: S704
+            policy=assets.content_security_policy(),
+        )
+    )
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("nephoscope.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": numbers.number,
+        "whole": numbers.count,
+        "percent": numbers.percent,
+        "dollars": numbers.dollars,
+        "amount": numbers.amount,
+        "plain": numbers.plain,
+        "elapsed": numbers.elapsed,
+        "toml": toml.highlight,
+        "data": _data,
+        "slug": _slug,
+    }
+    environment.globals |= {
+        "spread": numbers.spread,
+        "few_beyond": few_beyond,
+        "milliseconds": numbers.milliseconds,
+    }
+    return environment
+
+
+def _data(part: BaseModel) -> Markup:
+    """Return a part of the view as JSON that may stand in a script element."""
+    text = json.dumps(
+        part.model_dump(mode="json"), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    )
+    return Markup(text.translate(_JSON_ESCAPES))  # noqa: S704 - escaped in this line
+
+
+def _slug(text: str) -> str:
+    """Return a text as the id of an element."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")

@@ -1,0 +1,110 @@
+"""What went wrong, by class: how often, when, and in the server's own words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nephoscope.report.facts import class_name, in_order
+from nephoscope.report.numbers import count, finite
+from nephoscope.report.view import ConnectionRow, ErrorRow, Errors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nephoscope.report.facts import Run
+
+    Event = Mapping[str, Any]
+
+# Ticks nearer than this share of the run's length would lie on one another.
+_TICKS = 160
+
+
+def build(run: Run) -> Errors:
+    """Return the section."""
+    events = run.events_of("error")
+    names = in_order([*_counted_classes(run), *(str(event.get("class")) for event in events)])
+    rows = [_row(run, name, [event for event in events if str(event.get("class")) == name]) for name in names]
+    total = sum(row.count for row in rows)
+    rows = [row.model_copy(update={"share": row.count / total}) for row in rows if row.count]
+    rows.sort(key=lambda row: -row.count)
+    dropped = sum(_count(event) for event in run.events_of("dropped"))
+    return Errors(
+        rows=tuple(rows),
+        total=total,
+        connections=_connections(run),
+        dropped=dropped,
+        statement=_statement(run, rows, total),
+    )
+
+
+def _counted_classes(run: Run) -> list[str]:
+    return [column for column in run.intervals.error_classes if run.intervals.counts(column).any()]
+
+
+def _statement(run: Run, rows: list[ErrorRow], total: int) -> str:
+    ended = sum(run.intervals.total(column) for column in ("committed", "aborted", "failed"))
+    if not rows:
+        return (
+            f"No errors: none of {count(ended)} transactions met one."
+            if ended
+            else "No errors were recorded."
+        )
+    retried, failed = run.intervals.total("retried"), run.intervals.total("failed")
+    classes = "one class" if len(rows) == 1 else f"{len(rows)} classes"
+    return (
+        f"{count(total)} {'error' if total == 1 else 'errors'} of {classes}, each attempt counted: "
+        f"{count(retried)} transactions needed more than one attempt, {count(failed)} failed for good."
+    )
+
+
+def _row(run: Run, name: str, events: Sequence[Event]) -> ErrorRow:
+    times = sorted(time for time in (finite(event.get("time_s")) for event in events) if time is not None)
+    counted = run.intervals.counts(name) if name in run.intervals.error_classes else np.zeros(0, np.int64)
+    if not times and counted.any():
+        times = sorted(run.intervals.middle[counted > 0].tolist())
+    first = events[0] if events else {}
+    codes = in_order(str(event["code"]) for event in events if event.get("code"))
+    return ErrorRow(
+        name=class_name(name),
+        # The intervals count every attempt; an event stands for the distinct messages of an interval.
+        count=max(int(counted.sum()), sum(_count(event) for event in events)),
+        first_message=str(first.get("message") or ""),
+        code=", ".join(codes),
+        distinct=len({str(event.get("message")) for event in events}),
+        where=", ".join(in_order(str(event["transaction"]) for event in events if event.get("transaction"))),
+        first_s=times[0] if times else None,
+        last_s=times[-1] if times else None,
+        ticks=_ticks(times, run.end_s),
+    )
+
+
+def _ticks(times: Sequence[float], length_s: float) -> tuple[float, ...]:
+    if length_s <= 0:
+        return ()
+    return tuple(sorted({round(min(1.0, time / length_s) * _TICKS) / _TICKS for time in times}))
+
+
+def _count(event: Event) -> int:
+    given = finite(event.get("count"))
+    return 1 if given is None else round(given)
+
+
+def _connections(run: Run) -> tuple[ConnectionRow, ...]:
+    groups: dict[tuple[str, str], list[Event]] = {}
+    for event in run.events_of("connection"):
+        groups.setdefault((str(event.get("state")), str(event.get("role"))), []).append(event)
+    rows = []
+    for (state, role), events in groups.items():
+        times = [time for time in (finite(event.get("time_s")) for event in events) if time is not None]
+        rows.append(
+            ConnectionRow(
+                state=state,
+                role=role,
+                count=sum(_count(event) for event in events),
+                first_s=min(times, default=None),
+                last_s=max(times, default=None),
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,56 @@
+"""Reading ``scores.json``: it may be absent or cut short, so nothing here takes a key for granted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.report.numbers import finite
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nephoscope.report.facts import Phase, Run
+
+
+def table(given: object) -> Mapping[str, Any]:
+    """Return the value if it is a table, else an empty one."""
+    return given if isinstance(given, dict) else {}
+
+
+def ci95(given: object) -> tuple[float, float] | None:
+    """Return a confidence interval; None where it is absent or not finite."""
+    if not isinstance(given, list | tuple) or len(given) != 2:  # noqa: PLR2004 - low and high
+        return None
+    low, high = finite(given[0]), finite(given[1])
+    return None if low is None or high is None else (low, high)
+
+
+def score(run: Run, key: str) -> Mapping[str, Any]:
+    """Return a score such as ``P``; empty if it is absent."""
+    return table(table(run.scores.get("scores")).get(key))
+
+
+def mix_details(run: Run) -> dict[str, Mapping[str, Any]]:
+    """Return what P's ``detail`` says of each mix; other entries of the detail are left alone."""
+    detail = table(score(run, "P").get("detail"))
+    mixes = table(detail.get("mixes")) or detail
+    return {str(mix): entry for mix, entry in mixes.items() if isinstance(entry, dict) and "tps" in entry}
+
+
+def saturation(run: Run, mix: str) -> Mapping[str, Any]:
+    """Return what the search for τ found for a mix; empty if there was no search."""
+    return table(table(run.scores.get("saturation")).get(mix))
+
+
+def point_of(run: Run, phase: Phase) -> Mapping[str, Any]:
+    """Return what is said of a phase: by its number, or by its labels where the number is not given."""
+    points = [table(point) for point in run.scores.get("points") or ()]
+    for point in points:
+        if point.get("phase") == phase.number:
+            return point
+    for point in points:
+        if point.get("phase") is None and all(
+            str(point.get(key)) == str(phase.labels.get(key)) for key in ("mix", "concurrency", "repetition")
+        ):
+            return point
+    return {}

@@ -1,0 +1,123 @@
+// Charts over something other than time: sweeps, distributions, tails.
+/** 1 / (1 - p) as a percentile, with as many nines as it has: 99.99 %. */
+const percentileName = (x) => `${(100 - 100 / x).toFixed(Math.max(0, Math.ceil(Math.log10(x) - 2.001)))} %`;
+
+const xyScale = (spec, values, horizontal) => {
+  const named = horizontal
+    ? { name: [spec.title, spec.unit].filter(Boolean).join(", "), nameLocation: "middle", nameGap: 28, nameTextStyle: text() }
+    : {};
+  const lined = horizontal
+    ? {
+        axisLine: { show: true, onZero: false, lineStyle: { color: color("axis") } },
+        axisTick: { show: true, lineStyle: { color: color("axis") } },
+        splitLine: { show: false },
+      }
+    : {};
+  const scale = valueAxis({ ...named, ...lined, splitNumber: 5 });
+  if (spec.scale === "log10") {
+    const log = logScale(values);
+    return { ...scale, ...log, axisTick: { ...log.axisTick, ...lined.axisTick } };
+  }
+  if (spec.scale === "log2") {
+    return { ...scale, type: "log", logBase: 2, min: Math.min(...values) / 1.12, max: Math.max(...values) * 1.12 };
+  }
+  if (spec.scale === "percentile") {
+    const ticks = [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].filter((x) => x <= Math.max(...values, 100));
+    return {
+      ...scale,
+      type: "log",
+      min: 2,
+      max: Math.max(...values, 100),
+      axisLabel: { ...scale.axisLabel, formatter: percentileName, customValues: ticks },
+      axisTick: { ...lined.axisTick, customValues: ticks },
+    };
+  }
+  return { ...scale, min: 0 };
+};
+
+const SYMBOLS = {
+  points: { symbol: "circle", symbolSize: 5 },
+  crosses: { symbol: "path://M0,0L10,10M10,0L0,10", symbolSize: 8 },
+};
+
+const xySeries = (line) => {
+  const paint = color(line.color);
+  const filled = line.style === "area";
+  const common = { name: line.name, data: line.data, itemStyle: { color: paint }, emphasis: { disabled: true } };
+  if (SYMBOLS[line.style]) {
+    const outline = line.style === "crosses" ? { color: "transparent", borderColor: paint, borderWidth: 2 } : { color: paint, opacity: 0.8 };
+    return [{ ...common, type: "scatter", ...SYMBOLS[line.style], itemStyle: outline, z: 4 }];
+  }
+  return [{
+    ...common,
+    type: "line",
+    step: filled ? "middle" : undefined,
+    symbol: "none",
+    lineStyle: { color: paint, width: 1.8, type: DASHES[line.dash] },
+    areaStyle: filled ? { color: paint, opacity: 0.12 } : undefined,
+    z: 3,
+  }];
+};
+
+/** Intervals as upright strokes: a line that is broken after each. */
+const whiskers = (line) => ({
+  type: "line",
+  name: line.name,
+  silent: true,
+  showSymbol: false,
+  connectNulls: false,
+  data: line.whiskers.flatMap(([x, low, high]) => [[x, low], [x, high], [x, null]]),
+  lineStyle: { color: color(line.color), width: 1.3 },
+  itemStyle: { color: color(line.color) },
+  tooltip: { show: false },
+  z: 2,
+});
+
+const marks = (list) => ({
+  type: "scatter",
+  name: "\u0000marks",
+  silent: true,
+  z: 6,
+  data: list.map((mark) => ({
+    value: [mark.x, mark.y],
+    symbolSize: 15,
+    itemStyle: { color: "transparent", borderColor: color(mark.color), borderWidth: 2 },
+    label: {
+      show: true,
+      formatter: mark.label,
+      position: list.some((other) => other.x === mark.x && other.y > mark.y) ? "bottom" : "top",
+      distance: 6,
+      ...text("ink"),
+      fontWeight: 600,
+      textBorderColor: color("paper"),
+      textBorderWidth: 3,
+    },
+  })),
+});
+
+const xyTip = (data) => (item) => {
+  const [x, y] = item.value;
+  const name = item.seriesName;
+  const where = data.x.scale === "percentile" ? percentileName(x) : `${data.x.title} ${number(x)} ${data.x.unit}`;
+  return tip(name, where, [[data.y.title, `${number(y)} ${data.y.unit}`, item.color]]);
+};
+
+const xyOption = (data, width) => {
+  const all = data.lines.flatMap((line) => line.data);
+  const names = [...new Set(data.lines.filter((line) => line.legend).map((line) => line.name))];
+  const strokes = data.lines.filter((line) => line.whiskers.length).map(whiskers);
+  return {
+    ...base(),
+    legend: legend(names, 48, width),
+    grid: { left: 56, right: 18, top: names.length > 1 ? 34 : 16, bottom: 46 },
+    tooltip: { ...base().tooltip, trigger: "item", formatter: xyTip(data) },
+    xAxis: xyScale(data.x, all.map(([x]) => x).filter((x) => x > 0), true),
+    yAxis: xyScale(data.y, all.map(([, y]) => y).filter((y) => y !== null), false),
+    series: [...data.lines.flatMap(xySeries), ...strokes, ...(data.marks.length ? [marks(data.marks)] : [])],
+  };
+};
+
+const mountXY = (element) => {
+  const data = dataOf(element);
+  mount(element, (width) => xyOption(data, width));
+};

@@ -1,0 +1,31 @@
+"""A light colouring of TOML: comments, tables, keys, strings, values; everything in it is escaped."""
+
+from __future__ import annotations
+
+import re
+
+from markupsafe import Markup, escape
+
+# In this order: a comment may hold quotes, and a string may hold a hash sign.
+_TOKEN = re.compile(
+    r"""
+    (?P<string>\"\"\".*?\"\"\" | '''.*?''' | "(?:\\.|[^"\\\n])*" | '[^'\n]*')
+  | (?P<comment>\#[^\n]*)
+  | (?P<table>^[ \t]*\[\[?[^\]\n]*\]\]?(?=[ \t]*(?:\#|$)))
+  | (?P<key>[A-Za-z0-9_.-]+(?=[ \t]*=))
+  | (?P<value>\b(?:true|false|inf|nan)\b | [+-]?\d[\w.:+-]*)
+    """,
+    re.VERBOSE | re.MULTILINE | re.DOTALL,
+)
+
+
+def highlight(text: str) -> Markup:
+    """Return the text as HTML, each token in a ``span`` whose class is its kind."""
+    parts: list[Markup] = []
+    position = 0
+    for match in _TOKEN.finditer(text):
+        parts.append(escape(text[position : match.start()]))
+        parts.append(Markup('<span class="t-{}">{}</span>').format(match.lastgroup, match.group()))
+        position = match.end()
+    parts.append(escape(text[position:]))
+    return Markup("").join(parts)

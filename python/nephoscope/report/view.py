@@ -1,0 +1,321 @@
+"""What the page shows, already computed: the template only lays it out.
+
+Every figure is a number in the unit that its name says (or that its section states); a figure that is
+absent is ``None``, and a number that is not finite becomes ``None`` at the door, so the page can never
+print "nan". Times are seconds since the start of the load.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+from nephoscope.report.charts import TimeAxis, TimeChart, XYChart  # noqa: TC001 - pydantic needs them at run time
+from nephoscope.report.numbers import finite
+
+Number = Annotated[float | None, BeforeValidator(finite)]
+"""A figure, or None where it is absent."""
+
+Level = Literal["ok", "note", "warning", "problem"]
+"""How serious a verdict is; the page shows it as an icon, a word and a colour."""
+
+
+class Part(BaseModel):
+    """A part of the page: it does not change once it is built, and a misspelt field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Fact(Part):
+    """A label and what stands beside it."""
+
+    label: str
+    value: str
+
+
+class FactTable(Part):
+    """Facts under a heading of their own."""
+
+    heading: str
+    facts: tuple[Fact, ...]
+
+
+class Estimate(Part):
+    """A figure with its 95 % confidence interval."""
+
+    value: Number = None
+    ci95: tuple[float, float] | None = None
+
+
+class Banner(Part):
+    """Said loudly above everything else: this run is not what was asked for."""
+
+    level: Level
+    heading: str
+    text: str
+
+
+class Title(Part):
+    """The head of the page."""
+
+    study: str
+    status: str
+    banner: Banner | None = None
+    facts: tuple[Fact, ...] = ()
+
+
+class Percentiles(Part):
+    """Latencies in ms, of committed transactions, from the intended start."""
+
+    mean: Number = None
+    p50: Number = None
+    p90: Number = None
+    p95: Number = None
+    p99: Number = None
+    p999: Number = None
+    max: Number = None
+    count: int = 0
+
+
+class KeyFigure(Part):
+    """One of the few figures that a reader in a hurry takes away, formatted."""
+
+    label: str
+    value: str
+    unit: str = ""
+    note: str = ""
+    level: Level | None = None
+    link: str = ""
+
+
+class MixRow(Part):
+    """A row of the P-Score's table: one mix, at the load that it is scored at."""
+
+    mix: str
+    load: str
+    tps: Estimate
+    goodput: Number = None
+    p: Estimate = Estimate()
+    latency: Percentiles = Percentiles()
+    repetitions: int = 0
+    color: str | None = None
+
+
+class AbsentScores(Part):
+    """Scores that are absent for one and the same reason; each with its name."""
+
+    scores: tuple[Fact, ...]
+    reason: str
+
+
+class ScoreRow(Part):
+    """One of the PERFECT scores."""
+
+    key: str
+    name: str
+    meaning: str
+    better: Literal["higher", "lower"] | None = None
+    unit: str = ""
+    estimate: Estimate = Estimate()
+    repetitions: int | None = None
+
+
+class Headline(Part):
+    """The result: throughput and cost per mix, and the scores."""
+
+    figures: tuple[KeyFigure, ...] = ()
+    mixes: tuple[MixRow, ...] = ()
+    average: MixRow | None = None
+    cost_per_minute: Number = None
+    p_unit: str = "TPS per $/min"
+    note: str = ""
+    scores: tuple[ScoreRow, ...] = ()
+    absent: tuple[AbsentScores, ...] = ()
+
+
+class Verdict(Part):
+    """What nephoscope thinks of its own measurement."""
+
+    level: Level
+    text: str
+    detail: str = ""
+    time_s: Number = None
+
+
+class Saturation(Part):
+    """Where a mix saturates (τ), and why the search stopped."""
+
+    mix: str
+    concurrency: Number = None
+    tps: Number = None
+    why: str = ""
+    color: str = "c0"
+
+
+class PointRow(Part):
+    """One measured point: a mix at one load, one repetition."""
+
+    mix: str
+    load: str
+    repetition: int | None = None
+    tps: Estimate
+    goodput: Number = None
+    latency: Percentiles
+    failed: int | None = None
+    steady: bool | None = None
+    saturated: bool = False
+
+
+class Sweep(Part):
+    """Throughput and tail latency over the load."""
+
+    charts: tuple[XYChart, ...] = ()
+    saturation: tuple[Saturation, ...] = ()
+    points: tuple[PointRow, ...] = ()
+
+
+class Timeline(Part):
+    """What happened when: charts with one time axis, and the phases that they share."""
+
+    axis: TimeAxis
+    charts: tuple[TimeChart, ...] = ()
+    note: str = ""
+
+
+class LatencyRow(Part):
+    """Percentiles and outcomes of a transaction in a group; ``service`` marks service times."""
+
+    transaction: str
+    percentiles: Percentiles
+    committed: int = 0
+    aborted: int = 0
+    failed: int = 0
+    retried: int = 0
+    kind: Literal["transaction", "all", "service"] = "transaction"
+
+
+class LatencyGroup(Part):
+    """The rows of one mix at one load, or of one tenant."""
+
+    name: str
+    detail: str = ""
+    rows: tuple[LatencyRow, ...]
+    color: str = "c0"
+
+
+class Latency(Part):
+    """The distribution of latencies over the measured phases."""
+
+    charts: tuple[XYChart, ...] = ()
+    groups: tuple[LatencyGroup, ...] = ()
+    tenants: tuple[LatencyGroup, ...] = ()
+    scope: str = ""
+
+
+class CostLine(Part):
+    """A resource and what it costs; ``share`` of the whole, 0 to 1."""
+
+    resource: str
+    quantity: Number = None
+    unit: str = ""
+    per_hour: Number = None
+    per_minute: Number = None
+    share: Number = None
+    color: str = "c0"
+
+
+class Cost(Part):
+    """What the system costs per minute by a price book."""
+
+    price_book: str
+    nodes: int | None = None
+    lines: tuple[CostLine, ...] = ()
+    per_minute: Number = None
+
+
+class ErrorRow(Part):
+    """Errors of one class; ``ticks`` are shares (0 to 1) of the run's length at which some occurred."""
+
+    name: str
+    count: int
+    share: Number = None
+    first_message: str = ""
+    code: str = ""
+    distinct: int = 1
+    where: str = ""
+    first_s: Number = None
+    last_s: Number = None
+    ticks: tuple[float, ...] = ()
+
+
+class ConnectionRow(Part):
+    """How often connections of a role were lost, restored or refused."""
+
+    state: str
+    role: str
+    count: int
+    first_s: Number = None
+    last_s: Number = None
+
+
+class Errors(Part):
+    """What went wrong, by class; each attempt is counted, so retried transactions are in here too."""
+
+    rows: tuple[ErrorRow, ...] = ()
+    total: int = 0
+    connections: tuple[ConnectionRow, ...] = ()
+    dropped: int = 0
+    statement: str = ""
+
+
+class Accounting(Part):
+    """started = committed + aborted + failed + in flight; what was dropped was never started."""
+
+    started: int | None = None
+    committed: int = 0
+    aborted: int = 0
+    failed: int = 0
+    in_flight: int | None = None
+    dropped: int = 0
+    holds: bool | None = None
+    note: str = ""
+
+
+class MetricRow(Part):
+    """A metric over the measured phases."""
+
+    source: str
+    metric: str
+    mean: Number = None
+    low: Number = None
+    high: Number = None
+
+
+class Metrics(Part):
+    """Small charts of metrics, and the same as a table."""
+
+    charts: tuple[TimeChart, ...] = ()
+    rows: tuple[MetricRow, ...] = ()
+    note: str = ""
+
+
+class ReportView(Part):
+    """The whole page."""
+
+    name: str
+    title: Title
+    headline: Headline
+    verdicts: tuple[Verdict, ...]
+    sweep: Sweep | None
+    timeline: Timeline
+    latency: Latency
+    cost: Cost | None
+    errors: Errors
+    accounting: Accounting
+    client: Metrics
+    system: Metrics
+    study: str
+    environment: tuple[FactTable, ...]
+    reproduce: tuple[Fact, ...]
+    generator: str

@@ -1,0 +1,355 @@
+"""The scores of PERFECT and their union O: formulas only, numbers in and numbers out.
+
+METRICS, section 3; CloudyBench, section II-G, equations 1 to 8. A formula returns ``Absent`` with its reason
+where what was measured does not define the score (no replica, one tenant, resources that cost nothing), and
+raises ``ValueError`` where its numbers cannot be measurements at all (negative, infinite, an end before its
+start).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from nephoscope.errors import InputError
+from nephoscope.statistics import SEED, geometric_mean, mean_ci
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ScoreName = Literal["P", "E1", "R", "F", "E2", "C", "T", "O"]
+
+PERFECT: tuple[ScoreName, ...] = tuple(name for name in get_args(ScoreName) if name != "O")
+"""The seven scores that O combines, in the order of the name."""
+
+_TIMES: tuple[ScoreName, ...] = ("R", "F", "C")
+"""The scores that O divides by."""
+
+DEFAULT_DELTA = 1000.0
+"""TPS per step of E2 (delta of equation 5): a score of 20 is 20,000 TPS more per read-only node."""
+
+DEFAULT_RESOLUTION_S = 1e-6
+"""The finest time that the instrument tells apart: the unit of its histograms (METRICS, section 1)."""
+
+
+class Score(BaseModel):
+    """A score as ``scores.json`` holds it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    value: float
+    unit: str
+    ci95: tuple[float, float] | None
+    """95 % confidence interval, in the score's unit; ``None`` where nothing is known of the spread."""
+    repetitions: int = Field(ge=1)
+    detail: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.ci95 is not None and self.ci95[0] > self.ci95[1]:
+            raise ValueError(f"ci95 is {self.ci95}; allowed: the low end first")
+        return self
+
+
+class Absent(BaseModel):
+    """A score that could not be measured, and why, for ``absent`` of ``scores.json``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    reason: str = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a score means, for reports and comparisons."""
+
+    meaning: str
+    equation: int
+    """Its number in CloudyBench, section II-G."""
+    unit: str
+    higher_is_better: bool
+
+
+DEFINITIONS: Mapping[ScoreName, Definition] = MappingProxyType(
+    {
+        "P": Definition("productivity: throughput per cost", 1, "TPS per $/min", higher_is_better=True),
+        "E1": Definition("elasticity of scaling up and down", 2, "TPS per $", higher_is_better=True),
+        "R": Definition("recovery: service back to TPS back", 4, "s", higher_is_better=False),
+        "F": Definition("fail-over: fault to service back", 3, "s", higher_is_better=False),
+        "E2": Definition("elasticity of scaling out", 5, "delta TPS per node", higher_is_better=True),
+        "C": Definition("consistency: replication lag", 6, "s", higher_is_better=False),
+        "T": Definition("tenancy: tenants' throughput per cost", 7, "TPS per $/min", higher_is_better=True),
+        "O": Definition("overall", 8, "log10", higher_is_better=True),
+    }
+)
+
+
+def p_score(mean_tps: float, cost_per_minute: float) -> float | Absent:
+    """P: mean TPS over the cost per minute of CPU, memory, storage, IOPS and network (equation 1).
+
+    In TPS per $/min, higher is better. P* is the same with the cost per minute of a ``Bill``.
+    """
+    _check("a mean TPS", mean_tps)
+    _check("a cost per minute", cost_per_minute)
+    if cost_per_minute == 0:
+        return Absent(reason="the system's resources cost nothing by this price book")
+    return mean_tps / cost_per_minute
+
+
+def e1_score(slot_tps: Sequence[float], cost_of_window: float) -> float | Absent:
+    """E1: mean TPS over a pattern's slots of equal length, over what CPU, memory and IOPS cost (equation 2).
+
+    ``cost_of_window`` is in dollars for the whole cost window, 10 minutes from the pattern's start by
+    default, so that resources which are given back slowly are paid for (``allocated_cost``). In TPS per $,
+    higher is better.
+    """
+    for tps in slot_tps:
+        _check("a slot's TPS", tps)
+    _check("the cost of a window", cost_of_window)
+    if not slot_tps:
+        return Absent(reason="the pattern has no slot")
+    if cost_of_window == 0:
+        return Absent(reason="CPU, memory and IOPS cost nothing over the window")
+    return math.fsum(slot_tps) / len(slot_tps) / cost_of_window
+
+
+def f_score(injected_s: Sequence[float], service_back_s: Sequence[float | None]) -> float | Absent:
+    """F: mean over failures of the time from the fault's injection to the service back (equation 3).
+
+    Both in seconds on one clock, one of each per failure, ``None`` where the service did not come back: the
+    score is then absent, since a mean over the others would reward the failure. In seconds, lower is better.
+    """
+    return _mean_wait(injected_s, service_back_s, "the service did not come back")
+
+
+def r_score(service_back_s: Sequence[float | None], tps_back_s: Sequence[float | None]) -> float | Absent:
+    """R: mean over failures of the time from the service back to the TPS back (equation 4).
+
+    As for `f_score`. In seconds, lower is better; 0 where the TPS was never missed.
+    """
+    starts = [start for start in service_back_s if start is not None]
+    if len(starts) < len(service_back_s):
+        failure = f"failure {service_back_s.index(None) + 1} of {len(service_back_s)}"
+        return Absent(reason=f"the service did not come back after {failure}")
+    return _mean_wait(starts, tps_back_s, "the TPS did not come back")
+
+
+def e2_score(tps_by_nodes: Sequence[float], delta: float = DEFAULT_DELTA) -> float | Absent:
+    """E2: mean gain of TPS per read-only node that is added, in units of ``delta`` TPS (equation 5).
+
+    ``tps_by_nodes[i]`` is the TPS with i read-only nodes, from 0 to lambda. The sum telescopes: only the
+    first and the last count, and the others tell where the gain stops. Below 0 where nodes cost throughput;
+    higher is better.
+    """
+    if not (math.isfinite(delta) and delta > 0):
+        raise ValueError(f"delta is {delta}; allowed: any positive, finite number")
+    for tps in tps_by_nodes:
+        _check("a TPS", tps)
+    nodes = len(tps_by_nodes) - 1
+    if nodes < 1:
+        return Absent(reason="no read-only node was added")
+    return (tps_by_nodes[-1] - tps_by_nodes[0]) / (nodes * delta)
+
+
+def c_score(insert_s: float, update_s: float, delete_s: float, replicas: int) -> float | Absent:
+    """C: the mean lags of inserts, updates and deletes, added up, over the number of replicas (equation 6).
+
+    In seconds, as O takes it (Table IX prints milliseconds); lower is better.
+    """
+    for kind, lag in (("an insert", insert_s), ("an update", update_s), ("a delete", delete_s)):
+        _check(f"{kind} lag", lag)
+    if replicas < 0:
+        raise ValueError(f"{replicas} replicas; allowed: 0 and above")
+    if replicas == 0:
+        return Absent(reason="no read-only endpoint to lag behind")
+    return (insert_s + update_s + delete_s) / replicas
+
+
+def t_score(tenant_tps: Sequence[float], costs_per_minute: Sequence[float]) -> float | Absent:
+    """T: geometric mean of the tenants' mean TPS, over the sum of their costs per minute (equation 7).
+
+    The root is of the TPS alone, the reading that reproduces Table VII. One cost per tenant, or a single one
+    for all where they share their resources. In TPS per $/min, higher is better; 0 where any tenant got
+    nothing.
+    """
+    for tps in tenant_tps:
+        _check("a tenant's TPS", tps)
+    for cost in costs_per_minute:
+        _check("a cost per minute", cost)
+    if len(tenant_tps) < 2:  # noqa: PLR2004 - tenancy begins with two
+        return Absent(reason="one tenant only" if tenant_tps else "no tenant")
+    if len(costs_per_minute) not in {1, len(tenant_tps)}:
+        raise ValueError(
+            f"{len(costs_per_minute)} costs for {len(tenant_tps)} tenants; allowed: one each, or one for all"
+        )
+    total = math.fsum(costs_per_minute)
+    if total == 0:
+        return Absent(reason="the tenants' resources cost nothing by this price book")
+    return geometric_mean(tenant_tps) / total
+
+
+def over_repetitions(
+    name: ScoreName,
+    values: Sequence[float | Absent],
+    *,
+    within: tuple[float, float] | None = None,
+    detail: Mapping[str, Any] | None = None,
+    seed: int = SEED,
+) -> Score | Absent:
+    """Sum up a score's repetitions: their mean and its 95 % confidence interval (`mean_ci`).
+
+    ``within`` is the interval from inside a single repetition (`block_bootstrap_ci`, in the score's unit) and
+    is used only where there is one. One absent repetition makes the score absent, with its reason: leaving it
+    out would choose the repetitions that went well.
+    """
+    numbers = [value for value in values if not isinstance(value, Absent)]
+    for place, value in enumerate(values, start=1):
+        if isinstance(value, Absent):
+            where = f"repetition {place}: " if len(values) > 1 else ""
+            return Absent(reason=where + value.reason)
+    if not numbers:
+        return Absent(reason="not measured")
+    estimate = mean_ci(numbers, seed)
+    return Score(
+        value=estimate.mean,
+        unit=DEFINITIONS[name].unit,
+        ci95=within if len(numbers) == 1 else estimate.ci95,
+        repetitions=len(numbers),
+        detail=dict(detail or {}),
+    )
+
+
+def o_score(
+    scores: Mapping[ScoreName, Score | Absent],
+    *,
+    scale_factor: float = 1.0,
+    weights: Mapping[ScoreName, float] | None = None,
+    resolution_s: Mapping[ScoreName, float] | None = None,
+) -> Score | Absent:
+    """O: scale factor times log10 of P T E1 E2 / (R F C), each to the power of its weight (equation 8).
+
+    R, F and C are in seconds. Weights are 1 where not given; a weight of 0 takes a score out of the sum, yet
+    it must have been measured. O is absent where any of the seven is, or where P, E1, E2 or T is not above 0
+    (a system that loses throughput by every added node has no logarithm). Times below the resolution (1
+    microsecond, or what ``resolution_s`` says for R, F or C) are floored at it, and ``detail["floored"]``
+    names them.
+
+    The interval: each score's ends become ends of its term, on the scale of the logarithm, and the distances
+    of the terms' ends from their terms are added as the roots of their squares, downwards and upwards apart
+    (Zou and Donner's MOVER, Statistics in Medicine 27, 2008). It takes the scores' errors as independent, as
+    those of separate measurements are, keeps skew, and needs no law of distribution. Where a score has no
+    interval, or one that reaches 0 though the score does not, O has none either, and
+    ``detail["no_interval"]`` says why.
+
+    Raises ``InputError`` for a weight or a resolution that cannot be used, or a scale factor not above 0.
+    """
+    powers = _settings("weight", weights, PERFECT, default=1.0, zero_allowed=True)
+    floors = _settings("resolution", resolution_s, _TIMES, default=DEFAULT_RESOLUTION_S, zero_allowed=False)
+    if not (math.isfinite(scale_factor) and scale_factor > 0):
+        raise InputError(f"a scale factor of {scale_factor}; allowed: any positive, finite number")
+    measured = _measured(scores, powers)
+    if isinstance(measured, Absent):
+        return measured
+    used = {name: score for name, score in measured.items() if powers[name] > 0}
+    terms = {name: _term(name, score, scale_factor * powers[name], floors) for name, score in used.items()}
+    value = math.fsum(term[1] for term in terms.values())
+    detail: dict[str, Any] = {
+        "scale_factor": scale_factor,
+        "weights": powers,
+        "terms": {name: term[1] for name, term in terms.items()},
+        "floored": {
+            name: floors[name] for name in _TIMES if name in used and used[name].value < floors[name]
+        },
+    }
+    gaps = [name for name, score in used.items() if _ends(name, score, floors) is None]
+    if gaps:
+        detail["no_interval"] = f"no interval above 0 for {', '.join(gaps)}"
+    low = value - math.hypot(*(centre - low for low, centre, _ in terms.values()))
+    high = value + math.hypot(*(high - centre for _, centre, high in terms.values()))
+    return Score(
+        value=value,
+        unit=DEFINITIONS["O"].unit,
+        ci95=None if gaps else (low, high),
+        repetitions=min(score.repetitions for score in measured.values()),
+        detail=detail,
+    )
+
+
+def _measured(
+    scores: Mapping[ScoreName, Score | Absent], powers: Mapping[ScoreName, float]
+) -> dict[ScoreName, Score] | Absent:
+    """Gather all seven scores, or every reason why they do not make an O."""
+    measured: dict[ScoreName, Score] = {}
+    reasons = []
+    for name in PERFECT:
+        score = scores.get(name, Absent(reason="not measured"))
+        if isinstance(score, Absent):
+            reasons.append(f"{name} is absent ({score.reason})")
+        elif name not in _TIMES and score.value <= 0 and powers[name] > 0:
+            reasons.append(f"{name} is {score.value:g}, which has no logarithm")
+        else:
+            measured[name] = score
+    return Absent(reason="; ".join(reasons)) if reasons else measured
+
+
+def _ends(name: ScoreName, score: Score, floors: Mapping[ScoreName, float]) -> tuple[float, float] | None:
+    """Find the interval of a score on its own scale, or ``None`` where that of O cannot be made with it."""
+    if score.ci95 is None:
+        return None
+    floored = name in floors and score.value < floors[name]
+    if score.ci95[0] <= 0 and not floored:
+        return None
+    # An interval that leaves its own mean out would shorten the sum's on that side.
+    return min(score.ci95[0], score.value), max(score.ci95[1], score.value)
+
+
+def _term(
+    name: ScoreName, score: Score, factor: float, floors: Mapping[ScoreName, float]
+) -> tuple[float, float, float]:
+    """Return low end, value and high end of a score's part of O; all the value where it has no interval."""
+    low, high = _ends(name, score, floors) or (score.value, score.value)
+    floor = floors.get(name, 0.0)
+    below, value, above = (factor * math.log10(max(x, floor)) for x in (low, score.value, high))
+    return (-above, -value, -below) if name in _TIMES else (below, value, above)
+
+
+def _settings(
+    what: str,
+    given: Mapping[ScoreName, float] | None,
+    names: Sequence[ScoreName],
+    *,
+    default: float,
+    zero_allowed: bool,
+) -> dict[ScoreName, float]:
+    """Fill in defaults, and check what was given."""
+    given = given or {}
+    for name, value in given.items():
+        if name not in names:
+            raise InputError(f"a {what} for {name!r}; allowed: {', '.join(names)}")
+        if not (math.isfinite(value) and (value > 0 or (zero_allowed and value == 0))):
+            allowed = "0 and above" if zero_allowed else "above 0"
+            raise InputError(f"the {what} of {name} is {value}; allowed: {allowed}, finite")
+    return {name: given.get(name, default) for name in names}
+
+
+def _mean_wait(starts: Sequence[float], ends: Sequence[float | None], missing: str) -> float | Absent:
+    if len(starts) != len(ends):
+        raise ValueError(f"{len(starts)} starts and {len(ends)} ends; allowed: one of each per failure")
+    if not starts:
+        return Absent(reason="no failure was injected")
+    waits = []
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
+        if end is None:
+            return Absent(reason=f"{missing} after failure {place} of {len(starts)}")
+        _check(f"the wait of failure {place}", end - start)
+        waits.append(end - start)
+    return math.fsum(waits) / len(waits)
+
+
+def _check(what: str, value: float) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{what} is {value}; allowed: 0 and above, finite")

@@ -1,0 +1,34 @@
+"""The statistics of the instrument: intervals of means, steady state, comparisons, and small indices.
+
+Everything is pure and deterministic: numbers in, numbers out, every resampling from a fixed default seed by a
+bit stream that numpy promises never to change, so a stored run that is read again gives the same figures.
+
+Intervals are at 95 %, one at a time. Of twenty independent comparisons of equal systems, one is expected to
+say "faster" or "slower" by chance alone; `compare` takes the number of comparisons that are read side by side
+and widens its intervals by Bonferroni's rule, so that the chance of any false verdict among them stays below
+5 %.
+"""
+
+from nephoscope.statistics.comparison import Comparison, Verdict, compare
+from nephoscope.statistics.indices import geometric_mean, jain_index, wilson_interval
+from nephoscope.statistics.intervals import SEED, Estimate, block_bootstrap_ci, mean_ci
+from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
+from nephoscope.statistics.trend import SteadyState, steady_state
+
+__all__ = [
+    "SEED",
+    "Comparison",
+    "Estimate",
+    "SteadyState",
+    "Verdict",
+    "autocorrelation",
+    "block_bootstrap_ci",
+    "block_length",
+    "compare",
+    "effective_sample_size",
+    "geometric_mean",
+    "jain_index",
+    "mean_ci",
+    "steady_state",
+    "wilson_interval",
+]

@@ -1,0 +1,66 @@
+"""Small figures of a set of numbers: fairness, geometric mean, and the interval of a proportion."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from scipy.special import ndtri
+
+from nephoscope.statistics.series import checked
+
+if TYPE_CHECKING:
+    from nephoscope.statistics.series import Values
+
+
+def geometric_mean(values: Values) -> float:
+    """Take the n-th root of the product of n values, in their unit; 0 if any is 0.
+
+    Raises ``ValueError`` for no values, a negative or a non-finite one.
+    """
+    x = checked(values)
+    if x.min() < 0:
+        raise ValueError(f"a geometric mean of {x.min()}; allowed: values of 0 and above")
+    if x.min() == 0:
+        return 0.0
+    # The mean of logarithms neither overflows nor underflows, as a product of many values would.
+    return math.exp(math.fsum(math.log(value) for value in x) / len(x))
+
+
+def jain_index(values: Values) -> float:
+    """Jain's fairness index (Σx)² / (n Σx²): 1 where all are equal, 1/n where one has everything.
+
+    Without unit. Where every value is 0, all are equal, and the index is 1. Raises ``ValueError`` for no
+    values, a negative or a non-finite one. Source: Jain, Chiu, Hawe, DEC-TR-301, 1984.
+    """
+    x = checked(values)
+    if x.min() < 0:
+        raise ValueError(f"a share of {x.min()}; allowed: values of 0 and above")
+    if x.max() == 0:
+        return 1.0
+    x = x / x.max()  # The squares of very small or very large rates stay representable.
+    return float(x.sum() ** 2 / (len(x) * (x @ x)))
+
+
+def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of a proportion: of violations per check, of successes per request.
+
+    It stays inside 0 … 1 and keeps its coverage near the ends, where the usual interval shrinks to nothing:
+    no violation in 100 checks gives 0 … 3.7 %. Without trials nothing is known, and the interval is 0 … 1.
+    Raises ``ValueError`` for counts that are not 0 ≤ successes ≤ trials. Source: Wilson, JASA 22, 1927.
+    """
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials; allowed: 0 ≤ successes ≤ trials")
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence of {confidence}; allowed: between 0 and 1")
+    if trials == 0:
+        return 0.0, 1.0
+    z = float(ndtri(0.5 + confidence / 2))
+    share = successes / trials
+    denominator = 1 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / denominator
+    half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / denominator
+    # At the two ends the interval touches 0 and 1 exactly; rounding would miss them.
+    low = 0.0 if successes == 0 else centre - half
+    high = 1.0 if successes == trials else centre + half
+    return low, high

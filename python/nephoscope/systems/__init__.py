@@ -1,0 +1,1 @@
+"""Providers: how a system under test is had. One a file."""

@@ -1,0 +1,228 @@
+"""What the page will say of each kind of run."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from report_documents import TAU
+from report_pages import run, view
+from report_runs import ATTACK, RUNS, sweep_run
+
+from nephoscope.report import Selection, build_view
+from nephoscope.report.histograms import Buckets
+from nephoscope.report.view import Estimate, ReportView
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_run_gives_a_view_without_a_number_that_is_none(name: str) -> None:
+    text = json.dumps(view(name).model_dump(mode="json"), allow_nan=False)
+    assert ReportView.model_validate_json(text) == view(name)
+
+
+def test_a_number_that_is_not_finite_is_absent() -> None:
+    assert Estimate(value=math.nan).value is None
+    assert Estimate(value=math.inf).value is None
+
+
+def test_a_mix_is_shown_at_the_concurrency_that_it_is_scored_at() -> None:
+    rows = {row.mix: row for row in view("sweep").headline.mixes}
+    assert {mix: row.load for mix, row in rows.items()} == {
+        mix: f"{tau} sessions" for mix, tau in TAU.items()
+    }
+    assert all(row.repetitions == 3 for row in rows.values())
+
+
+def test_percentiles_of_repetitions_are_merged_and_never_averaged() -> None:
+    found = run("sweep")
+    phases = frozenset(
+        event["phase"]
+        for event in found.events
+        if event["event"] == "phase"
+        and event["kind"] == "measure"
+        and (event["labels"]["mix"], event["labels"]["concurrency"]) == ("RW", 24)
+    )
+    merged = Buckets(found.histogram(Selection(phases=phases)))
+    row = next(row for row in view("sweep").headline.mixes if row.mix == "RW")
+    assert (row.latency.p50, row.latency.p99, row.latency.count) == (
+        merged.at(50),
+        merged.at(99),
+        merged.total,
+    )
+
+
+def test_the_average_has_no_percentiles() -> None:
+    average = view("sweep").headline.average
+    assert average is not None
+    assert average.latency.p50 is None
+    assert average.p.value == pytest.approx(sum(row.p.value or 0 for row in view("sweep").headline.mixes) / 3)
+
+
+def test_absent_scores_are_named_with_their_reason() -> None:
+    reasons = {score.label: group.reason for group in view("sweep").headline.absent for score in group.scores}
+    assert reasons["T"] == "one tenant only"
+    assert reasons["R"] == reasons["F"] == "no failure was injected"
+    assert set(reasons) == {"E1", "R", "F", "E2", "C", "T", "O"}
+
+
+def test_a_score_that_is_not_a_number_is_absent() -> None:
+    head = view("failures").headline
+    assert head.scores == ()
+    assert head.absent[0].reason == "no transaction was committed"
+
+
+def test_the_sweep_marks_saturation_and_says_why_it_stopped() -> None:
+    sweep = view("sweep").sweep
+    assert sweep is not None
+    assert {row.mix: row.concurrency for row in sweep.saturation} == TAU
+    assert "p99 grew by 41 %" in sweep.saturation[0].why
+    assert [mark.label for mark in sweep.charts[0].marks] == [f"τ {tau}" for tau in TAU.values()]
+    assert len(sweep.points) == 3 * 7 * 3
+    assert sum(point.steady is False for point in sweep.points) == 1
+
+
+def test_a_run_at_one_load_has_no_sweep() -> None:
+    assert view("open_loop").sweep is None
+    assert view("hour").sweep is None
+
+
+def test_warm_up_is_shown_but_does_not_count() -> None:
+    row = next(row for row in view("open_loop").headline.mixes)
+    committed = sum(
+        group.committed for group in view("open_loop").latency.groups[0].rows if group.kind == "all"
+    )
+    assert committed < view("open_loop").accounting.committed
+    assert row.latency.count == committed
+    kinds = [band.kind for band in view("open_loop").timeline.axis.bands]
+    assert kinds == ["warm_up", "measure", "ramp_down"]
+
+
+def test_waiting_shows_in_the_latency_and_not_in_the_service_time() -> None:
+    rows = {row.kind: row for row in view("open_loop").latency.groups[0].rows}
+    assert (rows["all"].percentiles.p99 or 0) > 10 * (rows["service"].percentiles.p99 or 0)
+    assert all(row.kind != "service" for group in view("sweep").latency.groups for row in group.rows)
+
+
+def test_dropped_arrivals_are_told_three_times() -> None:
+    given = view("open_loop")
+    assert given.accounting.dropped == given.errors.dropped == 1000
+    assert any("1,000 of 133,021 arrivals were dropped" in verdict.text for verdict in given.verdicts)
+    assert given.timeline.charts[-1].title == "Errors and drops"
+
+
+def test_verdicts_come_with_the_gravest_first_and_none_twice() -> None:
+    levels = [verdict.level for verdict in view("sweep").verdicts]
+    assert levels == ["warning", "warning", "note", "ok"]
+    warning = next(verdict for verdict in view("sweep").verdicts if "utovacuum" in verdict.text)
+    assert warning.time_s == 612.0
+    assert view("open_loop").verdicts[0].level == "problem"
+
+
+def test_the_accounting_identity_is_checked() -> None:
+    assert view("sweep").accounting.holds is True
+    broken = sweep_run(repetitions=1, warm=1, measure=1)
+    totals = dict(broken.manifest["totals"])
+    totals["started"] += 1
+    broken.manifest = {**broken.manifest, "totals": totals}
+    accounting = build_view(broken).accounting
+    assert accounting.holds is False
+    assert "does not hold" in accounting.note
+
+
+def test_a_killed_run_shows_what_was_kept() -> None:
+    given = view("killed")
+    assert given.title.banner is not None
+    assert "killed" in given.title.banner.heading
+    assert given.accounting.started is None
+    assert given.accounting.committed > 0
+    assert "warm-up" in given.headline.note
+    assert given.headline.mixes[0].tps.value
+
+
+def test_a_run_without_an_interval_is_a_page_too() -> None:
+    given = view("empty")
+    assert given.timeline.charts == ()
+    assert given.latency.charts == ()
+    assert given.verdicts[0].level == "problem"
+
+
+def test_a_run_of_failures_says_so_and_draws_no_empty_chart() -> None:
+    given = view("failures")
+    assert [chart.id for chart in given.timeline.charts] == ["time-errors"]
+    assert given.latency.charts == ()
+    assert given.errors.rows[0].first_message == 'relation "orders" does not exist'
+    assert given.errors.rows[0].share == 1.0
+    assert any(verdict.text == "No transaction was committed." for verdict in given.verdicts)
+
+
+def test_errors_are_counted_by_class_with_their_first_message_and_when() -> None:
+    rows = view("sweep").errors.rows
+    assert [row.count for row in rows] == sorted((row.count for row in rows), reverse=True)
+    serialization = rows[0]
+    assert serialization.name == "serialization failure"
+    assert serialization.code == "40001"
+    assert serialization.count == run("sweep").intervals.column("serialization").to_numpy().sum()
+    assert (serialization.first_s or 0) < (serialization.last_s or 0)
+    assert all(0 <= tick <= 1 for row in rows for tick in row.ticks)
+
+
+def test_no_errors_is_said_plainly() -> None:
+    assert view("tenants").errors.statement.startswith("No errors: none of 2,1")
+
+
+def test_tenants_are_shown_apart() -> None:
+    given = view("tenants")
+    assert [group.name for group in given.latency.tenants] == ["alpha", "beta", "gamma"]
+    assert (
+        sum(group.rows[0].committed for group in given.latency.tenants)
+        == given.latency.groups[0].rows[-1].committed
+    )
+    assert "time-tenants" in [chart.id for chart in given.timeline.charts]
+
+
+def test_the_slots_of_a_pattern_are_taken_together() -> None:
+    (row,) = view("tenants").headline.mixes
+    assert row.load == "all 3 parts"
+
+
+def test_the_shares_of_the_cost_add_up() -> None:
+    cost = view("sweep").cost
+    assert cost is not None
+    assert sum(line.share or 0 for line in cost.lines) == pytest.approx(1)
+    assert cost.per_minute == pytest.approx(0.0437, abs=0.00005)
+    assert view("open_loop").cost is None
+
+
+def test_a_long_run_says_how_it_was_shortened() -> None:
+    timeline = view("hour").timeline
+    assert "Each point covers 10 s" in timeline.note
+    assert all(len(chart.x) <= 600 for chart in timeline.charts)
+
+
+def test_a_chart_over_time_has_a_value_for_each_of_its_points() -> None:
+    for name in RUNS:
+        given = view(name)
+        for chart in (*given.timeline.charts, *given.client.charts, *given.system.charts):
+            assert all(len(line.y) == len(chart.x) for line in chart.lines)
+            assert any(value is not None for line in chart.lines for value in line.y)
+
+
+def test_metrics_that_were_zero_throughout_are_named_and_not_drawn() -> None:
+    assert "backlog" in view("sweep").client.note
+    assert "client-backlog" not in [chart.id for chart in view("sweep").client.charts]
+    assert "client-backlog" in [chart.id for chart in view("open_loop").client.charts]
+
+
+def test_units_of_server_metrics_are_read_from_their_names() -> None:
+    titles = {chart.title: chart.unit for chart in view("sweep").system.charts}
+    assert titles["WAL"] == "MB per s, server:rw"
+    assert titles["CPU"] == "%, host"
+
+
+def test_a_password_in_a_url_never_reaches_the_view() -> None:
+    assert "hunter2" not in view("hostile").model_dump_json()
+
+
+def test_the_view_keeps_hostile_text_as_it_is() -> None:
+    assert view("hostile").title.study == ATTACK

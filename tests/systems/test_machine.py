@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nephoscope.systems.machine import storage_bytes, this_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEMINFO = "MemTotal:       16777216 kB\nMemFree:  1 kB\n"
+CORES = len(os.sched_getaffinity(0))
+
+
+def _root(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in ({"proc/meminfo": MEMINFO} | files).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_a_machine_without_control_groups_has_all_of_itself(tmp_path: Path) -> None:
+    machine = this_machine(_root(tmp_path, {}))
+    assert machine.cores == CORES
+    assert machine.memory_gb == 16
+
+
+def test_the_smallest_limit_on_the_way_up_counts_in_version_2(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "0::/outer/inner\n",
+        "sys/fs/cgroup/outer/inner/memory.max": "max\n",
+        "sys/fs/cgroup/outer/inner/cpu.max": "max 100000\n",
+        "sys/fs/cgroup/outer/memory.max": "2147483648\n",
+        "sys/fs/cgroup/outer/cpu.max": "50000 100000\n",
+    }
+    machine = this_machine(_root(tmp_path, files))
+    assert machine.cores == 0.5
+    assert machine.memory_gb == 2
+
+
+@pytest.mark.parametrize("path", ["/docker/1234", "/"])
+def test_limits_of_version_1_are_found_inside_and_outside_a_container(tmp_path: Path, path: str) -> None:
+    files = {
+        "proc/self/cgroup": f"4:memory:{path}\n3:cpu,cpuacct:{path}\n1:name=systemd:{path}\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "1073741824\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "25000\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+    }
+    machine = this_machine(_root(tmp_path, files))
+    assert machine.cores == 0.25
+    assert machine.memory_gb == 1
+
+
+def test_limits_that_are_none_change_nothing(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "4:memory:/\n3:cpu:/\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+    }
+    machine = this_machine(_root(tmp_path, files))
+    assert (machine.cores, machine.memory_gb) == (CORES, 16)
+
+
+def test_this_machine_has_something_to_give() -> None:
+    machine = this_machine()
+    assert 0 < machine.cores <= CORES
+    assert machine.memory_bytes > 2**26
+
+
+def test_storage_is_known_before_the_folder_exists(tmp_path: Path) -> None:
+    assert storage_bytes(tmp_path / "not" / "yet") == storage_bytes(tmp_path) > 0
