@@ -84,6 +84,7 @@ def test_is_sized_by_the_machine_or_as_the_study_says(common_lab: Lab) -> None:
     machine = this_machine()
     with common_lab.provider() as provider:
         resources = provider.start().resources
+    assert resources is not None
     assert (resources.nodes, resources.vcores, resources.iops, resources.network_gbps) == (
         1,
         machine.cores,

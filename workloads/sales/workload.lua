@@ -84,7 +84,7 @@ sales:transaction("new_order", { help = "places an order with its lines (not in 
     sum = sum + amount
   end
   tx:begin()
-  local order = tx:one("new_order", pick.customer(), tx.now, sum)
+  local order = tx:one("new_order", { c_id = pick.customer(), total = sum, now = tx.now })
   for _, line in ipairs(lines) do
     tx:queue("new_orderline", order.o_id, line[1], line[2], line[3], tx.now)
   end

@@ -39,11 +39,13 @@ impl Run {
         py.detach(|| self.0.next(timeout).map(|record| json::record(&record).to_string()))
     }
 
-    /// Changes the load (a JSON object: see the engine's `PhaseSpec`); with `is_phase` a new phase begins. Gives the
-    /// time at which the change takes effect, in seconds since the start of the load.
-    fn change(&self, py: Python<'_>, change: &str, is_phase: bool) -> PyResult<f64> {
+    /// Changes the load (a JSON object: see the engine's `PhaseSpec`) at a time in seconds since its start, or now if
+    /// that has passed; with `is_phase` a new phase begins. Gives the time at which the change takes effect.
+    #[pyo3(signature = (change, is_phase, at_s = 0.0))]
+    fn change(&self, py: Python<'_>, change: &str, is_phase: bool, at_s: f64) -> PyResult<f64> {
         let change: PhaseSpec = errors::parse(py, change)?;
-        let at: Result<u64, EngineError> = py.detach(|| self.0.change(change, is_phase));
+        let at_ns = (at_s * 1e9) as u64;
+        let at: Result<u64, EngineError> = py.detach(|| self.0.change_at(change, is_phase, at_ns));
         at.map(|at| at as f64 / 1e9).map_err(|error| errors::engine(py, &error))
     }
 

@@ -166,6 +166,11 @@ impl Collector {
         Self { names, tenants, recycle, length, phases, open, reached, ready, ended: false }
     }
 
+    /// The run ends at a time: phases that were to begin after it will not.
+    pub(crate) fn end_at(&mut self, at: Nanos) {
+        self.phases.retain(|(begins, _)| *begins <= at);
+    }
+
     /// A phase will begin.
     pub(crate) fn announce(&mut self, at: Nanos, phase: Phase) {
         self.phases.push_back((at, phase));

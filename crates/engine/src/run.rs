@@ -332,12 +332,18 @@ impl Run {
     /// Changes the load now. A name begins a new phase; without one the present phase goes on. Returns when the
     /// change takes effect, since the start of the load.
     pub fn change(&self, phase: PhaseSpec, is_phase: bool) -> Result<Nanos, EngineError> {
+        self.change_at(phase, is_phase, 0)
+    }
+
+    /// As [`Run::change`], at a time since the start of the load, or now if that has passed. Changes take effect in
+    /// the order in which they were made.
+    pub fn change_at(&self, phase: PhaseSpec, is_phase: bool, at: Nanos) -> Result<Nanos, EngineError> {
         let control = &mut *lock(&self.control);
         if control.ended {
             return Err(EngineError::Failed("the run is over".to_owned()));
         }
         let tenants = resolve(&mut control.resolvers, &phase)?;
-        let at = (self.elapsed() + LEAD).max(control.last_change + 1);
+        let at = at.max(self.elapsed() + LEAD).max(control.last_change + 1);
         control.last_change = at;
         let phase = is_phase.then(|| {
             control.phases += 1;
@@ -360,10 +366,13 @@ impl Run {
         if std::mem::replace(&mut control.ended, true) {
             return;
         }
-        let at = (self.elapsed() + LEAD).max(control.last_change + 1);
+        // Changes that are still to come will not: the end overtakes them.
+        let at = self.elapsed() + LEAD;
         let change = ending(at, control.phases, control.resolvers.len());
         if let Some(phase) = &change.phase {
-            lock(&self.intake).collector.announce(at, phase.clone());
+            let collector = &mut lock(&self.intake).collector;
+            collector.end_at(at);
+            collector.announce(at, phase.clone());
         }
         for sender in &control.orders {
             sender.send(Order::Change(change.clone()));

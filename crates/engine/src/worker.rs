@@ -400,6 +400,7 @@ impl Worker {
             self.staff(tenant, at);
         }
         if change.end && !self.ending.replace(true) {
+            self.changes.borrow_mut().clear();
             for tenant in self.tenants() {
                 tenant.stop();
             }

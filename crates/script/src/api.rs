@@ -3,7 +3,7 @@
 //! See [`crate::vm`] for what keeps the pointers here valid. Every function follows one pattern: the work is done
 //! in a function that returns a `Result`, so that nothing is left to drop when [`raise`] leaves by a Lua error.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::slice;
 
 use mlua::ffi::{self, lua_State};
@@ -19,24 +19,30 @@ type Message = String;
 /// Lua keeps one copy of each text, so a name is first looked up by its address. An address may be used again for
 /// another text once the first is collected, so the text is compared as well: names are short.
 pub(crate) struct Names {
-    names: Vec<String>,
+    known: Vec<String>,
+    /// The names of each statement's parameters.
+    params: Vec<Vec<CString>>,
     seen: [(*const u8, usize); 64],
 }
 
 impl Names {
     pub(crate) fn new(statements: &[Statement]) -> Self {
-        let names = statements.iter().map(|statement| statement.name().to_owned()).collect();
-        Self { names, seen: [(std::ptr::null(), 0); 64] }
+        let known = statements.iter().map(|statement| statement.name().to_owned()).collect();
+        let params = statements.iter().map(|statement| {
+            // A name in SQL is a word; it has no zero byte.
+            statement.params().iter().map(|name| CString::new(name.as_str()).unwrap_or_default()).collect()
+        });
+        Self { known, params: params.collect(), seen: [(std::ptr::null(), 0); 64] }
     }
 
     #[inline]
     fn find(&mut self, name: &[u8]) -> Result<usize, Message> {
         let seen = &mut self.seen[(name.as_ptr() as usize >> 4) % 64];
-        if seen.0 == name.as_ptr() && self.names[seen.1].as_bytes() == name {
+        if seen.0 == name.as_ptr() && self.known[seen.1].as_bytes() == name {
             return Ok(seen.1);
         }
-        let place = self.names.iter().position(|known| known.as_bytes() == name).ok_or_else(|| {
-            let (name, known) = (String::from_utf8_lossy(name), self.names.join(", "));
+        let place = self.known.iter().position(|known| known.as_bytes() == name).ok_or_else(|| {
+            let (name, known) = (String::from_utf8_lossy(name), self.known.join(", "));
             format!("no statement is called {name:?}; the statements are {known}")
         })?;
         *seen = (name.as_ptr(), place);
@@ -153,13 +159,54 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
         };
         let place = shared.statements.borrow_mut().find(name)?;
         context.params.clear();
-        for at in 3..=ffi::lua_gettop(l) {
-            context.params.push(parameter(l, at, name)?);
+        let top = ffi::lua_gettop(l);
+        if top == 3 && ffi::lua_type(l, 3) == ffi::LUA_TTABLE {
+            named_parameters(l, shared, context, place, name)?;
+        } else {
+            for at in 3..=top {
+                context.params.push(parameter(l, at, name)?);
+            }
         }
         let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
         let flush = shape != Shape::Nothing || !shared.pipeline;
         Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
     }
+}
+
+/// Takes a statement's parameters by their names from the table at place 3.
+unsafe fn named_parameters(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    statement: usize,
+    name: &[u8],
+) -> Result<(), Message> {
+    let names = shared.statements.borrow();
+    for param in &names.params[statement] {
+        // SAFETY: reading the table; the value is copied before it leaves the stack.
+        unsafe {
+            ffi::lua_getfield(l, 3, param.as_ptr());
+            context.params.push(parameter(l, 4, name)?);
+            ffi::lua_settop(l, 3);
+        }
+    }
+    // What the statement does not know is a slip of the pen.
+    // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
+    unsafe {
+        ffi::lua_pushnil(l);
+        while ffi::lua_next(l, 3) != 0 {
+            ffi::lua_settop(l, 4);
+            let key = text(l, 4).unwrap_or(b"?");
+            if !names.params[statement].iter().any(|param| param.as_bytes() == key) {
+                let known: Vec<_> =
+                    names.params[statement].iter().map(|param| param.to_string_lossy()).collect();
+                let (name, key, known) =
+                    (String::from_utf8_lossy(name), String::from_utf8_lossy(key), known.join(", "));
+                return Err(format!("{name} has no parameter :{key}; it has {known}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[inline]

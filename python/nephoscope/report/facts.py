@@ -26,6 +26,8 @@ MEASURE = "measure"
 _FIRST_CLASS, _LAST_CLASS = "serialization", "other"
 
 _NOT_A_POINT = frozenset({"repetition"})
+_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "search"})
+"""Labels by which evaluators find their phases again."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def load_text(labels: Mapping[str, Any]) -> str:
     """Labels in words: ``16 sessions``, ``2,000 per s``, ``slot 2``."""
     parts = []
     for key, value in labels.items():
-        if key in _NOT_A_POINT or value is None:
+        if key in _NOT_SHOWN or value is None:
             continue
         if key == "concurrency":
             parts.append(f"{count(value)} {'session' if value == 1 else 'sessions'}")

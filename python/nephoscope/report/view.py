@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from nephoscope.report.charts import TimeAxis, TimeChart, XYChart  # noqa: TC001 - pydantic needs them at run time
+from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
 from nephoscope.report.numbers import finite
 
 Number = Annotated[float | None, BeforeValidator(finite)]

@@ -51,7 +51,8 @@ class System(BaseModel):
     """URLs of the endpoints that take writes."""
     ro: tuple[str, ...] = Field(default=(), repr=False)
     """URLs of the read-only endpoints."""
-    resources: Resources
+    resources: Resources | None = None
+    """What it was given; None where nobody has said."""
     facts: dict[str, Any] = Field(default_factory=dict)
     """What the provider itself knows of the system, for the manifest: never a secret."""
 

@@ -117,6 +117,6 @@ class EmbeddedPostgres(Provider):
     def _make_database(self, server: PostgresServer) -> None:
         name = self._settings.database
         # The name's pattern leaves nothing to quote.
-        absent = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '{name}')"  # noqa: S608
+        absent = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '{name}')"
         if server.psql(absent):
             server.psql(f'CREATE DATABASE "{name}"')

@@ -180,6 +180,20 @@ def _note(buckets: TimeBuckets, *, largest: bool) -> str:
     return f"{'Largest value' if largest else 'Means'} over {duration(buckets.length_s)}."
 
 
+def _held(
+    values: Sequence[float | None], times: NDArray[np.float64], buckets: TimeBuckets
+) -> tuple[float | None, ...]:
+    """Hold each value until the next sample is due: samples may be further apart than the chart's buckets."""
+    period = float(np.median(np.diff(times))) if times.size > 1 else 0.0
+    reach = round(1.5 * period / buckets.length_s)
+    held: list[float | None] = []
+    last, age = None, 0
+    for value in values:
+        last, age = (last, age + 1) if value is None else (value, 0)
+        held.append(last if age <= reach else None)
+    return tuple(held)
+
+
 def _log_safe(values: Sequence[float | None], log: bool) -> tuple[float | None, ...]:  # noqa: FBT001 - a flag of the chart
     """Leave zeros out where the axis is logarithmic: it has no place for them."""
     return tuple(None if log and value is not None and value <= 0 else value for value in values)
@@ -193,11 +207,8 @@ def _chart(table: _Table, metric: str, sources: Sequence[str], buckets: TimeBuck
         if not values.size:
             continue
         color, dash = category(index)
-        lines.append(
-            TimeLine(
-                name=source, color=color, dash=dash, y=tuple(buckets.reduce(times, values, largest=False))
-            )
-        )
+        reduced = buckets.reduce(times, values, largest=False)
+        lines.append(TimeLine(name=source, color=color, dash=dash, y=_held(reduced, times, buckets)))
         seen.append((source, float(values.mean()), float(values.max())))
     if not lines:
         return None

@@ -1,0 +1,281 @@
+"""The command line. Exit codes: 0 measured; 1 the measurement failed; 2 bad input."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from nephoscope import __version__
+from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.live import make_console, make_view
+from nephoscope.loadrun import Interrupted
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from nephoscope.measure import Outcome
+    from nephoscope.study import Study
+
+app = typer.Typer(
+    help="The instrument that measures cloud databases: throughput per dollar, latency without coordinated omission.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_out = make_console()
+_err = make_console(stderr=True)
+
+StudyArgument = Annotated[
+    str, typer.Argument(help="A study's file, or the name of one that comes with nephoscope.")
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the study, such as workload.scale=10."),
+]
+OutOption = Annotated[Path, typer.Option("--out", help="The folder that run directories are made in.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for machines.")]
+RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
+
+
+def main() -> None:
+    """Run the command line; every error becomes one message and its exit code."""
+    signal.signal(signal.SIGINT, _interrupt)
+    for name in ("SIGTERM", "SIGHUP"):
+        signal.signal(getattr(signal, name), _interrupt)
+    try:
+        code = app(standalone_mode=False)
+    except NephoscopeError as error:
+        _err.print(f"[bold red]nephoscope:[/] {_escaped(str(error))}")
+        _leave(error.exit_code)
+    except (typer.Abort, Interrupted) as error:
+        _err.print(f"nephoscope: {_escaped(str(error) or 'interrupted')}")
+        _leave(MeasurementError.exit_code)
+    except Exception as error:
+        # Wrong options and arguments, as the parser reports them.
+        if not hasattr(error, "format_message"):
+            raise
+        _err.print(f"[bold red]nephoscope:[/] {_escaped(error.format_message())}")
+        _leave(InputError.exit_code)
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+@app.callback()
+def _options(
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    if version:
+        _out.print(f"nephoscope {__version__}")
+        raise typer.Exit
+
+
+# --- measuring ----------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def run(
+    study: StudyArgument,
+    settings: SetOption = None,
+    out: OutOption = Path("runs"),
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a study: measure, keep what was measured, write a report."""
+    _finish(_measure(_read(study, settings), out, as_json=as_json), as_json=as_json)
+
+
+@app.command()
+def quickstart(out: OutOption = Path("runs"), settings: SetOption = None) -> None:
+    """Start a PostgreSQL, measure its throughput per dollar, and write a report: about three minutes."""
+    from nephoscope.summary import next_steps  # noqa: PLC0415 - imports that only measuring needs
+
+    outcome = _measure(_read("quickstart", settings), out, as_json=False)
+    if outcome.status == "measured":
+        _out.print(next_steps())
+    _finish(outcome, as_json=False)
+
+
+def _read(name: str, settings: list[str] | None) -> Study:
+    from nephoscope.study import find_study, read_study  # noqa: PLC0415
+
+    return read_study(find_study(name), settings or ())
+
+
+def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
+    from nephoscope.measure import run_study  # noqa: PLC0415
+    from nephoscope.summary import summary  # noqa: PLC0415
+
+    outcome = run_study(study, out, make_view(as_json=as_json))
+    if as_json:
+        facts: dict[str, Any] = {
+            "run": str(outcome.folder),
+            "status": outcome.status,
+            "reason": outcome.reason,
+        }
+        sys.stdout.write(json.dumps({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
+    else:
+        _out.print(summary(outcome))
+    return outcome
+
+
+def _finish(outcome: Outcome, *, as_json: bool) -> None:
+    if outcome.status == "measured":
+        return
+    if not as_json:
+        _err.print(
+            f"[bold red]nephoscope:[/] the run {_escaped(outcome.status)}: {_escaped(outcome.reason or '')}"
+        )
+    raise typer.Exit(MeasurementError.exit_code)
+
+
+# --- data ---------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def load(
+    study: StudyArgument,
+    settings: SetOption = None,
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Load anew what is there already.")] = False,
+    threads: Annotated[int, typer.Option(help="Threads that load; 0 is one per core.")] = 0,
+) -> None:
+    """Load the data that a study's workload runs on."""
+    from nephoscope.data import WorkloadData  # noqa: PLC0415
+    from nephoscope.measure import any_url, prepare, started  # noqa: PLC0415
+
+    chosen = _read(study, settings)
+    prepare(chosen, any_url(chosen))
+    view = make_view(as_json=False)
+    with started(chosen) as (system, workload):
+        try:
+            outcome = WorkloadData(workload, system.rw[0]).load(
+                force=force, threads=threads, progress=view.loading
+            )
+        finally:
+            view.end()
+    _out.print(_escaped(outcome.message))
+
+
+@app.command()
+def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOption = False) -> None:
+    """Check the data: that it is there, and that the workload's invariants hold."""
+    from nephoscope.data import WorkloadData  # noqa: PLC0415
+    from nephoscope.measure import any_url, prepare, started  # noqa: PLC0415
+    from nephoscope.summary import check_table  # noqa: PLC0415
+
+    chosen = _read(study, settings)
+    prepare(chosen, any_url(chosen))
+    with started(chosen) as (system, workload):
+        results = WorkloadData(workload, system.rw[0]).check(external=chosen.workload.external)
+    if as_json:
+        sys.stdout.write(json.dumps([vars(result) for result in results]) + "\n")
+    else:
+        _out.print(check_table(workload.name, results))
+    if any(result.verdict == "broken" for result in results):
+        raise MeasurementError("the data breaks an invariant")
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def report(run_directory: RunArgument) -> None:
+    """Compute a stored run's scores and write its report anew; also of a run that was killed."""
+    from nephoscope.measure import Outcome, write_results  # noqa: PLC0415
+    from nephoscope.store import StoredRun  # noqa: PLC0415
+    from nephoscope.summary import summary  # noqa: PLC0415
+
+    folder = run_directory.resolve()
+    scores = write_results(folder)
+    manifest = StoredRun(folder).manifest
+    _out.print(summary(Outcome(folder, manifest["status"], manifest.get("reason"), scores)))
+
+
+@app.command()
+def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOption = False) -> None:
+    """Compare two runs: each figure's difference with its interval, and whether it may be called one."""
+    from nephoscope.compare import compare_runs  # noqa: PLC0415
+    from nephoscope.store import StoredRun  # noqa: PLC0415
+    from nephoscope.summary import comparison_json, comparison_table  # noqa: PLC0415
+
+    figures, notes = compare_runs(StoredRun(baseline), StoredRun(candidate))
+    if as_json:
+        sys.stdout.write(json.dumps(comparison_json(figures, notes)) + "\n")
+        return
+    _out.print(comparison_table(figures))
+    for note in notes:
+        _out.print(f"note: {_escaped(note)}")
+
+
+@app.command()
+def calibrate(*, as_json: JsonOption = False) -> None:
+    """Check the instrument on this machine against planted truths (about a minute)."""
+    from nephoscope import calibrate as calibration  # noqa: PLC0415
+    from nephoscope.summary import calibration_table  # noqa: PLC0415
+
+    readings = calibration.calibrate(lambda message: None if as_json else _out.print(_escaped(message)))
+    if as_json:
+        facts = [{**vars(reading), "error": reading.error, "holds": reading.holds} for reading in readings]
+        sys.stdout.write(json.dumps(facts) + "\n")
+    else:
+        _out.print(calibration_table(readings))
+    if not all(reading.holds for reading in readings):
+        raise MeasurementError("the instrument does not read what was planted: is the machine busy?")
+
+
+# --- lists --------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def workloads(
+    name: Annotated[
+        str | None, typer.Argument(help="A workload's name or folder; all of them if left out.")
+    ] = None,
+    scale: Annotated[float, typer.Option(help="The scale factor, for the numbers of rows.")] = 1.0,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List the workloads, or show one: tables, transactions, options, SQL."""
+    from nephoscope.summary import describe_workload, list_workloads  # noqa: PLC0415
+    from nephoscope.workload import Workload, find_workload, packaged_workloads  # noqa: PLC0415
+
+    any_postgres = "postgresql://reader@localhost/none"
+    names = [name] if name is not None else packaged_workloads()
+    found = [Workload(find_workload(one), scale, 7, {}, any_postgres) for one in names]
+    if as_json:
+        sys.stdout.write(json.dumps([workload.description for workload in found]) + "\n")
+    elif name is None:
+        _out.print(list_workloads(found))
+    else:
+        _out.print(describe_workload(found[0]))
+
+
+@app.command()
+def systems() -> None:
+    """List what can be measured: providers of systems, drivers by URL, evaluators."""
+    from nephoscope.summary import list_systems  # noqa: PLC0415
+
+    _out.print(list_systems())

@@ -1,0 +1,73 @@
+"""What an evaluator is: it drives a load, and turns what was stored into measurements.
+
+The two halves know nothing of each other but the run directory: reading a stored run again gives the same figures.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nephoscope.evaluators.points import Point
+    from nephoscope.loadrun import LoadRun
+    from nephoscope.scoring import Absent, Score
+    from nephoscope.store import StoredRun
+    from nephoscope.study import MeasureSettings
+    from nephoscope.systems.base import Resources
+    from nephoscope.workload import Workload
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A stored run, as an evaluator reads it."""
+
+    run: StoredRun
+    index: int
+    """The place of the evaluator's entry among the study's ``[[measure]]``: its phases are labelled with it."""
+    resources: Resources | None
+    price_book: str
+    interval_s: float
+
+
+@dataclass
+class Measurements:
+    """What an evaluator has read from a run, for ``scores.json``."""
+
+    scores: dict[str, Score | Absent] = field(default_factory=dict)
+    points: list[Point] = field(default_factory=list)
+    saturation: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Evaluator(ABC):
+    """One entry of a study's ``[[measure]]``."""
+
+    name: ClassVar[str]
+    """How a study names it."""
+    summary: ClassVar[str]
+    """One line for ``nephoscope systems``."""
+    settings_type: ClassVar[type[MeasureSettings]]
+
+    @abstractmethod
+    def __init__(self, settings: Any, workload: Workload, index: int) -> None:  # noqa: ANN401 - each its own type
+        """Take validated settings and check them against the workload. Raises ``InputError``."""
+
+    @abstractmethod
+    def seconds(self) -> float:
+        """Say how long it will take, as far as that is known beforehand."""
+
+    @abstractmethod
+    def drive(self, load: LoadRun) -> None:
+        """Drive the load. Raises ``MeasurementError``."""
+
+    @abstractmethod
+    def read(self, stored: Stored) -> Measurements:
+        """Turn what was stored into measurements; reads nothing but the run."""
+
+    def labels(self, index: int, **labels: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever JSON can hold
+        """Label a phase, so that ``read`` finds it again."""
+        return {"measure": index, **labels}

@@ -1,0 +1,140 @@
+"""The evaluator ``load``: any course of load, as a study writes it, phase by phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from nephoscope.evaluators.base import Evaluator, Measurements, Stored
+from nephoscope.evaluators.points import read_points
+from nephoscope.loadrun import Load as LoadLevel
+from nephoscope.loadrun import LoadRun
+from nephoscope.scoring import Absent
+from nephoscope.study import (
+    AccessSetting,
+    Level,
+    MeasureSettings,
+    MixSetting,
+    RampSetting,
+    Think,
+    UniformAccess,
+)
+from nephoscope.systems.base import Settings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from nephoscope.workload import Workload
+
+
+class PhaseSettings(Settings):
+    """A phase. What is left out stays as the phase before it had it."""
+
+    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,80}$")] | None = None
+    kind: Literal["warm_up", "measure", "ramp_down", "pause"] = "measure"
+    duration: Duration
+    concurrency: Level | None = None
+    """A closed load: so many transactions at a time."""
+    think: Think | None = None
+    rate: Level | None = None
+    """An open load: so many arrivals a second, whatever the system does."""
+    arrivals: Literal["constant", "poisson"] | None = None
+    mix: MixSetting | None = None
+    access: AccessSetting | None = None
+
+    @model_validator(mode="after")
+    def _one_model(self) -> Self:
+        if self.concurrency is not None and self.rate is not None:
+            raise ValueError("concurrency and rate exclude each other: a load is closed or open")
+        if self.duration <= 0:
+            raise ValueError("a phase needs a duration above 0")
+        return self
+
+
+class LoadSettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "load"``."""
+
+    evaluator: Literal["load"] = "load"
+    phases: Annotated[list[PhaseSettings], Field(min_length=1)]
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    slo: Duration | None = None
+    """A latency bound; goodput counts the transactions within it."""
+
+    @model_validator(mode="after")
+    def _begins(self) -> Self:
+        first = self.phases[0]
+        if first.concurrency is None and first.rate is None:
+            raise ValueError("the first phase needs a concurrency or a rate")
+        if first.mix is None:
+            raise ValueError("the first phase needs a mix")
+        return self
+
+
+class Load(Evaluator):
+    """Runs phases one after another and reports throughput, latency and errors of those that are measured."""
+
+    name: ClassVar[str] = "load"
+    summary: ClassVar[str] = (
+        "any course of load, phase by phase: closed or open, ramps, steps, changing mixes"
+    )
+    settings_type: ClassVar[type[MeasureSettings]] = LoadSettings
+
+    def __init__(self, settings: LoadSettings, workload: Workload, index: int) -> None:
+        """Resolve the phases' mixes."""
+        self._settings = settings
+        self._index = index
+        self._mixes = [
+            workload.mix(phase.mix, f"measure.{index}.phases.{place}.mix") if phase.mix is not None else None
+            for place, phase in enumerate(settings.phases)
+        ]
+
+    def seconds(self) -> float:
+        """All phases, all repetitions."""
+        return sum(phase.duration for phase in self._settings.phases) * self._settings.repetitions
+
+    def drive(self, load: LoadRun) -> None:
+        """Ask for all phases, and wait until they are over."""
+        for repetition in range(1, self._settings.repetitions + 1):
+            label, access = None, None
+            for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
+                label = mix[0] if mix else label
+                access = phase.access or (UniformAccess() if place == 0 else None)
+                load.phase(
+                    phase.name or f"{phase.kind} {place + 1}",
+                    phase.kind,
+                    phase.duration,
+                    LoadLevel(
+                        concurrency=phase.concurrency,
+                        think=phase.think,
+                        rate=phase.rate,
+                        arrivals=phase.arrivals,
+                        weights=mix[1] if mix else None,
+                        access=access,
+                    ),
+                    self.labels(
+                        self._index,
+                        mix=label,
+                        repetition=repetition,
+                        step=place + 1,
+                        **_levels(phase),
+                    ),
+                )
+        load.wait()
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read the points; a course of load has no score of its own."""
+        points, warnings = read_points(stored, self._settings.slo)
+        reason = "a course of load is no measurement of productivity; the evaluator throughput is"
+        return Measurements(scores={"P": Absent(reason=reason)}, points=points, warnings=warnings)
+
+
+def _levels(phase: PhaseSettings) -> dict[str, float]:
+    """Label a phase with its level; a ramp with where it leads."""
+    given = {"concurrency": phase.concurrency, "rate": phase.rate}
+    return {
+        name: level.to if isinstance(level, RampSetting) else level
+        for name, level in given.items()
+        if level is not None
+    }

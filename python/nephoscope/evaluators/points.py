@@ -1,0 +1,211 @@
+"""Points: what one measured phase says of throughput and latency."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from nephoscope.report.reader import Selection
+from nephoscope.statistics import block_bootstrap_ci, steady_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from nephoscope import _engine
+    from nephoscope.evaluators.base import Stored
+    from nephoscope.store import Phase, StoredRun
+
+_WHOLE = 0.98
+"""An interval of less than this share of the usual length was cut by a phase's border."""
+
+
+class Latency(BaseModel):
+    """Latency of committed transactions from the intended start, in milliseconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+class Point(BaseModel):
+    """A measured phase."""
+
+    model_config = ConfigDict(frozen=True)
+
+    measure: int
+    mix: str | None = None
+    concurrency: float | None = None
+    rate: float | None = None
+    repetition: int = 1
+    phase: int
+    seconds: float
+    tps: float
+    ci95: tuple[float, float] | None
+    """Of this phase alone: how well its intervals pin down its mean."""
+    goodput: float | None = None
+    """TPS of the transactions within the latency bound (SLO), where the study sets one."""
+    latency_ms: Latency | None
+    committed: int
+    aborted: int
+    failed: int
+    retried: int
+    dropped: int
+    steady: bool | None
+    """None where there are too few intervals to tell."""
+    drift_per_minute: float | None
+    """The trend's slope as a share of the mean."""
+    cpu_busy: float | None
+    """Mean share of a core that the busiest load thread used."""
+    cpu_us: float | None
+    """Client CPU per committed transaction, in microseconds."""
+    lag_p99_us: float | None
+    """The largest of the intervals' p99 of the schedule lag but for the worst one in a hundred."""
+
+
+def measured_phases(run: StoredRun, index: int) -> tuple[list[Phase], list[str]]:
+    """List the phases that an entry of ``[[measure]]`` has measured, and warnings about those cut short."""
+    whole, warnings = [], []
+    for phase in run.phases:
+        if phase.kind != "measure" or phase.labels.get("measure") != index:
+            continue
+        planned = float(phase.labels.get("planned_s", 0.0))
+        lasted = phase.end_s - phase.start_s
+        if lasted < _WHOLE * planned:
+            warnings.append(
+                f"{phase.name} was cut short after {lasted:.1f} of {planned:.1f} s and does not count"
+            )
+        else:
+            whole.append(phase)
+    return whole, warnings
+
+
+def read_points(stored: Stored, slo_s: float | None) -> tuple[list[Point], list[str]]:
+    """Read every whole measured phase of an entry of ``[[measure]]``, and warnings about the others."""
+    table = _Columns(stored.run)
+    phases, warnings = measured_phases(stored.run, stored.index)
+    points = [_read_point(stored, table, phase, slo_s) for phase in phases]
+    return [point for point in points if point is not None], warnings
+
+
+class _Columns:
+    """The columns of a run's tables as arrays, read once."""
+
+    def __init__(self, run: StoredRun) -> None:
+        intervals, system = run.intervals, run.system_metrics
+        self.intervals: dict[str, NDArray[Any]] = {
+            name: intervals.column(name).to_numpy()
+            for name in ("phase", "start_s", "end_s", "committed", "aborted", "failed", "retried")
+        }
+        client = np.asarray([source == "client" for source in system.column("source").to_pylist()], bool)
+        self._metrics = np.asarray(system.column("metric").to_pylist(), object)[client]
+        self._times = system.column("time_s").to_numpy()[client]
+        self._values = system.column("value").to_numpy()[client]
+
+    def series(self, phase: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return starts, lengths and committed transactions of a phase's intervals."""
+        rows = self.intervals["phase"] == phase
+        starts, place = np.unique(self.intervals["start_s"][rows], return_inverse=True)
+        lengths = np.zeros(len(starts))
+        np.maximum.at(lengths, place, self.intervals["end_s"][rows] - self.intervals["start_s"][rows])
+        committed = np.bincount(place, self.intervals["committed"][rows], len(starts))
+        return starts, lengths, np.asarray(committed, np.float64)
+
+    def total(self, phase: int, column: str) -> int:
+        """Add up a count over a phase."""
+        return int(self.intervals[column][self.intervals["phase"] == phase].sum())
+
+    def client(self, metric: str, phase: Phase) -> NDArray[np.float64]:
+        """Return the client's metric over a phase: a value belongs to the interval that ends at its time."""
+        inside = (self._times > phase.start_s + 1e-6) & (self._times <= phase.end_s + 1e-6)
+        return np.asarray(self._values[inside & (self._metrics == metric)], np.float64)
+
+
+def _mean(values: NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if values.size else None
+
+
+def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | None) -> Point | None:
+    starts, lengths, committed = table.series(phase.number)
+    # The phase's own borders: an interval in which nothing ended has no row, and still counts as time.
+    seconds = phase.end_s - phase.start_s
+    if seconds <= 0:
+        return None
+    whole = _fill(phase, stored.interval_s, starts, lengths, committed)
+    histogram = stored.run.merged(Selection(phases=frozenset({phase.number})))
+    steady = steady_state(whole, stored.interval_s) if whole.size else None
+    labels = phase.labels
+    total = float(committed.sum())
+    cpu = table.client("cpu_busy", phase)
+    cpu_us = table.client("cpu_us_per_transaction", phase)
+    lags = table.client("lag_p99_us", phase)
+    good = histogram.count_up_to(round(slo_s * 1e9)) / seconds if slo_s is not None else None
+    return Point(
+        measure=stored.index,
+        mix=labels.get("mix"),
+        concurrency=labels.get("concurrency"),
+        rate=labels.get("rate"),
+        repetition=int(labels.get("repetition", 1)),
+        phase=phase.number,
+        seconds=seconds,
+        tps=total / seconds,
+        ci95=block_bootstrap_ci(whole).ci95 if whole.size else None,
+        goodput=good,
+        latency_ms=_latency(histogram),
+        committed=int(total),
+        aborted=table.total(phase.number, "aborted"),
+        failed=table.total(phase.number, "failed"),
+        retried=table.total(phase.number, "retried"),
+        dropped=int(table.client("dropped", phase).sum()),
+        steady=None if steady is None or steady.p_value is None else steady.verdict == "steady",
+        drift_per_minute=steady.slope_per_minute if steady else None,
+        cpu_busy=_mean(cpu),
+        cpu_us=_mean(cpu_us),
+        lag_p99_us=float(np.quantile(lags, 0.99)) if lags.size else None,
+    )
+
+
+def _fill(
+    phase: Phase,
+    interval_s: float,
+    starts: NDArray[np.float64],
+    lengths: NDArray[np.float64],
+    committed: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the TPS of each whole interval of a phase, 0 where nothing ended in it."""
+    first = int(np.ceil(phase.start_s / interval_s - 1e-6))
+    last = int(np.floor(phase.end_s / interval_s + 1e-6))
+    rates = np.zeros(max(last - first, 0))
+    for start, length, count in zip(starts, lengths, committed, strict=True):
+        place = round(start / interval_s) - first
+        if length >= _WHOLE * interval_s and 0 <= place < len(rates):
+            rates[place] = count / length
+    return rates
+
+
+def _latency(histogram: _engine.Histogram) -> Latency | None:
+    if not histogram.count:
+        return None
+    quantile: Callable[[float], float] = lambda share: histogram.quantile(share) / 1e6  # noqa: E731
+    return Latency(
+        mean=histogram.mean / 1e6,
+        p50=quantile(0.5),
+        p95=quantile(0.95),
+        p99=quantile(0.99),
+        max=histogram.max / 1e6,
+    )
+
+
+def by_mix(points: list[Point]) -> Mapping[str, list[Point]]:
+    """Group points by their mix, in the order in which the mixes first appear."""
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(point.mix or "", []).append(point)
+    return groups

@@ -1,0 +1,309 @@
+"""The evaluator ``throughput``: mixes times concurrency, the search for saturation, and the P-Score.
+
+METRICS, sections 1 to 3; CloudyBench, sections II-B and II-G, equation 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from nephoscope.evaluators.base import Evaluator, Measurements, Stored
+from nephoscope.evaluators.points import by_mix, read_points
+from nephoscope.loadrun import Load
+from nephoscope.price_book import cost, load_price_book
+from nephoscope.scoring import Absent, Score, over_repetitions, p_score
+from nephoscope.statistics import mean_ci
+from nephoscope.study import AccessSetting, MeasureSettings, MixSetting, Think, UniformAccess
+from nephoscope.systems.base import Settings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nephoscope.evaluators.points import Point
+    from nephoscope.loadrun import LoadRun
+    from nephoscope.workload import Workload
+
+
+class SearchSettings(Settings):
+    """How saturation is searched for: τ is the smallest concurrency that reaches the best throughput but for ``gain``.
+
+    Concurrency is doubled from ``start`` until a doubling gains less than ``gain`` while p99 grows, or ``most`` is
+    reached; then the step before is halved as long as that says more.
+    """
+
+    start: Annotated[int, Field(ge=1)] = 1
+    most: Annotated[int, Field(ge=1, le=100_000)] = 256
+    gain: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    duration: Duration = 5.0
+    """Of each step of the search; what is found is then measured with the study's own duration."""
+
+
+class ThroughputSettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "throughput"``."""
+
+    evaluator: Literal["throughput"] = "throughput"
+    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO", "RW", "WO"])
+    concurrency: Literal["search"] | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = (
+        "search"
+    )
+    search: SearchSettings = Field(default_factory=SearchSettings)
+    warmup: Duration = 5.0
+    duration: Duration = 30.0
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
+    access: AccessSetting = Field(default_factory=UniformAccess)
+    think: Think | None = None
+    slo: Duration | None = None
+    """A latency bound; goodput counts the transactions within it."""
+    score: Literal["peak", "mean"] = "peak"
+    """P from the throughput at saturation (or the best of a sweep), or from the mean over the sweep as in the paper."""
+
+    @field_validator("duration")
+    @classmethod
+    def _long_enough(cls, seconds: float) -> float:
+        if seconds <= 0:
+            raise ValueError("a measured phase needs a duration above 0")
+        return seconds
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a step of a search has shown."""
+
+    concurrency: int
+    tps: float
+    p99_ms: float
+
+
+class Throughput(Evaluator):
+    """Measures throughput and latency of mixes over concurrency, finds saturation, and scores P."""
+
+    name: ClassVar[str] = "throughput"
+    summary: ClassVar[str] = (
+        "throughput and latency of mixes over concurrency, saturation, throughput per dollar (P)"
+    )
+    settings_type: ClassVar[type[MeasureSettings]] = ThroughputSettings
+
+    def __init__(self, settings: ThroughputSettings, workload: Workload, index: int) -> None:
+        """Resolve the mixes."""
+        self._settings = settings
+        self._index = index
+        self._mixes = dict(
+            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
+        )
+
+    def seconds(self) -> float:
+        """Sum the phases; the steps of a search are taken to be as many as to its end."""
+        settings = self._settings
+        point = settings.warmup + settings.duration
+        if settings.concurrency == "search":
+            steps = math.log2(max(settings.search.most / settings.search.start, 1)) / 2 + 4
+            each = steps * (settings.search.duration + self._search_warmup) + settings.repetitions * point
+        else:
+            each = len(settings.concurrency) * settings.repetitions * point
+        return each * len(self._mixes)
+
+    @property
+    def _search_warmup(self) -> float:
+        return min(self._settings.warmup, self._settings.search.duration / 2)
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, load: LoadRun) -> None:
+        """Search where asked to, then measure the points: each repetition goes through all of them."""
+        if self._settings.concurrency == "search":
+            plan = {mix: [self._search(load, mix)] for mix in self._mixes}
+        else:
+            plan = {mix: list(self._settings.concurrency) for mix in self._mixes}
+        # Repetitions outermost: a drift of the system spreads over all points and does not pass for a difference.
+        for repetition in range(1, self._settings.repetitions + 1):
+            for mix, levels in plan.items():
+                for concurrency in levels:
+                    self._point(load, mix, concurrency, self._settings.duration, repetition=repetition)
+        load.wait()
+
+    def _point(self, load: LoadRun, mix: str, concurrency: int, seconds: float, **labels: Any) -> int:  # noqa: ANN401
+        settings = self._settings
+        level = Load(
+            concurrency=float(concurrency),
+            think=settings.think,
+            weights=self._mixes[mix],
+            access=settings.access,
+        )
+        labelled = self.labels(self._index, mix=mix, concurrency=concurrency, **labels)
+        name = f"{mix} c={concurrency}"
+        warmup = self._search_warmup if "search" in labels else settings.warmup
+        if warmup > 0:
+            load.phase(f"{name} warm-up", "warm_up", warmup, level, labelled)
+        return load.phase(name, "measure", seconds, level, labelled)
+
+    def _search(self, load: LoadRun, mix: str) -> int:
+        """Find τ of a mix; the steps are stored as points with the label ``search``."""
+        search = self._settings.search
+        steps: dict[int, _Step] = {}
+
+        def measure(concurrency: int) -> _Step:
+            if concurrency not in steps:
+                number = self._point(load, mix, concurrency, search.duration, search=True)
+                load.wait()
+                record = load.phases.get(number)
+                tps, p99 = (record.tps, record.p99_ms) if record else (0.0, 0.0)
+                steps[concurrency] = _Step(concurrency, tps, p99)
+            return steps[concurrency]
+
+        found = measure(search.start)
+        while found.concurrency < search.most:
+            doubled = measure(min(found.concurrency * 2, search.most))
+            if _is_saturated(found, doubled, search.gain):
+                break
+            found = doubled
+        low = max((c for c in steps if c < found.concurrency), default=None)
+        high = found.concurrency
+        while low is not None and high - low > max(1, high // 8):
+            middle = (low + high) // 2
+            if measure(middle).tps * (1 + search.gain) >= _best(steps.values()).tps:
+                high = middle
+            else:
+                low = middle
+        return _saturation(list(steps.values()), search)[0]
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read points, saturation and P."""
+        points, warnings = read_points(stored, self._settings.slo)
+        found = Measurements(points=points, warnings=warnings)
+        searched = _searched(stored)
+        final = [point for point in points if point.phase not in searched]
+        if self._settings.concurrency == "search":
+            steps = [point for point in points if point.phase in searched]
+            for mix, group in by_mix(steps).items():
+                found.saturation[mix] = _describe_saturation(group, self._settings.search)
+        else:
+            for mix, group in by_mix(final).items():
+                if len({point.concurrency for point in group}) > 1:
+                    found.saturation[mix] = _describe_sweep(group, self._settings.search.gain)
+        found.scores["P"] = self._score(stored, final)
+        return found
+
+    def _score(self, stored: Stored, points: list[Point]) -> Score | Absent:
+        if not points:
+            return Absent(reason="no point was measured to its end")
+        if stored.resources is None:
+            return Absent(reason="the system's resources are not declared ([system.resources] of the study)")
+        per_minute = cost(stored.resources, load_price_book(stored.price_book)).per_minute
+        if per_minute <= 0:
+            return Absent(reason="the system's resources cost nothing by this price book")
+        detail: dict[str, Any] = {"mixes": {}, "tps_of": self._settings.score, "cost_per_minute": per_minute}
+        columns = []
+        for mix, group in by_mix(points).items():
+            concurrency, values = self._repetitions(group)
+            estimate = mean_ci(values)
+            ci95 = estimate.ci95
+            if len(values) == 1 and concurrency is not None:
+                ci95 = next(point.ci95 for point in group if point.concurrency == concurrency)
+            detail["mixes"][mix] = {
+                "tps": estimate.mean,
+                "ci95": ci95,
+                "concurrency": concurrency,
+                "p": _p(estimate.mean, per_minute),
+                "p_ci95": [end / per_minute for end in ci95] if ci95 else None,
+                "repetitions": len(values),
+            }
+            columns.append(values)
+        # P of a repetition is the mean over its mixes (the AVG of the paper's Table V).
+        whole = min(len(values) for values in columns)
+        scores = [_p(sum(values[r] for values in columns) / len(columns), per_minute) for r in range(whole)]
+        within = _within(detail["mixes"].values(), per_minute)
+        return over_repetitions("P", scores, within=within, detail=detail)
+
+    def _repetitions(self, group: list[Point]) -> tuple[float | None, list[float]]:
+        """Return the concurrency that counts and its TPS by repetition; the mean over a sweep has no concurrency."""
+        levels: dict[float, list[float]] = {}
+        for point in group:
+            levels.setdefault(point.concurrency or 0.0, []).append(point.tps)
+        if self._settings.score == "mean" and len(levels) > 1:
+            shortest = min(len(values) for values in levels.values())
+            return None, [sum(values[r] for values in levels.values()) / len(levels) for r in range(shortest)]
+        best = max(levels, key=lambda level: sum(levels[level]) / len(levels[level]))
+        return best, levels[best]
+
+
+def _p(tps: float, per_minute: float) -> float:
+    score = p_score(tps, per_minute)
+    return score if isinstance(score, float) else 0.0
+
+
+def _within(mixes: Any, per_minute: float) -> tuple[float, float] | None:  # noqa: ANN401 - the detail's entries
+    """Join the mixes' own intervals, for a single repetition: their errors are those of separate phases."""
+    entries = list(mixes)
+    if not entries or any(entry["ci95"] is None for entry in entries):
+        return None
+    mean = sum(entry["tps"] for entry in entries) / len(entries)
+    below = math.hypot(*(entry["tps"] - entry["ci95"][0] for entry in entries)) / len(entries)
+    above = math.hypot(*(entry["ci95"][1] - entry["tps"] for entry in entries)) / len(entries)
+    return (mean - below) / per_minute, (mean + above) / per_minute
+
+
+def _searched(stored: Stored) -> set[int]:
+    return {phase.number for phase in stored.run.phases if phase.labels.get("search")}
+
+
+def _is_saturated(before: _Step, doubled: _Step, gain: float) -> bool:
+    return doubled.tps < before.tps * (1 + gain) and doubled.p99_ms > before.p99_ms
+
+
+def _best(steps: Iterable[_Step]) -> _Step:
+    return max(steps, key=lambda step: step.tps)
+
+
+def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, str]:
+    """Return τ and why: the smallest concurrency whose throughput is the best but for the gain that does not count."""
+    ordered = sorted(steps, key=lambda step: step.concurrency)
+    best = _best(ordered)
+    tau = next(step for step in ordered if step.tps * (1 + search.gain) >= best.tps)
+    beyond = next((step for step in ordered if step.concurrency > tau.concurrency), None)
+    if beyond is None:
+        why = f"no concurrency above {tau.concurrency} was tried: the system may not be saturated"
+    else:
+        change = beyond.tps / tau.tps - 1 if tau.tps else 0.0
+        slower = beyond.p99_ms / tau.p99_ms if tau.p99_ms else 0.0
+        why = (
+            f"TPS changed by {change:+.1%} from {tau.concurrency} to {beyond.concurrency} "
+            f"while p99 was {slower:.2g} times as long"
+        )
+    return tau.concurrency, why
+
+
+def _steps(points: Sequence[Point]) -> list[_Step]:
+    """Put the points of each concurrency together."""
+    levels: dict[int, list[Point]] = {}
+    for point in points:
+        levels.setdefault(int(point.concurrency or 0), []).append(point)
+    return [
+        _Step(
+            level,
+            sum(point.tps for point in group) / len(group),
+            sum(point.latency_ms.p99 if point.latency_ms else 0.0 for point in group) / len(group),
+        )
+        for level, group in levels.items()
+    ]
+
+
+def _describe_saturation(points: Sequence[Point], search: SearchSettings) -> dict[str, Any]:
+    steps = _steps(points)
+    tau, why = _saturation(steps, search)
+    return {
+        "concurrency": tau,
+        "tps": next(step.tps for step in steps if step.concurrency == tau),
+        "why": why,
+    }
+
+
+def _describe_sweep(points: Sequence[Point], gain: float) -> dict[str, Any]:
+    """Read saturation off a sweep that was given, at the steps that it has."""
+    return _describe_saturation(points, SearchSettings(gain=gain))

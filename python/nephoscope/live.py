@@ -1,0 +1,284 @@
+"""How a measurement is shown while it goes on: live on a terminal, line by line when piped, or as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from nephoscope.units import describe_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 60
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Make a console; what is piped is not cut to the width of a terminal that it never sees."""
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    return (
+        console if console.is_terminal else Console(stderr=stderr, highlight=False, soft_wrap=True, width=160)
+    )
+
+
+class _Rates:
+    """The figures of the newest interval."""
+
+    def __init__(self) -> None:
+        self.phase: Mapping[str, Any] = {}
+        self.tps = 0.0
+        self.p99_ms: float | None = None
+        self.failed = 0
+        self.errors: dict[str, int] = {}
+        self.busy = 0.0
+        self.history: deque[float] = deque(maxlen=_WIDTH)
+
+    def take(self, record: Mapping[str, Any]) -> None:
+        seconds = max(record["end_s"] - record["start_s"], 1e-9)
+        self.tps = sum(series["committed"] for series in record["series"]) / seconds
+        latencies = [s["latency_p99_ms"] for s in record["series"] if s["latency_p99_ms"] is not None]
+        self.p99_ms = max(latencies, default=None)
+        self.failed += sum(series["failed"] for series in record["series"])
+        self.busy = record["cpu_busy"]
+        if seconds >= 0.05:  # noqa: PLR2004 - a sliver at a phase's border is no rate
+            self.history.append(self.tps)
+
+
+def _time_text(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "–"  # noqa: RUF001 - a dash for what is absent
+    if milliseconds < 1:
+        return f"{milliseconds * 1000:.0f} µs"
+    return f"{milliseconds:.3g} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.3g} s"  # noqa: PLR2004
+
+
+class _Base:
+    """What all ways of showing have in common."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.rates = _Rates()
+        self.total = 0.0
+        self.began = 0.0
+
+    def left(self) -> str:
+        """Say how much longer it will take."""
+        if not self.total:
+            return ""
+        seconds = self.total - (time.monotonic() - self.began)
+        return f"about {describe_seconds(seconds)} left" if seconds > 1 else "nearly done"
+
+    def say(self, message: str) -> None:
+        """Tell something that happened."""
+        self.console.print(Text(message))
+
+    def begin(self, folder: Path, seconds: float) -> None:
+        """Begin to show the load."""
+        self.total, self.began = seconds, time.monotonic()
+        self.say(f"run: {folder} (about {describe_seconds(seconds)})")
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Take note of a phase."""
+        self.rates.phase = record
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Take note of an interval."""
+        self.rates.take(record)
+
+    def error(self, record: Mapping[str, Any]) -> None:
+        """Take note of errors; each kind is told once."""
+        known = record["class"] in self.rates.errors
+        self.rates.errors[record["class"]] = self.rates.errors.get(record["class"], 0) + record["count"]
+        if not known:
+            self.say(f"error ({record['class']}) in {record['transaction']}: {record['message']}")
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Show how far loading is."""
+
+    def end(self) -> None:
+        """Stop showing."""
+
+
+class LiveView(_Base):
+    """A view on a terminal that is drawn anew twice a second."""
+
+    def __init__(self, console: Console) -> None:
+        """Show on a console."""
+        super().__init__(console)
+        self._live: Live | None = None
+        self._bars: Progress | None = None
+        self._tasks: dict[str, Any] = {}
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Show a bar for each table."""
+        if self._bars is None:
+            columns = (TextColumn("loading {task.description}"), BarColumn(), MofNCompleteColumn())
+            self._bars = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
+            self._bars.start()
+        for name, done, rows in tables:
+            if name not in self._tasks:
+                self._tasks[name] = self._bars.add_task(name, total=rows)
+            self._bars.update(self._tasks[name], completed=done)
+
+    def say(self, message: str) -> None:
+        """Tell something above the view."""
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+        super().say(message)
+
+    def begin(self, folder: Path, seconds: float) -> None:
+        """Begin to draw."""
+        super().begin(folder, seconds)
+        self._live = Live(self._draw(), console=self.console, refresh_per_second=2, transient=True)
+        self._live.start()
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Draw an interval."""
+        super().interval(record)
+        if self._live is not None:
+            self._live.update(self._draw())
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Tell what a measured phase has come to when the next begins."""
+        super().phase(record)
+        if self._live is not None:
+            self._live.update(self._draw())
+
+    def end(self) -> None:
+        """Stop drawing."""
+        for display in (self._bars, self._live):
+            if display is not None:
+                display.stop()
+        self._bars = self._live = None
+
+    def _draw(self) -> Group:
+        rates = self.rates
+        grid = Table.grid(padding=(0, 3))
+        for _ in range(4):
+            grid.add_column()
+        name, kind = rates.phase.get("name", "starting"), rates.phase.get("kind", "")
+        counting = {"measure": "[bold green]measuring[/]", "warm_up": "[yellow]warming up[/]"}.get(kind, kind)
+        grid.add_row(f"[bold]{name}[/]", counting, "", f"[dim]{self.left()}[/]")
+        errors = ", ".join(f"{name} {count:,}" for name, count in rates.errors.items()) or "none"
+        grid.add_row(
+            f"[bold cyan]{rates.tps:,.0f}[/] TPS",
+            f"p99 [bold]{_time_text(rates.p99_ms)}[/]",
+            f"failed {rates.failed:,}",
+            f"client CPU {rates.busy:.0%}",
+        )
+        return Group(
+            grid, Text(_sparkline(rates.history), style="cyan"), Text(f"errors: {errors}", style="dim")
+        )
+
+
+def _sparkline(values: Sequence[float]) -> str:
+    most = max(values, default=0.0)
+    if not most:
+        return " "
+    return "".join(_BARS[min(round(value / most * (len(_BARS) - 1)), len(_BARS) - 1)] for value in values)
+
+
+class LineView(_Base):
+    """Plain lines, for pipes and logs: one a phase, and one every few seconds."""
+
+    PERIOD_S = 5.0
+
+    def __init__(self, console: Console) -> None:
+        """Show on a console."""
+        super().__init__(console)
+        self._told_s = 0.0
+        self._shown: dict[str, int] = {}
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Tell each quarter of the whole."""
+        done, rows = sum(done for _, done, _ in tables), sum(rows for _, _, rows in tables)
+        quarter = 4 * done // max(rows, 1)
+        if self._shown.get("load", 0) < quarter < 4:  # noqa: PLR2004
+            self._shown["load"] = quarter
+            self.say(f"loading: {done:,} of {rows:,} rows")
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Tell the phase."""
+        super().phase(record)
+        if record["kind"] in ("measure", "warm_up"):
+            self.say(f"{record['time_s']:8.1f} s  {record['name']}")
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Tell the figures now and then."""
+        super().interval(record)
+        if record["end_s"] - self._told_s >= self.PERIOD_S:
+            self._told_s = record["end_s"]
+            rates = self.rates
+            p99 = _time_text(rates.p99_ms)
+            figures = f"{rates.tps:,.0f} TPS, p99 {p99}, failed {rates.failed:,}"
+            self.say(f"{record['end_s']:8.1f} s  {figures}; {self.left()}")
+
+
+class JsonView(_Base):
+    """One JSON object a line, for machines."""
+
+    def _write(self, event: str, facts: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+    def say(self, message: str) -> None:
+        """Write a message."""
+        self._write("message", {"message": message})
+
+    def begin(self, folder: Path, seconds: float) -> None:
+        """Write that the load begins."""
+        self._write("begin", {"run": str(folder), "seconds": seconds})
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Write how far loading is."""
+        self._write(
+            "loading", {"tables": {name: {"done": done, "rows": rows} for name, done, rows in tables}}
+        )
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Write a phase."""
+        self._write("phase", {key: record[key] for key in ("time_s", "phase", "name", "kind", "labels")})
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Write an interval's figures."""
+        super().interval(record)
+        rates = self.rates
+        facts = {
+            "time_s": record["end_s"],
+            "phase": record["phase"],
+            "tps": rates.tps,
+            "p99_ms": rates.p99_ms,
+        }
+        self._write("interval", {**facts, "failed": rates.failed, "cpu_busy": rates.busy})
+
+    def error(self, record: Mapping[str, Any]) -> None:
+        """Write errors of one kind."""
+        self._write("error", {key: value for key, value in record.items() if key != "record"})
+
+
+class Silence(_Base):
+    """Shows nothing."""
+
+    def __init__(self) -> None:
+        """Need no console."""
+        super().__init__(Console(quiet=True))
+
+
+def make_view(*, as_json: bool) -> _Base:
+    """Choose how to show a measurement: by what standard output is."""
+    console = make_console()
+    if as_json:
+        return JsonView(console)
+    return LiveView(console) if console.is_terminal else LineView(console)

@@ -1,0 +1,298 @@
+"""A load that is going on: phases are asked for, records are read, written and watched."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.study import RampSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nephoscope.store import RunWriter
+    from nephoscope.study import AccessSetting, Level, Think
+
+_PUMP_S = 0.1
+_SETTLE_S = 5.0
+"""How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
+
+
+class Interrupted(BaseException):
+    """The user, or the system, wants the run to end: Ctrl-C, SIGTERM, SIGHUP."""
+
+
+class Watcher(Protocol):
+    """Whoever shows a run while it goes on."""
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Show that a phase begins."""
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Show an interval."""
+
+    def error(self, record: Mapping[str, Any]) -> None:
+        """Show errors of one kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A tenant's load, or a change of it: what is None stays as it is."""
+
+    concurrency: Level | None = None
+    think: Think | None = None
+    rate: Level | None = None
+    arrivals: str | None = None
+    weights: Mapping[str, float] | None = None
+    access: AccessSetting | None = None
+
+    def to_engine(self, seconds: float | None) -> dict[str, Any]:
+        """Describe the load for the engine; a ramp without a length takes ``seconds``."""
+        description: dict[str, Any] = {}
+        if self.concurrency is not None:
+            description["concurrency"] = _level(self.concurrency, seconds)
+        if self.rate is not None:
+            description["rate"] = _level(self.rate, seconds)
+        if self.think is not None:
+            description["think"] = {"law": self.think.law, "ms": self.think.time * 1000}
+        if self.arrivals is not None:
+            description["arrivals"] = self.arrivals
+        if self.weights is not None:
+            description["mix"] = dict(self.weights)
+        if self.access is not None:
+            description["access"] = self.access.model_dump()
+        return description
+
+
+def _level(level: Level, seconds: float | None) -> Any:  # noqa: ANN401 - a number or a table
+    if isinstance(level, RampSetting):
+        return {"from": level.from_, "to": level.to, "seconds": level.over or seconds}
+    return level
+
+
+@dataclass(kw_only=True)
+class PhaseRecord:
+    """What a phase has brought so far."""
+
+    number: int
+    start_s: float = 0.0
+    end_s: float = 0.0
+    committed: int = 0
+    failed: int = 0
+    latency: _engine.Histogram = field(default_factory=_engine.Histogram)
+
+    @property
+    def tps(self) -> float:
+        """Committed transactions per second."""
+        seconds = self.end_s - self.start_s
+        return self.committed / seconds if seconds > 0 else 0.0
+
+    @property
+    def p99_ms(self) -> float:
+        """The 99th percentile of latency."""
+        return self.latency.quantile(0.99) / 1e6
+
+
+class LoadRun:
+    """One run of the engine, for all the evaluators of a study: one clock, one set of sessions."""
+
+    def __init__(
+        self,
+        description: Mapping[str, Any],
+        writer: RunWriter,
+        watcher: Watcher,
+        started: Callable[[int], None],
+    ) -> None:
+        """Take what the engine needs but for the phases; nothing starts before the first phase is asked for.
+
+        ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
+        """
+        self._description = dict(description)
+        self._writer = writer
+        self._watcher = watcher
+        self._started = started
+        self._run: _engine.Run | None = None
+        self._cursor = 0.0
+        """When the next phase begins, in seconds since the start of the load."""
+        self.phases: dict[int, PhaseRecord] = {}
+        self._asked = 0
+        self._totals = {"started": 0, "committed": 0, "aborted": 0, "failed": 0, "in_flight": 0, "dropped": 0}
+        self.end: dict[str, Any] | None = None
+
+    # --- phases ---------------------------------------------------------------------------------------------
+
+    def phase(
+        self, name: str, kind: str, seconds: float, load: Load, labels: Mapping[str, Any] | None = None
+    ) -> int:
+        """Let a phase begin when those before it are over; gives its number. Does not wait."""
+        phase = {
+            "name": name,
+            "kind": kind,
+            # How long it should last, so that a phase which was cut short can be told.
+            "labels": {**(labels or {}), "planned_s": seconds},
+            "loads": {"*": load.to_engine(seconds)},
+            "seconds": None,
+        }
+        number = self._asked
+        if self._run is None:
+            self._run = _engine.Run(json.dumps({**self._description, "phases": [phase]}))
+            self._started(self._run.origin_ns)
+        else:
+            self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
+        self._asked += 1
+        self._cursor += seconds
+        return number
+
+    def change(self, load: Load) -> None:
+        """Change the load now, within the present phase."""
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        change = {"name": "change", "kind": "measure", "loads": {"*": load.to_engine(None)}, "seconds": None}
+        self._run.change(json.dumps(change), is_phase=False)
+
+    def wait(self) -> None:
+        """Wait until every phase that was asked for is over, and its last interval is here.
+
+        The load goes on, in a phase of its own that does not count, until another is asked for.
+        """
+        if self._run is None:
+            return
+        end = self._cursor
+        last = self._asked - 1
+        settle: dict[str, Any] = {
+            "name": "settle",
+            "kind": "pause",
+            "labels": {},
+            "loads": {},
+            "seconds": None,
+        }
+        self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
+        self._asked += 1
+        while self.end is None and self._run.elapsed() < end:
+            self._pump(min(_PUMP_S, max(end - self._run.elapsed(), 0.001)))
+        limit = time.monotonic() + _SETTLE_S
+        while self.end is None and self._last_end(last) < self._cursor - 1e-6 and time.monotonic() < limit:
+            self._pump(0.02)
+        self._cursor = 0.0
+        if self.end is not None and self.end.get("failure"):
+            raise MeasurementError(str(self.end["failure"]))
+
+    def _last_end(self, number: int) -> float:
+        return self.phases[number].end_s if number in self.phases else 0.0
+
+    # --- records --------------------------------------------------------------------------------------------
+
+    def _pump(self, seconds: float) -> bool:
+        """Handle what comes within a time; says whether anything came."""
+        if self._run is None:
+            return False
+        text = self._run.next(seconds)
+        if text is None:
+            return False
+        record = json.loads(text)
+        match record["record"]:
+            case "interval":
+                self._interval(record)
+            case "phase":
+                facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
+                self._writer.event(record["time_s"], "phase", **facts)
+                self._watcher.phase(record)
+            case "error":
+                keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
+                self._writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
+                self._watcher.error(record)
+            case "end":
+                self.end = record
+        return True
+
+    def _interval(self, record: dict[str, Any]) -> None:
+        self._writer.interval(record)
+        start, end = record["start_s"], record["end_s"]
+        phase = self.phases.get(record["phase"])
+        if phase is None:
+            phase = self.phases[record["phase"]] = PhaseRecord(number=record["phase"], start_s=start)
+        phase.end_s = end
+        for series in record["series"]:
+            for outcome in ("committed", "aborted", "failed"):
+                self._totals[outcome] += series[outcome]
+            phase.committed += series["committed"]
+            phase.failed += series["failed"]
+            if encoded := series.get("latency"):
+                phase.latency.add(_engine.Histogram.decode(encoded))
+        self._client_metrics(record)
+        for tenant in record["tenants"]:
+            self._tenant_events(end, tenant)
+        self._watcher.interval(record)
+
+    def _client_metrics(self, record: Mapping[str, Any]) -> None:
+        committed = sum(series["committed"] for series in record["series"])
+        tenants = record["tenants"]
+        values = {"cpu_busy": record["cpu_busy"], "rss_mb": _rss_mb()}
+        if committed:
+            values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed
+        if lag := record["lag"]:
+            values |= {f"lag_{name}": lag[name] for name in ("p50_us", "p99_us", "max_us")}
+        for name in ("arrivals", "backlog", "dropped", "sessions", "connected"):
+            values[name] = float(sum(tenant[name] for tenant in tenants))
+        self._writer.metrics(record["end_s"], "client", values.items())
+
+    def _tenant_events(self, time_s: float, tenant: Mapping[str, Any]) -> None:
+        self._totals["dropped"] += tenant["dropped"]
+        if tenant["dropped"]:
+            self._writer.event(time_s, "dropped", tenant=tenant["tenant"], count=tenant["dropped"])
+        for state in ("lost", "restored", "refused"):
+            # The first connections of sessions that are added while the load runs are no events.
+            if tenant[state] and not (state == "restored" and not self._has_lost):
+                self._writer.event(
+                    time_s, "connection", state=state, tenant=tenant["tenant"], count=tenant[state]
+                )
+            self._has_lost |= state != "restored" and bool(tenant[state])
+
+    _has_lost = False
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the load: no transaction is started any more, and those in flight are waited for.
+
+        Returns when the engine has said its last, and at the latest after the time limits have passed.
+        """
+        if self._run is None:
+            return
+        self._run.stop()
+        limit = time.monotonic() + self._description["drain_timeout_ms"] / 1000 + 10
+        while self.end is None and time.monotonic() < limit:
+            self._pump(_PUMP_S)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """What became of all transactions; complete after ``stop``."""
+        totals = dict(self._totals)
+        if self.end is not None:
+            totals |= {key: self.end[key] for key in ("started", "in_flight", "uncertain")}
+        return totals
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start of the load; 0 before it."""
+        return self._run.elapsed() if self._run is not None else 0.0
+
+    def identity_fault(self) -> str | None:
+        """Say by how much started = committed + aborted + failed + in flight does not hold; None if it does."""
+        totals = self.totals
+        ended = sum(totals[key] for key in ("committed", "aborted", "failed", "in_flight"))
+        if self.end is None or totals["started"] == ended:
+            return None
+        return f"{totals['started']} transactions were started and {ended} are accounted for"
+
+
+def _rss_mb() -> float:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - once per interval, kept plain
+            return int(file.read().split()[1]) * 4096 / (1 << 20)
+    except OSError:
+        return 0.0

@@ -1,0 +1,287 @@
+"""A measurement from beginning to end: system, data, load, scores, report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nephoscope import _engine, registry
+from nephoscope.data import WorkloadData
+from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.loadrun import Interrupted, LoadRun, Watcher
+from nephoscope.manifest import manifest_of, reads_of
+from nephoscope.monitor import Monitor
+from nephoscope.price_book import load_price_book
+from nephoscope.report import build_view, render
+from nephoscope.scores import scores_of, scores_text
+from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
+from nephoscope.store.writer import seal, write_whole
+from nephoscope.study import substitute
+from nephoscope.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from nephoscope.evaluators.base import Evaluator
+    from nephoscope.study import Study
+    from nephoscope.systems.base import System
+
+_log = logging.getLogger(__name__)
+
+
+class Audience(Watcher, Protocol):
+    """Whoever is told how a measurement goes."""
+
+    def say(self, message: str) -> None:
+        """Tell something that happened."""
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Show how far loading is: tables with rows done and rows in all."""
+
+    def begin(self, folder: Path, seconds: float) -> None:
+        """Show that the load begins; it will take about so long."""
+
+    def end(self) -> None:
+        """Stop showing: the load is over."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a measurement."""
+
+    folder: Path
+    status: str
+    """``measured``, ``failed`` or ``interrupted``."""
+    reason: str | None
+    scores: Mapping[str, Any]
+
+
+def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
+    """Check a study against its workload: everything that can be wrong before anything is touched.
+
+    Raises ``InputError``.
+    """
+    load_price_book(study.cost.price_book)
+    workload = Workload.of(study.workload, system_url)
+    evaluators = [
+        registry.evaluator(settings.evaluator)(settings, workload, index)
+        for index, settings in enumerate(study.measure)
+    ]
+    return workload, evaluators
+
+
+def any_url(study: Study) -> str:
+    """Return a URL of the study's system before it is started: only its driver matters.
+
+    Raises ``InputError``.
+    """
+    urls = getattr(study.system, "rw", None)
+    if not urls:
+        return "postgresql://reader@localhost/none"
+    url = substitute(urls[0], "system.rw")
+    _engine.check_url(url)
+    return url
+
+
+@contextlib.contextmanager
+def started(study: Study) -> Iterator[tuple[System, Workload]]:
+    """Start a study's system, for as long as the context lasts, and read its workload.
+
+    Raises ``InputError`` or ``MeasurementError``.
+    """
+    with registry.provider(study.system.provider)(study.system) as provider:
+        system = provider.start()
+        yield system, Workload.of(study.workload, system.rw[0])
+
+
+def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
+    """Run a study and write its run directory.
+
+    Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
+    """
+    prepare(study, any_url(study))
+    with registry.provider(study.system.provider)(study.system) as provider:
+        audience.say(f"system: {study.system.provider}")
+        system = provider.start()
+        workload, evaluators = prepare(study, system.rw[0])
+        data = WorkloadData(workload, system.rw[0])
+        handed_out = _prepare_data(study, data, audience)
+        manifest = manifest_of(study, workload, system)
+        folder = new_run_directory(runs, study.study.name)
+        writer = RunWriter(folder, manifest, study.to_toml(_secrets(study, system)))
+        measurement = _Measurement(study, system, workload, data, evaluators, writer, audience)
+        return measurement.run(handed_out)
+
+
+def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mapping[str, int]:
+    """Load the data where that is asked for; give the keys that earlier runs have used up."""
+    table = study.workload
+    if table.external:
+        return {}
+    if table.load == "always" or (table.load == "missing" and not data.is_loaded()):
+        outcome = data.load(
+            force=table.load == "always", threads=table.load_threads, progress=audience.loading
+        )
+        audience.say(outcome.message)
+    handed_out: Mapping[str, int] = data.require().get("handed_out", {})
+    return handed_out
+
+
+def _secrets(study: Study, system: System) -> dict[str, str]:
+    """Map URLs with a password, as they may stand in a study, to how they may be kept."""
+    urls = {*system.rw, *system.ro, *(getattr(study.system, "rw", ())), *(getattr(study.system, "ro", ()))}
+    return {url: _engine.redact(url) for url in urls if _engine.redact(url) != url}
+
+
+def engine_description(
+    study: Study, system: System, workload: Workload, handed_out: Mapping[str, int]
+) -> dict[str, Any]:
+    """Describe a study's load for the engine; the phases come from the evaluators."""
+    load = study.load
+    on_connect = list(load.on_connect)
+    if load.isolation:
+        on_connect.insert(
+            0, f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {load.isolation.upper()}"
+        )
+    return {
+        "seed": study.study.seed,
+        "threads": load.threads,
+        "interval_ms": round(load.interval * 1000),
+        "statement_mode": load.statement_mode,
+        "pipeline": load.pipeline,
+        "connect_timeout_ms": round(load.connect_timeout * 1000),
+        "statement_timeout_ms": round(load.statement_timeout * 1000),
+        "drain_timeout_ms": round(load.drain_timeout * 1000),
+        "retry": {
+            "attempts": load.retry.attempts,
+            "backoff_ms": load.retry.backoff * 1000,
+            "backoff_max_ms": load.retry.backoff_max * 1000,
+        },
+        "on_connect": on_connect,
+        "balance": load.balance,
+        "tenants": [
+            {
+                "name": "default",
+                "rw": list(system.rw),
+                "ro": list(system.ro),
+                "reads": reads_of(study, system),
+                "workload": workload.spec(handed_out),
+                "sessions": load.sessions,
+                "backlog": load.backlog,
+            }
+        ],
+    }
+
+
+@dataclass
+class _Measurement:
+    """One run, from the first phase to the report."""
+
+    study: Study
+    system: System
+    workload: Workload
+    data: WorkloadData
+    evaluators: Sequence[Evaluator]
+    writer: RunWriter
+    audience: Audience
+    monitor: Monitor | None = None
+
+    def run(self, handed_out: Mapping[str, int]) -> Outcome:
+        description = engine_description(self.study, self.system, self.workload, handed_out)
+        load = LoadRun(description, self.writer, self.audience, self._started)
+        status, reason = "measured", None
+        keeps_book = not self.study.workload.external
+        try:
+            if keeps_book:
+                self.data.begin_run(self.writer.folder.name)
+            self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
+            for evaluator in self.evaluators:
+                evaluator.drive(load)
+        except Interrupted as error:
+            status, reason = "interrupted", str(error) or "interrupted"
+        except NephoscopeError as error:
+            status, reason = "failed", str(error)
+        finally:
+            self.audience.end()
+            self._wind_up(load)
+        if load.end is not None and load.end.get("failure") and status == "measured":
+            status, reason = "failed", str(load.end["failure"])
+        if keeps_book and load.end is not None:
+            self._keep_book(load)
+        return self._finish(load, status, reason)
+
+    def _started(self, origin_ns: int) -> None:
+        from datetime import UTC, datetime, timedelta  # noqa: PLC0415 - only here
+
+        offset = timedelta(microseconds=(_engine.monotonic_ns() - origin_ns) / 1000)
+        self.writer.write_manifest(clock={"origin": (datetime.now(UTC) - offset).isoformat()})
+        servers = {}
+        for role, urls in (("rw", self.system.rw), ("ro", self.system.ro)):
+            for number, url in enumerate(urls, start=1):
+                if url.startswith("postgres"):
+                    servers[f"server:{role}{number if len(urls) > 1 else ''}"] = url
+        self.monitor = Monitor(self.writer, origin_ns, servers)
+
+    def _wind_up(self, load: LoadRun) -> None:
+        """End the load and the monitor; a second Ctrl-C hurries it."""
+        try:
+            with contextlib.suppress(MeasurementError):
+                load.stop()
+            if self.monitor is not None:
+                self.monitor.stop()
+        except Interrupted:
+            _log.info("interrupted again: not waiting any more")
+
+    def _keep_book(self, load: LoadRun) -> None:
+        end = load.end or {}
+        try:
+            self.data.end_run(
+                self.writer.folder.name,
+                end.get("tallies", {}).get("default", {}),
+                end.get("handed_out", {}).get("default", {}),
+            )
+        except MeasurementError as error:
+            self.writer.event(
+                load.elapsed, "warning", message=f"what the run has added up was not kept: {error}"
+            )
+
+    def _finish(self, load: LoadRun, status: str, reason: str | None) -> Outcome:
+        if fault := load.identity_fault():
+            self.writer.event(load.elapsed, "warning", message=fault)
+        self.writer.event(load.elapsed, "end", status=status, reason=reason)
+        self.writer.finish(status, reason, load.totals)
+        scores = write_results(self.writer.folder)
+        return Outcome(self.writer.folder, status, reason, scores)
+
+
+def write_results(folder: Path) -> Mapping[str, Any]:
+    """Compute a stored run's scores and write its report, anew if need be; gives the scores.
+
+    Raises ``InputError`` if the folder is no run, ``MeasurementError`` if it cannot be written.
+    """
+    run = StoredRun(folder)
+    if run.manifest["status"] == "killed":
+        # Its tables come from the journals; what the manifest says of its end is known only now.
+        seal(folder)
+        manifest = dict(run.manifest)
+        write_whole(folder / FILES.manifest, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        run = StoredRun(folder)
+    try:
+        scores: Mapping[str, Any] = scores_of(run)
+    except InputError as error:
+        # A workload that is gone must not keep anybody from reading his run.
+        scores = {
+            "scores": {},
+            "absent": {},
+            "verdicts": [],
+            "points": [],
+            "warnings": [f"no scores: {error}"],
+        }
+    write_whole(folder / FILES.scores, scores_text(dict(scores)))
+    run = StoredRun(folder)
+    write_whole(folder / FILES.report, render(build_view(run)))
+    return scores

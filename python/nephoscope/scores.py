@@ -1,0 +1,248 @@
+"""From a stored run to ``scores.json``: what the evaluators read, the verdicts, the cost."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from nephoscope import registry
+from nephoscope.errors import InputError
+from nephoscope.evaluators.base import Measurements, Stored
+from nephoscope.price_book import cost, load_price_book
+from nephoscope.scoring import PERFECT, Absent, Score, ScoreName, o_score
+from nephoscope.study import make_study
+from nephoscope.systems.base import Resources
+from nephoscope.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nephoscope.evaluators.points import Point
+    from nephoscope.store import StoredRun
+    from nephoscope.study import Study
+
+CPU_LIMIT = 0.85
+"""Above this share of a core the busiest load thread is taken to have been the limit."""
+LAG_LIMIT = 0.10
+"""So is a schedule lag whose p99 is above this share of the median latency."""
+_FAILED_LIMIT = 0.01
+_FEW = 3
+_LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECASE)
+"""A URL whose host is this machine, or a Unix socket."""
+
+
+def scores_of(run: StoredRun) -> dict[str, Any]:
+    """Compute ``scores.json`` from a stored run.
+
+    Raises ``InputError`` where the run's study cannot be read any more (an evaluator or a workload is gone).
+    """
+    study = _study_of(run)
+    found = _measurements(run, study)
+    resources = _resources_of(run)
+    scores, absent = _perfect(found, study)
+    points = [point for part in found for point in part.points]
+    price_book = load_price_book(study.cost.price_book)
+    return {
+        "scores": {name: score.model_dump(mode="json") for name, score in scores.items()},
+        "absent": absent,
+        "verdicts": _verdicts(points, run),
+        "warnings": _warnings(found, points, study),
+        "points": [point.model_dump(mode="json") for point in points],
+        "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
+        "cost": cost(resources, price_book).model_dump(mode="json") if resources else None,
+    }
+
+
+def scores_text(scores: dict[str, Any]) -> str:
+    """Write scores as the file holds them."""
+    return json.dumps(scores, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _study_of(run: StoredRun) -> Study:
+    import tomllib  # noqa: PLC0415 - only here
+
+    try:
+        tables = tomllib.loads(run.study)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{run.folder}/study.toml cannot be read: {error}") from None
+    return make_study(tables, f"{run.folder}/study.toml")
+
+
+def _resources_of(run: StoredRun) -> Resources | None:
+    given = run.manifest.get("system", {}).get("resources")
+    return Resources.model_validate(given) if given else None
+
+
+def _measurements(run: StoredRun, study: Study) -> list[Measurements]:
+    endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
+    workload = Workload.of(study.workload, _scheme_only(endpoints[0]))
+    stored = [
+        Stored(run, index, _resources_of(run), study.cost.price_book, study.load.interval)
+        for index in range(len(study.measure))
+    ]
+    return [
+        registry.evaluator(settings.evaluator)(settings, workload, index).read(stored[index])
+        for index, settings in enumerate(study.measure)
+    ]
+
+
+def _scheme_only(url: str) -> str:
+    """Return a URL of the same driver that names no endpoint: only the dialect is asked for."""
+    scheme = url.partition(":")[0]
+    return f"{scheme}://reader@localhost/none" if scheme.startswith("postgres") else f"{scheme}://"
+
+
+def _perfect(found: Sequence[Measurements], study: Study) -> tuple[dict[str, Score], dict[str, str]]:
+    """Gather the eight scores: those that were measured, and why the others were not."""
+    all_of: dict[ScoreName, Score | Absent] = {}
+    for part in found:
+        for name, score in part.scores.items():
+            known: Any = all_of.get(name)  # type: ignore[call-overload]
+            if known is None or isinstance(known, Absent):
+                all_of[name] = score  # type: ignore[index]
+    for name in PERFECT:
+        all_of.setdefault(name, Absent(reason="no evaluator of this study measures it"))
+    all_of["O"] = o_score(all_of, scale_factor=study.workload.scale)
+    if missing := [name for name in PERFECT if isinstance(all_of[name], Absent)]:
+        all_of["O"] = Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
+    scores = {name: score for name, score in all_of.items() if isinstance(score, Score)}
+    absent = {name: score.reason for name, score in all_of.items() if isinstance(score, Absent)}
+    return {str(name): score for name, score in scores.items()}, {str(n): why for n, why in absent.items()}
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------
+
+
+def _verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
+    """Say what the reader must know of how the figures came about."""
+    return [
+        _client_verdict(points),
+        *_machine_verdict(run),
+        *_steady_verdict(points),
+        *_failure_verdict(points),
+        _identity_verdict(run),
+    ]
+
+
+def _verdict(level: str, verdict: str, detail: str) -> dict[str, str]:
+    return {"level": level, "verdict": verdict, "detail": detail}
+
+
+def _client_verdict(points: Sequence[Point]) -> dict[str, str]:
+    busy = [(point.cpu_busy, point) for point in points if point.cpu_busy is not None]
+    if not busy:
+        return _verdict("note", "whether the client was the limit is not known", "no metrics of the client")
+    reasons = []
+    limited = [point for share, point in busy if share > CPU_LIMIT]
+    if limited:
+        reasons.append(
+            f"its busiest thread was running {max(share for share, _ in busy):.0%} of the time "
+            f"({_names(limited)}): raise load.threads, or measure from a larger machine"
+        )
+    late = [
+        point
+        for point in points
+        if point.lag_p99_us is not None
+        and point.latency_ms is not None
+        and point.lag_p99_us > LAG_LIMIT * point.latency_ms.p50 * 1000
+    ]
+    if late:
+        worst = max(late, key=lambda point: point.lag_p99_us or 0.0)
+        median = worst.latency_ms.p50 if worst.latency_ms else 0.0
+        reasons.append(
+            f"transactions started up to {(worst.lag_p99_us or 0) / 1000:.2g} ms late (p99) where the median latency "
+            f"is {median:.2g} ms ({_names(late)})"
+        )
+    if reasons:
+        return _verdict("problem", "the client was the limit", "; ".join(reasons))
+    share = max(share for share, _ in busy)
+    return _verdict(
+        "ok", "the client was not the limit", f"its busiest thread was running {share:.0%} of the time"
+    )
+
+
+def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
+    """Say so where client and server share a machine: then each takes from the other."""
+    endpoints = run.manifest.get("system", {}).get("endpoints", {})
+    if not any(_LOCAL.search(url) for urls in endpoints.values() for url in urls):
+        return []
+    table = run.system_metrics
+    rows = zip(*(table.column(name).to_pylist() for name in ("source", "metric", "value")), strict=True)
+    busy = [value for source, metric, value in rows if (source, metric) == ("host", "cpu_busy")]
+    share = f"its processors were {sum(busy) / len(busy):.0%} busy; " if busy else ""
+    detail = f"{share}what the load generator used, the database could not have"
+    return [_verdict("note", "client and server shared one machine", detail)]
+
+
+def _steady_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
+    if not points:
+        return []
+    drifting = [point for point in points if point.steady is False]
+    unknown = [point for point in points if point.steady is None]
+    if drifting:
+        worst = max(drifting, key=lambda point: abs(point.drift_per_minute or 0.0))
+        detail = f"TPS has a trend in {_names(drifting)}: up to {worst.drift_per_minute or 0:+.1%} a minute"
+        return [_verdict("warning", "not every phase was steady", detail)]
+    if len(unknown) == len(points):
+        detail = "steadiness needs 30 intervals a phase: make phases longer, or load.interval shorter"
+        return [_verdict("note", "too few intervals to tell whether the phases were steady", detail)]
+    return [_verdict("ok", "the measured phases were steady", "no trend of TPS at 95 %")]
+
+
+def _failure_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
+    bad = [
+        point
+        for point in points
+        if point.failed > _FAILED_LIMIT * max(point.committed + point.aborted + point.failed, 1)
+    ]
+    if not bad:
+        return []
+    failed, ended = (
+        sum(point.failed for point in bad),
+        sum(point.committed + point.aborted + point.failed for point in bad),
+    )
+    return [_verdict("warning", "transactions failed", f"{failed:,} of {ended:,} in {_names(bad)}")]
+
+
+def _identity_verdict(run: StoredRun) -> dict[str, str]:
+    totals = run.manifest.get("totals") or {}
+    if not totals:
+        return _verdict("warning", "the run has no end", "it is not known what was in flight when it ended")
+    ended = sum(totals.get(key, 0) for key in ("committed", "aborted", "failed", "in_flight"))
+    if totals.get("started") != ended:
+        detail = (
+            f"{totals.get('started'):,} started and {ended:,} accounted for: please report this as a defect"
+        )
+        return _verdict("problem", "the accounts do not balance", detail)
+    return _verdict(
+        "ok", "every transaction is accounted for", f"{ended:,} started, and as many ended or in flight"
+    )
+
+
+def _names(points: Sequence[Point]) -> str:
+    """Name points briefly: three of them, and how many more there are."""
+    names = list(dict.fromkeys(_name(point) for point in points))
+    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+
+
+def _name(point: Point) -> str:
+    level = f" c={point.concurrency:g}" if point.concurrency is not None else ""
+    level = f" at {point.rate:g}/s" if point.rate is not None else level
+    return f"{point.mix or 'the load'}{level}"
+
+
+def _warnings(found: Sequence[Measurements], points: Sequence[Point], study: Study) -> list[str]:
+    warnings = [warning for part in found for warning in part.warnings]
+    repetitions = max((point.repetition for point in points), default=0)
+    if 0 < repetitions < _FEW:
+        word = "repetition" if repetitions == 1 else "repetitions"
+        warnings.append(
+            f"{repetitions} {word} only: what changes from one repetition to the next is hardly known"
+        )
+    dropped = sum(point.dropped for point in points)
+    if dropped:
+        warnings.append(f"{dropped:,} arrivals were dropped in measured phases: the backlog was full")
+    if study.workload.external:
+        warnings.append("the data was made by something else: whether it is whole was not checked")
+    return warnings

@@ -1,0 +1,95 @@
+"""Names and columns of the run directory's files."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = 1
+"""The version of the layout, in ``manifest.json``."""
+
+FILES = SimpleNamespace(
+    study="study.toml",
+    manifest="manifest.json",
+    intervals="intervals.parquet",
+    interval_journal="intervals.jsonl",
+    histograms="histograms",
+    events="events.jsonl",
+    system="system.parquet",
+    system_journal="system.jsonl",
+    scores="scores.json",
+    report="report.html",
+)
+"""The files of a run directory."""
+
+_COUNTS = ["committed", "aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()]
+_LATENCIES = [f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")]
+
+_TEXTS = ["tenant", "role", "transaction"]
+_BOUNDS = ["start_s", "end_s"]
+
+_interval_columns: dict[str, pa.DataType] = {
+    "phase": pa.int32(),
+    **dict.fromkeys(_BOUNDS, pa.float64()),
+    **dict.fromkeys(_TEXTS, pa.string()),
+    **dict.fromkeys(_COUNTS, pa.int64()),
+    **dict.fromkeys(_LATENCIES, pa.float64()),
+}
+INTERVALS = pa.schema(_interval_columns)
+"""The columns of ``intervals.parquet``."""
+
+_system_columns: dict[str, pa.DataType] = {
+    "time_s": pa.float64(),
+    "source": pa.string(),
+    "metric": pa.string(),
+    "value": pa.float64(),
+}
+SYSTEM = pa.schema(_system_columns)
+"""The columns of ``system.parquet``."""
+
+HISTOGRAM_HEADER = (
+    "#[Histogram log format version 1.3]\n"
+    "#[Tag=kind|tenant|role|transaction; times in seconds since the start of the load; values in nanoseconds]\n"
+    '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+)
+
+
+def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Make a table of rows; what a row lacks is null."""
+    columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in schema}
+    return pa.table(columns, schema=schema)
+
+
+def new_run_directory(runs: Path, study: str) -> Path:
+    """Make the folder of a new run, and let ``latest`` point at it.
+
+    Raises ``MeasurementError`` if it cannot be made.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    try:
+        for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
+            folder = runs / f"{stamp}-{study}{suffix}"
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir(parents=True)
+                break
+        _point_latest(runs, folder)
+    except OSError as error:
+        raise MeasurementError(f"no run directory can be made in {runs}: {error.strerror}") from None
+    return folder
+
+
+def _point_latest(runs: Path, folder: Path) -> None:
+    """Swap the link in one step: a reader finds the old one or the new one."""
+    temporary = runs / f".latest-{folder.name}"
+    temporary.symlink_to(folder.name)
+    temporary.replace(runs / "latest")

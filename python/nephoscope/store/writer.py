@@ -1,0 +1,140 @@
+"""Writing a run directory while the run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO
+
+import pyarrow.parquet as pq
+
+from nephoscope.errors import MeasurementError
+from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, SYSTEM, table_of
+from nephoscope.store.reader import read_journal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+_SERIES_ONLY = ("latency", "service", "service_max_ms")
+"""What a series brings that goes to ``histograms`` and not into the table."""
+
+
+class RunWriter:
+    """Writes a run as it happens, line by line: a run that is killed keeps all but its last interval.
+
+    May be used from several threads. Every failure to write is a ``MeasurementError``.
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any], study: str) -> None:
+        """Begin a run in an empty folder."""
+        self.folder = folder
+        self._lock = threading.Lock()
+        self._files: dict[str, TextIO] = {}
+        self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running", "reason": None, **manifest}
+        self._write_whole(FILES.study, study)
+        self.write_manifest()
+        self._append(FILES.histograms, HISTOGRAM_HEADER)
+
+    def write_manifest(self, **changes: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Write ``manifest.json`` anew, with changes to its top-level keys."""
+        self.manifest.update(changes)
+        self._write_whole(FILES.manifest, json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n")
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Add an interval as the engine gives it: its rows, its histograms, the client's metrics."""
+        start, end = record["start_s"], record["end_s"]
+        rows, histograms = [], []
+        for series in record["series"]:
+            row = {"phase": record["phase"], "start_s": start, "end_s": end, **series}
+            tag = "|".join((series["tenant"], series["role"], series["transaction"]))
+            for kind in ("latency", "service"):
+                if encoded := row.get(kind):
+                    most = series["latency_max_ms"] if kind == "latency" else series["service_max_ms"]
+                    histograms.append(
+                        f"Tag={kind}|{tag},{start:.6f},{end - start:.6f},{most:.3f},{encoded}\n"
+                    )
+            for key in _SERIES_ONLY:
+                row.pop(key, None)
+            rows.append(json.dumps(row) + "\n")
+        # First the histograms: a run that is killed in between has one too many, which nobody asks for.
+        self._append(FILES.histograms, "".join(histograms))
+        self._append(FILES.interval_journal, "".join(rows))
+
+    def event(self, time_s: float, event: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Add an event."""
+        line = {"time_s": round(time_s, 6), "event": event, **facts}
+        self._append(FILES.events, json.dumps(line, ensure_ascii=False) + "\n")
+
+    def metrics(self, time_s: float, source: str, values: Iterable[tuple[str, float]]) -> None:
+        """Add metrics of the client, the host or a server."""
+        lines = [
+            json.dumps({"time_s": round(time_s, 6), "source": source, "metric": metric, "value": value})
+            + "\n"
+            for metric, value in values
+        ]
+        self._append(FILES.system_journal, "".join(lines))
+
+    def text(self, name: str, content: str) -> None:
+        """Write a whole file: the scores, the report."""
+        self._write_whole(name, content)
+
+    def finish(self, status: str, reason: str | None, totals: Mapping[str, Any] | None = None) -> None:
+        """End the run: the journals become tables, the manifest says how it ended."""
+        with self._lock:
+            for file in self._files.values():
+                file.close()
+            self._files.clear()
+        seal(self.folder)
+        clock = {**self.manifest.get("clock", {}), "finished": datetime.now(UTC).isoformat()}
+        self.write_manifest(status=status, reason=reason, clock=clock, totals=dict(totals or {}))
+
+    def _append(self, name: str, text: str) -> None:
+        if not text:
+            return
+        with self._lock:
+            try:
+                file = self._files.get(name)
+                if file is None:
+                    file = self._files[name] = (self.folder / name).open("a", encoding="utf-8")
+                file.write(text)
+                file.flush()
+            except OSError as error:
+                raise _cannot(self.folder / name, error) from None
+
+    def _write_whole(self, name: str, text: str) -> None:
+        write_whole(self.folder / name, text)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step: a reader finds the old content or the new one."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise _cannot(path, error) from None
+
+
+def seal(folder: Path) -> None:
+    """Turn the journals of a run into its tables."""
+    for journal, name, schema in (
+        (FILES.interval_journal, FILES.intervals, INTERVALS),
+        (FILES.system_journal, FILES.system, SYSTEM),
+    ):
+        path = folder / name
+        if path.exists() and not (folder / journal).exists():
+            continue
+        temporary = path.with_name(f".{name}.part")
+        try:
+            pq.write_table(table_of(read_journal(folder / journal), schema), temporary, compression="zstd")
+            os.replace(temporary, path)  # noqa: PTH105 - both are paths; replace() reads better
+            (folder / journal).unlink(missing_ok=True)
+        except OSError as error:
+            raise _cannot(path, error) from None
+
+
+def _cannot(path: Path, error: OSError) -> MeasurementError:
+    return MeasurementError(f"{path} cannot be written: {error.strerror or error}")

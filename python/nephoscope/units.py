@@ -1,0 +1,52 @@
+"""Lengths of time and access distributions as a study writes them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h)")
+
+
+def parse_duration(value: Any) -> float:  # noqa: ANN401 - whatever TOML can hold
+    """Read ``"250ms"``, ``"30s"``, ``"1m30s"``, ``"1h"``, or a number of seconds; in seconds.
+
+    Raises ``ValueError`` with what is allowed.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    else:
+        text = value.strip() if isinstance(value, str) else ""
+        parts = _DURATION.findall(text)
+        if not parts or _DURATION.sub("", text).strip():
+            raise ValueError('expected a length of time such as "250ms", "30s", "5m" or a number of seconds')
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if not 0 <= seconds < 1e8:  # noqa: PLR2004 - three years
+        raise ValueError("a length of time must be 0 or more, and finite")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """Write a length of time so that ``parse_duration`` reads it again: ``250ms``, ``30s``."""
+    if seconds and seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    return f"{seconds:g}s"
+
+
+Duration = Annotated[
+    float, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str)
+]
+"""Seconds; in a study a text such as ``"30s"``."""
+
+
+def describe_seconds(seconds: float) -> str:
+    """Write a length of time for people: ``8 s``, ``2 min 5 s``, ``1 h 3 min``."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    if whole < 3600:  # noqa: PLR2004
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
