@@ -17,10 +17,10 @@ FILE_LINES = 450
 
 # What is longer than that, with its length. A ratchet: numbers may fall and entries go; nothing else.
 LONG_FILES = {
-    "crates/engine/src/run.rs": 560,
-    "crates/engine/src/worker.rs": 540,
+    "crates/engine/src/run.rs": 529,
+    "crates/engine/src/worker.rs": 516,
     "crates/script/src/api.rs": 720,
-    "crates/script/src/vm.rs": 480,
+    "crates/script/src/vm.rs": 466,
     "python/nephoscope/report/static/page.css": 450,
     "tests/systems/test_embedded_postgres.py": 690,
 }
@@ -92,7 +92,7 @@ def python_functions(text: str) -> list[tuple[str, int]]:
 
 
 def test_functions_fit_a_screen() -> None:
-    lengths = {}
+    lengths: dict[str, int] = {}
     for file in of(".rs", ".py"):
         functions = rust_functions if file.suffix == ".rs" else python_functions
         for function, lines in functions(file.read_text()):
