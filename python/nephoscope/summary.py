@@ -51,7 +51,7 @@ def summary(outcome: Outcome) -> RenderableType:
     scores = outcome.scores
     parts: list[RenderableType] = [Text()]
     if score := scores["scores"].get("P"):
-        parts.append(_p_table(scores, score))
+        parts.append(_p_table(score))
     elif scores["points"]:
         parts.append(_point_table(scores["points"]))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
@@ -67,23 +67,18 @@ def summary(outcome: Outcome) -> RenderableType:
     return Group(*parts)
 
 
-def _p_table(scores: Mapping[str, Any], score: Mapping[str, Any]) -> Table:
+def _p_table(score: Mapping[str, Any]) -> Table:
     cost = score["detail"]["cost_per_minute"]
     table = _table(
         "mix", "sessions", "TPS", "p50", "p99", "P", title=f"P-Score: TPS per $/min, at ${cost:.4f} a minute"
     )
     for mix, entry in score["detail"]["mixes"].items():
-        at = [
-            point
-            for point in scores["points"]
-            if point["mix"] == mix and entry["concurrency"] in (None, point["concurrency"])
-        ]
         table.add_row(
             mix,
             f"{entry['concurrency']:g}" if entry["concurrency"] is not None else "all",
             _spread(entry["tps"], entry["ci95"]),
-            _mean_latency(at, "p50"),
-            _mean_latency(at, "p99"),
+            _latency(entry, "p50"),
+            _latency(entry, "p99"),
             _spread(entry["p"], entry["p_ci95"]),
         )
     table.add_section()
@@ -91,10 +86,10 @@ def _p_table(scores: Mapping[str, Any], score: Mapping[str, Any]) -> Table:
     return table
 
 
-def _mean_latency(points: Sequence[Mapping[str, Any]], name: str) -> str:
-    """Write the mean over repetitions of a percentile."""
-    values = [point["latency_ms"][name] for point in points if point["latency_ms"]]
-    return f"{sum(values) / len(values):.3g} ms" if values else "–"  # noqa: RUF001 - a dash for what is absent
+def _latency(figures: Mapping[str, Any], name: str) -> str:
+    """Write a percentile of a point or a mix."""
+    latency = figures["latency_ms"]
+    return f"{latency[name]:.3g} ms" if latency else "–"  # noqa: RUF001 - a dash for what is absent
 
 
 def _point_table(points: Sequence[Mapping[str, Any]]) -> Table:
@@ -105,7 +100,7 @@ def _point_table(points: Sequence[Mapping[str, Any]]) -> Table:
         table.add_row(
             f"{point['mix'] or 'load'}{level}",
             _spread(point["tps"], point["ci95"]),
-            *(_mean_latency([point], name) for name in ("p50", "p99", "max")),
+            *(_latency(point, name) for name in ("p50", "p99", "max")),
             f"{point['failed']:,}",
             f"{point['dropped']:,}",
         )

@@ -60,6 +60,24 @@ def sweep_run(**size: Any) -> SyntheticRun:
     return SyntheticRun("20261120T191500Z-first", manifest(tape), STUDY, scores, *_files(tape))
 
 
+def search_run() -> SyntheticRun:
+    """A search for saturation in short steps, one of them at what is then measured three times."""
+    steps = [
+        Step("measure", 1, {"mix": "RO", "concurrency": sessions, "search": True}) for sessions in (1, 2, 4)
+    ]
+    steps += [Step("measure", 5.3, {"mix": "RO", "concurrency": 2, "repetition": n}) for n in (1, 2, 3)]
+    tape = play(Plan(tuple(steps), MIXES, MOST, HALF))
+    tape.events.append(
+        {"time_s": tape.rows["end_s"][-1], "event": "end", "status": "measured", "reason": None}
+    )
+    scores = {
+        "scores": {},
+        "saturation": {"RO": {"concurrency": 2, "tps": 9000.0, "why": "p99 grew"}},
+        "cost": cost(),
+    }
+    return SyntheticRun("20261120T191500Z-search", manifest(tape), STUDY, scores, *_files(tape))
+
+
 def killed_run() -> SyntheticRun:
     """Killed after two seconds, in warm-up: no end, no scores, no totals."""
     tape = play(
@@ -235,6 +253,7 @@ def _files(tape: Tape) -> tuple[Any, Any, Any, Any]:
 
 RUNS = {
     "sweep": sweep_run,
+    "search": search_run,
     "killed": killed_run,
     "empty": empty_run,
     "failures": failed_run,

@@ -87,6 +87,24 @@ def test_a_run_at_one_load_has_no_sweep() -> None:
     assert view("hour").sweep is None
 
 
+def test_the_steps_of_a_search_are_drawn_and_do_not_count() -> None:
+    found = view("search")
+    row = found.headline.mixes[0]
+    assert (row.load, row.repetitions) == ("2 sessions", 3)
+    assert found.latency.groups[0].detail == "2 sessions \N{MIDDLE DOT} 3 \N{MULTIPLICATION SIGN} 5.30 s"
+    assert found.sweep is not None
+    loads = [point.load for point in found.sweep.points]
+    assert (
+        loads
+        == [*(f"{n} · step of the search" for n in ("1 session", "2 sessions", "4 sessions"))]
+        + ["2 sessions"] * 3
+    )
+    line, repetitions = found.sweep.charts[0].lines[:2]
+    assert [x for x, _ in line.data] == [1, 2, 4]
+    assert len(repetitions.data) == 3
+    assert "Lines join the steps of the search" in found.sweep.charts[0].note
+
+
 def test_warm_up_is_shown_but_does_not_count() -> None:
     row = next(row for row in view("open_loop").headline.mixes)
     committed = sum(

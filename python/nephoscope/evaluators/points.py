@@ -190,6 +190,11 @@ def _fill(
     return rates
 
 
+def latency_of(stored: Stored, phases: frozenset[int]) -> Latency | None:
+    """Read the latency of phases together; None if nothing was committed in them."""
+    return _latency(stored.run.merged(Selection(phases=phases)))
+
+
 def _latency(histogram: _engine.Histogram) -> Latency | None:
     if not histogram.count:
         return None

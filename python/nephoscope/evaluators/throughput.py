@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from nephoscope.evaluators.base import Evaluator, Measurements, Stored
-from nephoscope.evaluators.points import by_mix, read_points
+from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.loadrun import Load
 from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
@@ -213,6 +213,7 @@ class Throughput(Evaluator):
                 "p": _p(estimate.mean, per_minute),
                 "p_ci95": [end / per_minute for end in ci95] if ci95 else None,
                 "repetitions": len(values),
+                "latency_ms": _latency_at(stored, group, concurrency),
             }
             columns.append(values)
         # P of a repetition is the mean over its mixes (the AVG of the paper's Table V).
@@ -231,6 +232,13 @@ class Throughput(Evaluator):
             return None, [sum(values[r] for values in levels.values()) / len(levels) for r in range(shortest)]
         best = max(levels, key=lambda level: sum(levels[level]) / len(levels[level]))
         return best, levels[best]
+
+
+def _latency_at(stored: Stored, group: list[Point], concurrency: float | None) -> dict[str, float] | None:
+    """Return the latency of what is scored: of all its repetitions together, not a mean of percentiles."""
+    at = frozenset(point.phase for point in group if concurrency in (None, point.concurrency))
+    latency = latency_of(stored, at)
+    return latency.model_dump() if latency else None
 
 
 def _p(tps: float, per_minute: float) -> float:

@@ -116,12 +116,9 @@ def bucket_length(span_s: float, interval_s: float, most: int) -> float:
 
 
 def _edges(start: float, end: float, length: float) -> Sequence[float]:
-    """Return the borders of the buckets of one phase: multiples of the length, and the phase's own ends.
+    """Return the borders of the buckets of one phase, counted from its start as its intervals are.
 
-    A sliver at either end joins its neighbour: a rate over a few milliseconds would be noise drawn as a
-    spike.
+    A sliver at its end joins its neighbour: a rate over a few milliseconds would be noise drawn as a spike.
     """
-    first = math.floor(start / length) + 1
-    inner = [n * length for n in range(first, math.ceil(end / length))]
-    inner = [edge for edge in inner if edge - start >= length / 2 and end - edge >= length / 2]
-    return [start, *inner, end]
+    inner = [start + n * length for n in range(1, math.ceil((end - start) / length))]
+    return [start, *(edge for edge in inner if end - edge >= length / 2), end]

@@ -26,7 +26,7 @@ MEASURE = "measure"
 _FIRST_CLASS, _LAST_CLASS = "serialization", "other"
 
 _NOT_A_POINT = frozenset({"repetition"})
-_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "search"})
+_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s"})
 """Labels by which evaluators find their phases again."""
 
 
@@ -93,6 +93,11 @@ class Point:
         return self.rate if self.concurrency is None else self.concurrency
 
     @property
+    def is_step(self) -> bool:
+        """Whether it is a step of the search for saturation: scores and headlines leave those out."""
+        return bool(self.phases[0].labels.get("search"))
+
+    @property
     def numbers(self) -> frozenset[int]:
         """The numbers of its phases."""
         return frozenset(phase.number for phase in self.phases)
@@ -123,6 +128,8 @@ def load_text(labels: Mapping[str, Any]) -> str:
             continue
         if key == "concurrency":
             parts.append(f"{count(value)} {'session' if value == 1 else 'sessions'}")
+        elif key == "search":
+            parts.append("step of the search")
         elif key == "rate":
             parts.append(f"{number(value)} per s" if finite(value) is not None else f"rate {value}")
         else:
@@ -188,9 +195,8 @@ class Intervals:
 
     @cached_property
     def length_s(self) -> float:
-        """The usual length of an interval; 1 s if there are none."""
-        lengths = self.end - self.start
-        return round(float(np.median(lengths)), 3) if self.rows else 1.0
+        """The length of a whole interval; 1 s if there are none. The last one of a phase may be shorter."""
+        return round(float((self.end - self.start).max()), 3) if self.rows else 1.0
 
 
 def in_order(names: Iterable[str]) -> tuple[str, ...]:
@@ -259,6 +265,10 @@ class Run:
             )
             for phases in found.values()
         )
+
+    def points_of(self, mix: str, *, steps: bool = False) -> list[Point]:
+        """Return a mix's points, without (or only) the steps of a search."""
+        return [point for point in self.points if point.name == mix and point.is_step == steps]
 
     @cached_property
     def mixes(self) -> tuple[str, ...]:

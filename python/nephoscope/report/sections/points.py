@@ -86,7 +86,8 @@ def headline_points(run: Run) -> tuple[Point, ...]:
     """
     chosen = []
     for mix in run.mixes:
-        points = [point for point in run.points if point.name == mix]
+        # A run that was cut short may have no more than its search.
+        points = run.points_of(mix) or run.points_of(mix, steps=True)
         if all(point.offered is None for point in points):
             chosen.append(_together(points))
         else:

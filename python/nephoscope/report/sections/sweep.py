@@ -32,16 +32,33 @@ def build(run: Run) -> Sweep | None:
         points=tuple(
             _row(run, point, phase)
             for mix in run.mixes
-            for point in _curve(run, mix)
+            for point in (*_steps(run, mix), *_measured(run, mix))
             for phase in point.phases
         ),
     )
 
 
 def _curve(run: Run, mix: str) -> list[Point]:
-    """Return a mix's points by ascending load."""
-    points = [point for point in run.points if point.name == mix and point.offered]
-    return sorted(points, key=lambda point: point.offered or 0)
+    """Return the points that a mix's line joins, by ascending load: a search's steps, or else what was measured."""
+    return _steps(run, mix) or _measured(run, mix)
+
+
+def _steps(run: Run, mix: str) -> list[Point]:
+    return _ascending(run.points_of(mix, steps=True))
+
+
+def _measured(run: Run, mix: str) -> list[Point]:
+    """Return the points whose repetitions are drawn, by ascending load."""
+    return _ascending(run.points_of(mix))
+
+
+def _ascending(points: list[Point]) -> list[Point]:
+    return sorted((point for point in points if point.offered), key=lambda point: point.offered or 0)
+
+
+def _lines_join(run: Run, mixes: list[str], measured: str) -> str:
+    searched = any(point.is_step for mix in mixes for point in _curve(run, mix))
+    return "Lines join the steps of the search" if searched else f"Lines join {measured}"
 
 
 def _x_axis(run: Run) -> Axis:
@@ -81,7 +98,7 @@ def _throughput(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) 
         curve = _curve(run, mix)
         means = tuple((point.offered, figures_of(run, point).tps.value) for point in curve)
         lines.append(Line(name=mix, color=run.mix_color(mix), data=means))
-        lines += _repetitions(run, mix, curve)
+        lines += _repetitions(run, mix, _measured(run, mix))
     # The legend names the mixes first, and what a cross means last.
     lines.sort(key=lambda line: line.style == "crosses")
     said = [
@@ -94,7 +111,7 @@ def _throughput(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) 
         title="Throughput",
         unit="transactions per second",
         message="; ".join(said) + "." if said else "Throughput over the load; no τ was found.",
-        note="Lines join the means; each point is one repetition with its 95 % interval.",
+        note=f"{_lines_join(run, mixes, 'the means')}; each point is one repetition with its 95 % interval.",
         x=_x_axis(run),
         y=Axis(title="TPS"),
         lines=tuple(lines),
@@ -138,7 +155,7 @@ def _tail(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) -> XYC
         merged = [(point.offered, _p99(run, point.numbers)) for point in curve]
         each = [
             (_dodged(point, index), _p99(run, frozenset({phase.number})))
-            for point in curve
+            for point in _measured(run, mix)
             for index, phase in enumerate(point.phases)
         ]
         color = run.mix_color(mix)
@@ -156,7 +173,8 @@ def _tail(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) -> XYC
         message=f"p99 from the lowest to the highest load: {'; '.join(ranges)}."
         if ranges
         else "No latencies.",
-        note="Lines join the percentiles of all repetitions together; each point is one repetition.",
+        note=f"{_lines_join(run, mixes, 'the percentiles of all repetitions together')}; "
+        "each point is one repetition.",
         x=_x_axis(run),
         y=Axis(title="p99", unit="ms", scale="log10"),
         lines=tuple(lines),
