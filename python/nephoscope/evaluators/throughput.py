@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     from nephoscope.workload import Workload
 
 
+_DOUBLINGS_IN_VAIN = 2
+
+
 class SearchSettings(Settings):
     """How saturation is searched for: τ is the smallest concurrency that reaches the best throughput but for ``gain``.
 
-    Concurrency is doubled from ``start`` until a doubling gains less than ``gain`` while p99 grows, or ``most`` is
-    reached; then the step before is halved as long as that says more.
+    Concurrency is doubled from ``start`` until two doublings in a row gain less than ``gain`` while p99 grows, or
+    ``most`` is reached; then the step before is halved as long as that says more.
     """
 
     start: Annotated[int, Field(ge=1)] = 1
@@ -101,7 +104,7 @@ class Throughput(Evaluator):
         settings = self._settings
         point = settings.warmup + settings.duration
         if settings.concurrency == "search":
-            steps = math.log2(max(settings.search.most / settings.search.start, 1)) / 2 + 4
+            steps = math.log2(max(settings.search.most / settings.search.start, 1)) / 2 + 5
             each = steps * (settings.search.duration + self._search_warmup) + settings.repetitions * point
         else:
             each = len(settings.concurrency) * settings.repetitions * point
@@ -155,12 +158,15 @@ class Throughput(Evaluator):
                 steps[concurrency] = _Step(concurrency, tps, p99)
             return steps[concurrency]
 
-        found = measure(search.start)
-        while found.concurrency < search.most:
-            doubled = measure(min(found.concurrency * 2, search.most))
-            if _is_saturated(found, doubled, search.gain):
-                break
-            found = doubled
+        found = last = measure(search.start)
+        in_vain = 0
+        # One doubling without gain may be the machine's noise; a second one is asked before the search believes it.
+        while last.concurrency < search.most and in_vain < _DOUBLINGS_IN_VAIN:
+            last = measure(min(last.concurrency * 2, search.most))
+            if _is_saturated(found, last, search.gain):
+                in_vain += 1
+            else:
+                found, in_vain = last, 0
         low = max((c for c in steps if c < found.concurrency), default=None)
         high = found.concurrency
         while low is not None and high - low > max(1, high // 8):
