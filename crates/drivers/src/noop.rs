@@ -95,7 +95,7 @@ impl Connection for NoopConnection {
     fn set_deadline(&mut self, _deadline: Nanos) {}
 
     fn state(&self) -> ConnectionState {
-        self.state
+        if self.queued.is_some() { ConnectionState::Waiting } else { self.state }
     }
 
     fn cancel(&self) -> LocalFuture<'static, ()> {

@@ -4,9 +4,10 @@
 mod plan;
 mod server;
 
+use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 use nephoscope_runtime::{Nanos, Runtime, Sleep, clock};
@@ -32,10 +33,31 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Reads the plan.
+    /// Reads the plan. A URL with a name (`sim://name?…`) stands for one database: whoever opens it in this process
+    /// reaches the same one, for as long as anybody does. Without a name each driver has one of its own.
     pub fn new(url: &str, _settings: &Settings) -> Result<Self, ConfigError> {
-        Ok(Self { url: url.to_owned(), server: Arc::new(Server::new(Plan::parse(url)?)) })
+        let plan = Plan::parse(url)?;
+        let server = if has_name(url) { shared(url, plan) } else { Arc::new(Server::new(plan)) };
+        Ok(Self { url: url.to_owned(), server })
     }
+}
+
+fn has_name(url: &str) -> bool {
+    let name = url.split_once("://").map_or("", |(_, rest)| rest);
+    !name.is_empty() && !name.starts_with('?')
+}
+
+/// The server of a URL, made now if there is none.
+fn shared(url: &str, plan: Plan) -> Arc<Server> {
+    static SERVERS: Mutex<BTreeMap<String, Weak<Server>>> = Mutex::new(BTreeMap::new());
+    let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    servers.retain(|_, server| server.strong_count() > 0);
+    if let Some(server) = servers.get(url).and_then(Weak::upgrade) {
+        return server;
+    }
+    let server = Arc::new(Server::new(plan));
+    servers.insert(url.to_owned(), Arc::downgrade(&server));
+    server
 }
 
 impl Driver for Sim {
@@ -205,7 +227,7 @@ impl Connection for SimConnection {
     }
 
     fn state(&self) -> ConnectionState {
-        if self.flight.is_some() { ConnectionState::Waiting } else { self.state }
+        if self.flight.is_some() || !self.queued.is_empty() { ConnectionState::Waiting } else { self.state }
     }
 
     fn cancel(&self) -> LocalFuture<'static, ()> {
@@ -232,5 +254,22 @@ impl Admin for SimAdmin {
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
         Ok(vec![("planted".to_owned(), format!("{:?}", self.0.plan()))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_url_is_one_database_and_an_unnamed_one_is_its_own() {
+        let commits = |sim: &Sim| sim.admin().unwrap().query("").unwrap().rows[0][0].clone().unwrap();
+        let open = |url: &str| Sim::new(url, &Settings::default()).unwrap();
+        let (one, same) = (open("sim://shared?seed=1"), open("sim://shared?seed=1"));
+        let (other, own) = (open("sim://shared?seed=2"), open("sim://?seed=1"));
+        one.server.committed();
+        assert_eq!([&one, &same, &other, &own].map(commits), ["1", "1", "0", "0"]);
+        drop((one, same));
+        assert_eq!(commits(&open("sim://shared?seed=1")), "0", "nobody had kept it");
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(plan: Plan) -> Self {
-        let free = plan.capacity.map_or_else(BinaryHeap::new, |places| vec![Reverse(0); places].into());
+        let free = all_free(&plan);
         let random = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
         Self {
             plan,
@@ -52,6 +52,7 @@ impl Server {
     /// The run starts: the planted windows count from `at`, and nobody is in service.
     pub(crate) fn starts(&self, at: Nanos) {
         self.start.store(at, Ordering::Relaxed);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).free = all_free(&self.plan);
     }
 
     pub(crate) fn committed(&self) {
@@ -136,6 +137,10 @@ impl Server {
     }
 }
 
+fn all_free(plan: &Plan) -> BinaryHeap<Reverse<Nanos>> {
+    plan.capacity.map_or_else(BinaryHeap::new, |places| vec![Reverse(0); places].into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +162,14 @@ mod tests {
         let server = server("latency=constant(10ms)&capacity=2");
         let times: Vec<Nanos> = (0..5).map(|_| ends(&server, 0).1 / MILLISECOND).collect();
         assert_eq!(times, [10, 10, 20, 20, 30]);
+    }
+
+    #[test]
+    fn a_run_begins_with_every_place_free() {
+        let server = server("latency=constant(10ms)&capacity=1");
+        assert_eq!(ends(&server, 5 * SECOND).1, 5010 * MILLISECOND);
+        server.starts(2000 * SECOND);
+        assert_eq!(server.serve(2000 * SECOND, 2000 * SECOND).1, 2000 * SECOND + 10 * MILLISECOND);
     }
 
     #[test]
