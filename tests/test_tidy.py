@@ -17,12 +17,10 @@ FILE_LINES = 450
 
 # What is longer than that, with its length. A ratchet: numbers may fall and entries go; nothing else.
 LONG_FILES = {
-    "crates/engine/src/run.rs": 529,
     "crates/engine/src/worker.rs": 516,
     "crates/script/src/api.rs": 720,
     "crates/script/src/vm.rs": 466,
-    "python/nephoscope/report/static/page.css": 450,
-    "tests/systems/test_embedded_postgres.py": 690,
+    "tests/systems/test_embedded_postgres.py": 681,
 }
 LONG_FUNCTIONS: dict[str, int] = {}
 

@@ -7,7 +7,6 @@ use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 
 use crate::histogram::{self, WindowHistogram};
-use crate::load::Phase;
 use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
 use crate::run::{Ending, Recycle};
 use crate::spec::{PhaseSpec, Role};
@@ -74,7 +73,7 @@ pub struct TenantInterval {
 /// An interval, all workers together. Times are since the start of the load.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// The number of its phase.
+    /// The number of its phase: phases are numbered from 0 as they begin.
     pub phase: u32,
     /// When it began.
     pub start: Nanos,
@@ -135,6 +134,17 @@ struct Partial {
     notes: Vec<ErrorNote>,
 }
 
+/// An interval's place: when its phase began, and which of the intervals since the start of the load it is.
+type Place = (Nanos, u64);
+
+/// How far a worker has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    Nowhere,
+    Through(Place),
+    Finished,
+}
+
 /// Puts the workers' shards together.
 pub(crate) struct Collector {
     names: Vec<SeriesName>,
@@ -142,12 +152,15 @@ pub(crate) struct Collector {
     tenants: Vec<String>,
     recycle: Vec<Recycle>,
     length: Nanos,
-    /// Phases that were announced and whose first interval has not come.
-    phases: VecDeque<(Nanos, Phase)>,
-    /// Intervals by phase and place in time, as far as they have come.
-    open: BTreeMap<(u32, Nanos), Partial>,
-    /// How far each worker has come; `None` if it has finished.
-    reached: Vec<Option<(u32, Nanos)>>,
+    /// Phases that have not begun, by the time at which they will.
+    coming: BTreeMap<Nanos, Arc<PhaseSpec>>,
+    /// How many phases have begun: phases are numbered as they begin.
+    begun: u32,
+    /// Intervals as far as they have come.
+    open: BTreeMap<Place, Partial>,
+    progress: Vec<Progress>,
+    /// The end of the last interval that was given out.
+    through: Nanos,
     ready: VecDeque<Record>,
     pub(crate) ended: bool,
 }
@@ -157,23 +170,35 @@ impl Collector {
         names: Vec<SeriesName>,
         recycle: Vec<Recycle>,
         length: Nanos,
-        phases: VecDeque<(Nanos, Phase)>,
+        coming: BTreeMap<Nanos, Arc<PhaseSpec>>,
     ) -> Self {
         let mut tenants: Vec<String> = names.iter().map(|name| name.tenant.clone()).collect();
         tenants.dedup();
-        let reached = vec![Some((0, 0)); recycle.len()];
+        let progress = vec![Progress::Nowhere; recycle.len()];
         let (open, ready) = (BTreeMap::new(), VecDeque::new());
-        Self { names, tenants, recycle, length, phases, open, reached, ready, ended: false }
+        Self {
+            names,
+            tenants,
+            recycle,
+            length,
+            coming,
+            begun: 0,
+            open,
+            progress,
+            through: 0,
+            ready,
+            ended: false,
+        }
+    }
+
+    /// A phase will begin.
+    pub(crate) fn announce(&mut self, at: Nanos, phase: Arc<PhaseSpec>) {
+        self.coming.insert(at, phase);
     }
 
     /// The run ends at a time: phases that were to begin after it will not.
     pub(crate) fn end_at(&mut self, at: Nanos) {
-        self.phases.retain(|(begins, _)| *begins <= at);
-    }
-
-    /// A phase will begin.
-    pub(crate) fn announce(&mut self, at: Nanos, phase: Phase) {
-        self.phases.push_back((at, phase));
+        self.coming.retain(|begins, _| *begins <= at);
     }
 
     /// The next record, if one is whole.
@@ -183,11 +208,11 @@ impl Collector {
 
     /// Adds what a worker has of an interval.
     pub(crate) fn add(&mut self, shard: Shard) {
-        let key = (shard.phase, shard.start / self.length);
+        let place = (shard.phase, shard.start / self.length);
         let worker = shard.worker;
         let empty = || Partial {
             interval: Interval {
-                phase: shard.phase,
+                phase: 0,
                 start: shard.start,
                 end: shard.end,
                 series: Vec::new(),
@@ -198,12 +223,13 @@ impl Collector {
             },
             notes: Vec::new(),
         };
-        let partial = self.open.entry(key).or_insert_with(empty);
+        let partial = self.open.entry(place).or_insert_with(empty);
         let interval = &mut partial.interval;
-        interval.start = interval.start.min(shard.start);
         interval.end = interval.end.max(shard.end);
         interval.cpu += shard.cpu;
-        interval.busiest = interval.busiest.max(shard.cpu as f64 / (shard.end - shard.start) as f64);
+        // A worker that comes late to the end of an interval has used more than the interval's time.
+        let busy = (shard.cpu as f64 / (shard.end - shard.start) as f64).min(1.0);
+        interval.busiest = interval.busiest.max(busy);
         if let Some(lag) = &shard.lag {
             merge(interval.lag.get_or_insert_with(histogram::empty), lag);
         }
@@ -216,33 +242,39 @@ impl Collector {
             // A worker that has finished takes nothing back.
             let _ = self.recycle[worker].send(data);
         }
-        partial.notes.extend(shard.errors);
-        if let Some(reached) = &mut self.reached[worker] {
-            *reached = (*reached).max(key);
+        for note in shard.errors {
+            match partial.notes.iter_mut().find(|known| known.is_like(&note)) {
+                Some(known) => known.count += note.count,
+                None => partial.notes.push(note),
+            }
         }
+        self.progress[worker] = self.progress[worker].max(Progress::Through(place));
         self.release();
     }
 
     /// A worker will send no more.
     pub(crate) fn finished(&mut self, worker: usize) {
-        self.reached[worker] = None;
+        self.progress[worker] = Progress::Finished;
         self.release();
     }
 
     /// Gives out the intervals that every worker has gone through: a worker that has sent a later one, or this one,
     /// has nothing to add.
     fn release(&mut self) {
-        let slowest = self.reached.iter().flatten().min().copied();
+        let slowest = self.progress.iter().min().copied().unwrap_or(Progress::Finished);
         while let Some(entry) = self.open.first_entry() {
-            if slowest.is_some_and(|slowest| slowest < *entry.key()) {
+            let place = *entry.key();
+            if slowest < Progress::Through(place) {
                 break;
             }
-            let Partial { interval, notes } = entry.remove();
-            while let Some((at, phase)) =
-                self.phases.pop_front_if(|(_, phase)| phase.number <= interval.phase)
-            {
-                self.ready.push_back(Record::Phase { at, number: phase.number, spec: phase.spec });
-            }
+            let Partial { mut interval, notes } = entry.remove();
+            self.begin_phases(place.0);
+            interval.phase = self.begun.saturating_sub(1);
+            // A worker that heard too late of a change ends its interval after the others; the phases' times hold.
+            interval.start = self.through;
+            let next = self.coming.first_key_value().map_or(Nanos::MAX, |(at, _)| *at);
+            interval.end = interval.end.min(next).max(interval.start);
+            self.through = interval.end;
             for note in notes {
                 self.ready.push_back(Record::Error(ErrorEvent {
                     at: interval.end,
@@ -254,6 +286,15 @@ impl Collector {
                 }));
             }
             self.ready.push_back(Record::Interval(Box::new(interval)));
+        }
+    }
+
+    /// Tells of the phases that have begun up to a time.
+    fn begin_phases(&mut self, until: Nanos) {
+        while let Some(entry) = self.coming.first_entry().filter(|entry| *entry.key() <= until) {
+            let (at, spec) = entry.remove_entry();
+            self.ready.push_back(Record::Phase { at, number: self.begun, spec });
+            self.begun += 1;
         }
     }
 }

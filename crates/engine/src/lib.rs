@@ -6,7 +6,8 @@
 //! * `schedule`: when transactions should start, whatever the system does.
 //! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
-//! * `collect`: the workers' shards put together; `run`: the coordinator.
+//! * `collect`: the workers' shards put together; `open`: what a run begins with;
+//!   `run`: the coordinator.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod collect;
@@ -14,6 +15,7 @@ mod error;
 pub mod histogram;
 pub mod json;
 mod load;
+mod open;
 mod recorder;
 mod run;
 pub mod schedule;
@@ -24,5 +26,6 @@ mod worker;
 
 pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};
 pub use error::EngineError;
-pub use run::{Ending, Run, Totals, read_source, settings};
+pub use open::{read_source, settings};
+pub use run::{Ending, Run, Totals};
 pub use spec::LoadSpec;

@@ -11,28 +11,23 @@ use crate::error::EngineError;
 use crate::schedule::{Ramp, Spacing};
 use crate::spec::{AccessSpec, ArrivalLaw, Level, LoadChange, MixSpec, PhaseSpec, Think};
 
-/// When transactions start.
+/// When transactions start, and how many.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Model {
     /// When the one before has ended: so many at a time.
-    Closed { concurrency: Ramp, think: Think },
-    /// At times that do not depend on the system.
-    Open { rate: Ramp, spacing: Spacing },
+    Closed(Ramp),
+    /// At times that do not depend on the system: so many a second.
+    Open(Ramp),
 }
 
 /// A tenant's part in a change; `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TenantChange {
     pub(crate) model: Option<Model>,
+    pub(crate) think: Option<Think>,
+    pub(crate) spacing: Option<Spacing>,
     pub(crate) weights: Option<Arc<[f64]>>,
     pub(crate) access: Option<Access>,
-}
-
-/// A phase, as events and intervals know it.
-#[derive(Clone, Debug)]
-pub(crate) struct Phase {
-    pub(crate) number: u32,
-    pub(crate) spec: Arc<PhaseSpec>,
 }
 
 /// Something that all workers do at one moment.
@@ -41,19 +36,28 @@ pub(crate) struct Change {
     /// When, since the start of the load.
     pub(crate) at: Nanos,
     /// The phase that begins.
-    pub(crate) phase: Option<Phase>,
+    pub(crate) phase: Option<Arc<PhaseSpec>>,
     /// One for each tenant.
     pub(crate) tenants: Vec<TenantChange>,
     /// The load is over.
     pub(crate) end: bool,
 }
 
+/// Which model, without its numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Closed,
+    Open,
+}
+
 /// What is known of a tenant when a change is to be resolved.
 pub(crate) struct Resolver {
     pub(crate) name: String,
     pub(crate) workload: Workload,
-    /// What the load was changed to last.
-    model: Option<Model>,
+    /// Which model begins when; changes are not always made in the order of their times.
+    kinds: BTreeMap<Nanos, Kind>,
+    /// When the tenant has a mix for the first time.
+    mixed: Option<Nanos>,
 }
 
 /// A concurrency above this is a slip of the pen.
@@ -63,84 +67,63 @@ const HIGHEST_RATE: f64 = 1e8;
 
 impl Resolver {
     pub(crate) fn new(name: &str, workload: Workload) -> Self {
-        Self { name: name.to_owned(), workload, model: None }
+        Self { name: name.to_owned(), workload, kinds: BTreeMap::new(), mixed: None }
     }
 
-    /// Resolves the tenant's part of a phase. `length` is the phase's, for ramps that take all of it.
+    /// Resolves the tenant's part of a phase that begins `at` a time. `length` is the phase's, for ramps that take
+    /// all of it.
     pub(crate) fn resolve(
-        &mut self,
+        &self,
         loads: &BTreeMap<String, LoadChange>,
         length: Option<f64>,
+        at: Nanos,
     ) -> Result<TenantChange, EngineError> {
-        let mut change = TenantChange::default();
-        for key in ["*", &self.name.clone()] {
-            if let Some(load) = loads.get(key) {
-                let own = self.one(load, length).map_err(|what| {
-                    EngineError::Input(format!("the load of tenant {}: {what}", self.name))
-                })?;
-                change.model = own.model.or(change.model);
-                change.weights = own.weights.or(change.weights);
-                change.access = own.access.or(change.access);
-            }
-        }
-        Ok(change)
+        let load = match (loads.get("*"), loads.get(&self.name)) {
+            (None, None) => return Ok(TenantChange::default()),
+            (Some(load), None) | (None, Some(load)) => load.clone(),
+            (Some(general), Some(own)) => overlay(general, own),
+        };
+        self.one(&load, length, at)
+            .map_err(|what| EngineError::Input(format!("the load of tenant {}: {what}", self.name)))
     }
 
-    fn one(&mut self, load: &LoadChange, length: Option<f64>) -> Result<TenantChange, String> {
-        let model = self.model(load, length)?;
-        if model.is_some() {
-            self.model = model;
+    /// Keeps in mind what a change that was resolved will have done.
+    pub(crate) fn accept(&mut self, change: &TenantChange, at: Nanos) {
+        if let Some(model) = change.model {
+            self.kinds.insert(at, kind(model));
+        }
+        if change.weights.is_some() {
+            self.mixed = Some(self.mixed.map_or(at, |known| known.min(at)));
+        }
+    }
+
+    fn one(&self, load: &LoadChange, length: Option<f64>, at: Nanos) -> Result<TenantChange, String> {
+        let before = self.kinds.range(..=at).next_back().map(|(_, kind)| *kind);
+        let model = model(load, length)?;
+        let after = model.map(kind).or(before);
+        let no_load = "the load has none yet";
+        if load.arrivals.is_some() && after != Some(Kind::Open) {
+            let has = if after.is_none() { no_load } else { "the load has a concurrency" };
+            return Err(format!("arrivals belong to a rate, and {has}"));
+        }
+        if load.think.is_some() && after != Some(Kind::Closed) {
+            let has = if after.is_none() { no_load } else { "the load has a rate" };
+            return Err(format!("think belongs to a concurrency, and {has}"));
+        }
+        if let Some(think) = load.think {
+            check_think(think)?;
         }
         let weights = load.mix.as_ref().map(|mix| self.weights(mix)).transpose()?;
+        let is_mixed = weights.is_some() || self.mixed.is_some_and(|mixed| mixed <= at);
+        if !is_mixed && model.is_some_and(has_work) {
+            return Err("the load has no mix, neither here nor from before".to_owned());
+        }
+        // Where the model changes, nothing is left of the old one's manners.
+        let turns = before != after;
+        let think = load.think.or(turns.then_some(Think::None));
+        let spacing = load.arrivals.map(spacing).or(turns.then_some(Spacing::Constant));
         let access = load.access.map(access).transpose()?;
-        Ok(TenantChange { model, weights, access })
-    }
-
-    fn model(&self, load: &LoadChange, length: Option<f64>) -> Result<Option<Model>, String> {
-        let LoadChange { concurrency, think, rate, arrivals, .. } = *load;
-        let closed = match self.model {
-            Some(Model::Closed { concurrency, think }) => Some((concurrency, think)),
-            _ => None,
-        };
-        let open = match self.model {
-            Some(Model::Open { rate, spacing }) => Some((rate, spacing)),
-            _ => None,
-        };
-        if concurrency.is_some() && rate.is_some() {
-            return Err("concurrency and rate exclude each other: a load is closed or open".to_owned());
-        }
-        let settled = |ramp: Ramp| Ramp::level(ramp.to);
-        if concurrency.is_some() || (think.is_some() && rate.is_none() && closed.is_some()) {
-            if arrivals.is_some() {
-                return Err("arrivals belong to a rate, and the load has a concurrency".to_owned());
-            }
-            let concurrency = match concurrency {
-                Some(level) => ramp("concurrency", level, length, MOST_SESSIONS)?,
-                None => closed.map_or(Ramp::level(0.0), |(concurrency, _)| settled(concurrency)),
-            };
-            let think = think.or(closed.map(|(_, think)| think)).unwrap_or(Think::None);
-            check_think(think)?;
-            return Ok(Some(Model::Closed { concurrency, think }));
-        }
-        if think.is_some() {
-            return Err("think belongs to a concurrency, and the load has a rate".to_owned());
-        }
-        if rate.is_some() || (arrivals.is_some() && open.is_some()) {
-            let rate = match rate {
-                Some(level) => ramp("rate", level, length, HIGHEST_RATE)?,
-                None => open.map_or(Ramp::level(0.0), |(rate, _)| settled(rate)),
-            };
-            let spacing = match arrivals {
-                Some(ArrivalLaw::Poisson) => Spacing::Poisson,
-                Some(ArrivalLaw::Constant) => Spacing::Constant,
-                None => open.map_or(Spacing::Constant, |(_, spacing)| spacing),
-            };
-            return Ok(Some(Model::Open { rate, spacing }));
-        }
-        if arrivals.is_some() {
-            return Err("arrivals belong to a rate, and the load has none".to_owned());
-        }
-        Ok(None)
+        Ok(TenantChange { model, think, spacing, weights, access })
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {
@@ -170,6 +153,53 @@ impl Resolver {
             return Err("mix: no transaction has a weight above 0".to_owned());
         }
         Ok(weights.into())
+    }
+}
+
+/// A tenant's own load over the one for all.
+fn overlay(general: &LoadChange, own: &LoadChange) -> LoadChange {
+    let closed = |load: &LoadChange| (load.concurrency, load.think);
+    let open = |load: &LoadChange| (load.rate, load.arrivals);
+    // Of the two models the tenant's own counts.
+    let (concurrency, think) = if own.rate.is_some() { (None, None) } else { closed(general) };
+    let (rate, arrivals) = if own.concurrency.is_some() { (None, None) } else { open(general) };
+    LoadChange {
+        concurrency: own.concurrency.or(concurrency),
+        think: own.think.or(think),
+        rate: own.rate.or(rate),
+        arrivals: own.arrivals.or(arrivals),
+        mix: own.mix.clone().or_else(|| general.mix.clone()),
+        access: own.access.or(general.access),
+    }
+}
+
+fn kind(model: Model) -> Kind {
+    match model {
+        Model::Closed(_) => Kind::Closed,
+        Model::Open(_) => Kind::Open,
+    }
+}
+
+fn has_work(model: Model) -> bool {
+    let (Model::Closed(ramp) | Model::Open(ramp)) = model;
+    ramp.from > 0.0 || ramp.to > 0.0
+}
+
+fn model(load: &LoadChange, length: Option<f64>) -> Result<Option<Model>, String> {
+    match (load.concurrency, load.rate) {
+        (Some(_), Some(_)) => {
+            Err("concurrency and rate exclude each other: a load is closed or open".to_owned())
+        }
+        (Some(level), None) => Ok(Some(Model::Closed(ramp("concurrency", level, length, MOST_SESSIONS)?))),
+        (None, Some(level)) => Ok(Some(Model::Open(ramp("rate", level, length, HIGHEST_RATE)?))),
+        (None, None) => Ok(None),
+    }
+}
+
+fn spacing(law: ArrivalLaw) -> Spacing {
+    match law {
+        ArrivalLaw::Constant => Spacing::Constant,
+        ArrivalLaw::Poisson => Spacing::Poisson,
     }
 }
 

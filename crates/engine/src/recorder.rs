@@ -92,6 +92,21 @@ pub(crate) struct ErrorNote {
     pub(crate) count: u64,
 }
 
+impl ErrorNote {
+    fn speaks_for(&self, series: usize, class: ErrorClass, code: &str, message: &str) -> bool {
+        // Messages of one kind often differ by a key only; the code tells them apart well enough.
+        self.series == series
+            && self.class == class
+            && self.code == code
+            && (!code.is_empty() || self.message == message)
+    }
+
+    /// Whether another is of the same kind.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.speaks_for(other.series, other.class, &other.code, &other.message)
+    }
+}
+
 /// What a worker says of one tenant at the end of an interval.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TenantGauges {
@@ -114,8 +129,8 @@ pub(crate) struct TenantGauges {
 /// What one worker has of one interval.
 pub(crate) struct Shard {
     pub(crate) worker: usize,
-    pub(crate) phase: u32,
-    /// The interval, since the start of the load.
+    /// When its phase began, since the start of the load as the interval.
+    pub(crate) phase: Nanos,
     pub(crate) start: Nanos,
     pub(crate) end: Nanos,
     /// The series in which something happened.
@@ -135,7 +150,8 @@ pub(crate) struct Recorder {
     /// The start of the load on the monotonic clock.
     origin: Nanos,
     length: Nanos,
-    phase: u32,
+    /// When the present phase began.
+    phase: Nanos,
     start: Nanos,
     end: Nanos,
     // Boxed, so that a whole series changes hands as one pointer.
@@ -225,12 +241,7 @@ impl Recorder {
     /// Keeps an error's message if it is the first of its kind in the interval, and how often it came.
     pub(crate) fn note(&mut self, series: usize, error: &Error) {
         let class = error.class();
-        let same = |note: &&mut ErrorNote| {
-            note.series == series && note.class == class && note.code == error.code() && {
-                // Messages of one kind often differ by a key only; the code tells them apart well enough.
-                !note.code.is_empty() || note.message == error.message()
-            }
-        };
+        let same = |note: &&mut ErrorNote| note.speaks_for(series, class, error.code(), error.message());
         if let Some(note) = self.notes.iter_mut().find(same) {
             note.count += 1;
         } else if self.notes.len() < NOTES {
@@ -239,9 +250,10 @@ impl Recorder {
         }
     }
 
-    /// Ends the open interval at `end` (since the start of the load) and begins the next, which belongs to a phase.
-    /// `gauges` are the tenants' at this moment.
-    pub(crate) fn rotate(&mut self, end: Nanos, phase: u32, gauges: Vec<TenantGauges>) {
+    /// Ends the open interval at `end` (since the start of the load) and begins the next, which belongs to the phase
+    /// that began at `phase`. `gauges` gives the tenants' at this moment; it is asked only if there is an interval to
+    /// end, for what they count is then theirs no more.
+    pub(crate) fn rotate(&mut self, end: Nanos, phase: Nanos, gauges: impl FnOnce() -> Vec<TenantGauges>) {
         self.spare.extend(self.used.try_iter());
         let cpu = clock::thread_cpu();
         if end > self.start {
@@ -261,7 +273,7 @@ impl Recorder {
                 end,
                 series,
                 lag,
-                tenants: gauges,
+                tenants: gauges(),
                 errors: std::mem::take(&mut self.notes),
                 cpu: cpu.saturating_sub(self.cpu),
             };
@@ -271,7 +283,7 @@ impl Recorder {
             self.cpu = cpu;
         }
         self.phase = phase;
-        self.end = (end / self.length + 1) * self.length;
+        self.end = (self.start / self.length + 1) * self.length;
     }
 }
 
@@ -304,7 +316,7 @@ mod tests {
         recorder.add(0, &sample(SECOND / 2, Outcome::Failed, 2));
         recorder.add_error(0, &Error::new(ErrorClass::Deadlock, "40P01", "a"));
         recorder.add_error(0, &Error::new(ErrorClass::Deadlock, "40P01", "b"));
-        recorder.rotate(SECOND, 0, Vec::new());
+        recorder.rotate(SECOND, 0, Vec::new);
         let shard = received.try_recv().unwrap();
         assert_eq!((shard.start, shard.end, shard.series.len()), (0, SECOND, 1));
         let data = &shard.series[0].1;
@@ -320,11 +332,11 @@ mod tests {
         assert!(data.is_empty());
         recycle.send(data).unwrap();
         // A phase begins within the interval.
-        recorder.rotate(SECOND + SECOND / 4, 1, Vec::new());
+        recorder.rotate(SECOND + SECOND / 4, SECOND + SECOND / 4, Vec::new);
         assert_eq!(recorder.ends(), 12 * SECOND);
-        recorder.rotate(2 * SECOND, 1, Vec::new());
+        recorder.rotate(2 * SECOND, SECOND + SECOND / 4, Vec::new);
         let shards: Vec<Shard> = received.try_iter().collect();
-        assert_eq!(shards.iter().map(|shard| shard.phase).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(shards.iter().map(|shard| shard.phase).collect::<Vec<_>>(), [0, SECOND + SECOND / 4]);
         assert!(shards.iter().all(|shard| shard.series.is_empty()));
     }
 
@@ -337,7 +349,7 @@ mod tests {
         for number in 0..10_000 {
             recorder.add_error(0, &Error::other(format!("key {number} is taken")));
         }
-        recorder.rotate(SECOND, 0, Vec::new());
+        recorder.rotate(SECOND, 0, Vec::new);
         let shard = received.try_recv().unwrap();
         assert_eq!(shard.errors.len(), NOTES);
         assert_eq!(shard.series[0].1.errors[CLASSES - 1], 10_000);

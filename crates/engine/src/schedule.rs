@@ -91,8 +91,9 @@ pub struct Arrivals {
     passed: f64,
     /// The value of Λ at which the next arrival is due.
     next: f64,
-    /// How far apart this worker's points lie: the number of workers.
+    /// How far apart this worker's points lie (the number of workers), and where the first one does.
     stride: f64,
+    first: f64,
     random: Random,
 }
 
@@ -100,29 +101,42 @@ impl Arrivals {
     /// The arrivals of worker number `worker` of `workers`, with no rate yet.
     #[must_use]
     pub fn new(worker: usize, workers: usize, random: Random) -> Self {
+        // Half a step in, so that no arrival falls on the boundary of a second.
+        let first = worker as f64 + 0.5;
         Self {
             spacing: Spacing::Constant,
             rate: Ramp::level(0.0),
             since: 0,
             passed: 0.0,
-            // Half a step in, so that no arrival falls on the boundary of a second.
-            next: worker as f64 + 0.5,
+            next: first,
             stride: workers as f64,
+            first,
             random,
         }
     }
 
     /// Changes the course of the rate from `at` on. Arrivals that were due before `at` stay due.
-    pub fn change(&mut self, at: Nanos, rate: Ramp, spacing: Spacing) {
+    pub fn change(&mut self, at: Nanos, rate: Ramp) {
         let at = at.max(self.since);
         self.passed = self.value(at);
         self.since = at;
         self.rate = rate;
-        if self.spacing != spacing && spacing == Spacing::Poisson {
-            // The wait for the next point of a Poisson process has no memory.
-            self.next = self.passed + self.random.exponential() * self.stride;
+    }
+
+    /// Changes how the arrivals lie from `at` on; the rate keeps its course.
+    pub fn respace(&mut self, at: Nanos, spacing: Spacing) {
+        if std::mem::replace(&mut self.spacing, spacing) == spacing {
+            return;
         }
-        self.spacing = spacing;
+        let passed = self.value(at.max(self.since));
+        self.next = match spacing {
+            // The wait for the next point of a Poisson process has no memory.
+            Spacing::Poisson => passed + self.random.exponential() * self.stride,
+            // Back to this worker's own points, so that the workers' arrivals lie evenly between each other.
+            Spacing::Constant => {
+                self.first + ((passed - self.first) / self.stride).ceil().max(0.0) * self.stride
+            }
+        };
     }
 
     fn value(&self, at: Nanos) -> f64 {
@@ -160,7 +174,7 @@ mod tests {
 
     fn constant(rate: f64) -> Arrivals {
         let mut arrivals = Arrivals::new(0, 1, Random::new(1, 1));
-        arrivals.change(0, Ramp::level(rate), Spacing::Constant);
+        arrivals.change(0, Ramp::level(rate));
         arrivals
     }
 
@@ -177,12 +191,12 @@ mod tests {
     #[test]
     fn a_ramp_passes_through_its_mean() {
         let mut arrivals = Arrivals::new(0, 1, Random::new(1, 1));
-        arrivals.change(0, Ramp { from: 0.0, to: 1000.0, over: 10 * SECOND }, Spacing::Constant);
+        arrivals.change(0, Ramp { from: 0.0, to: 1000.0, over: 10 * SECOND });
         assert_eq!(until(&mut arrivals, 5 * SECOND).len(), 1250);
         assert_eq!(until(&mut arrivals, 10 * SECOND).len(), 3750);
         assert_eq!(until(&mut arrivals, 11 * SECOND).len(), 1000);
         let mut down = Arrivals::new(0, 1, Random::new(1, 1));
-        down.change(0, Ramp { from: 1000.0, to: 0.0, over: 10 * SECOND }, Spacing::Constant);
+        down.change(0, Ramp { from: 1000.0, to: 0.0, over: 10 * SECOND });
         assert_eq!(until(&mut down, 100 * SECOND).len(), 5000);
         assert_eq!(down.due(), None);
     }
@@ -190,13 +204,44 @@ mod tests {
     #[test]
     fn a_poisson_rate_has_the_mean_and_the_variance_of_its_law() {
         let mut arrivals = Arrivals::new(0, 1, Random::new(3, 1));
-        arrivals.change(0, Ramp::level(50.0), Spacing::Poisson);
+        arrivals.change(0, Ramp::level(50.0));
+        arrivals.respace(0, Spacing::Poisson);
         let counts: Vec<f64> =
             (1..=2000).map(|second| until(&mut arrivals, second * SECOND).len() as f64).collect();
         let mean = counts.iter().sum::<f64>() / 2000.0;
         let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 1999.0;
         assert!((mean - 50.0).abs() < 0.6, "mean {mean}");
         assert!((variance / mean - 1.0).abs() < 0.12, "variance {variance}");
+    }
+
+    #[test]
+    fn a_change_of_spacing_keeps_the_course_of_the_rate() {
+        let mut arrivals = Arrivals::new(0, 1, Random::new(3, 1));
+        arrivals.change(0, Ramp { from: 0.0, to: 1000.0, over: 10 * SECOND });
+        assert_eq!(until(&mut arrivals, 2 * SECOND).len(), 200);
+        arrivals.respace(2 * SECOND, Spacing::Poisson);
+        let poisson = until(&mut arrivals, 8 * SECOND).len() as f64;
+        // The integral is 3,000; five standard deviations of its Poisson number are 274.
+        assert!((poisson - 3000.0).abs() < 274.0, "{poisson}");
+        arrivals.respace(8 * SECOND, Spacing::Constant);
+        assert_eq!(until(&mut arrivals, 10 * SECOND).len(), 1800);
+    }
+
+    #[test]
+    fn workers_arrive_evenly_between_each_other_after_a_poisson_time() {
+        let mut together = Vec::new();
+        for worker in 0..3 {
+            let mut arrivals = Arrivals::new(worker, 3, Random::new(9, worker as u64));
+            arrivals.change(0, Ramp::level(300.0));
+            arrivals.respace(0, Spacing::Poisson);
+            until(&mut arrivals, SECOND);
+            arrivals.respace(SECOND, Spacing::Constant);
+            together.extend(until(&mut arrivals, 2 * SECOND));
+        }
+        together.sort_unstable();
+        assert_eq!(together.len(), 300);
+        let gaps = together.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.into_iter().all(|gap| gap.abs_diff(SECOND / 300) <= 2));
     }
 
     fn ramp() -> impl Strategy<Value = Ramp> {
@@ -220,7 +265,7 @@ mod tests {
             let (mut together, mut single) = (Vec::new(), Vec::new());
             for (length, ramp) in changes {
                 for arrivals in all.iter_mut().chain([&mut alone]) {
-                    arrivals.change(now, ramp, Spacing::Constant);
+                    arrivals.change(now, ramp);
                 }
                 total += ramp.integral(length);
                 now += length;
@@ -251,9 +296,9 @@ mod tests {
         fn a_change_of_rate_keeps_what_was_due(rate in 1.0..5000.0_f64, at in 0..SECOND) {
             let mut arrivals = constant(rate);
             let before = until(&mut arrivals, at);
-            arrivals.change(at, Ramp::level(0.0), Spacing::Constant);
+            arrivals.change(at, Ramp::level(0.0));
             prop_assert_eq!(arrivals.due(), None);
-            arrivals.change(at + SECOND, Ramp::level(rate), Spacing::Constant);
+            arrivals.change(at + SECOND, Ramp::level(rate));
             let after = until(&mut arrivals, at + 2 * SECOND);
             let expected = rate * seconds(at) + rate;
             prop_assert!(((before.len() + after.len()) as f64 - expected).abs() <= 1.0);

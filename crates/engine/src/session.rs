@@ -44,9 +44,15 @@ pub(crate) struct Session {
     number: usize,
     script: Script,
     connections: [Option<Box<dyn Connection>>; 2],
+    /// The connection in a role broke and was not made anew.
+    lost: [bool; 2],
     random: Random,
-    /// The commands of the present attempt that were sent so far end in this one.
-    last_command: Command,
+    /// The transaction that runs.
+    running: Option<usize>,
+    /// The commands of the present attempt so far leave a transaction open.
+    in_transaction: bool,
+    /// Among those that were not answered is one that commits.
+    commit_unanswered: bool,
     affected: u64,
     uninterrupted: u32,
 }
@@ -61,8 +67,11 @@ impl Session {
             number,
             script: tenant.vm.script(tenant.plan.seed, global)?,
             connections: [None, None],
+            lost: [false; 2],
             random: Random::new(!tenant.plan.seed, global),
-            last_command: Command::Begin,
+            running: None,
+            in_transaction: false,
+            commit_unanswered: false,
             affected: 0,
             uninterrupted: 0,
         })
@@ -87,7 +96,7 @@ impl Session {
             let turn = poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await;
             match turn {
                 Turn::Work(job) => self.execute(job).await,
-                Turn::Pause(until) => self.sleep(until).await,
+                Turn::Pause(until) => self.pause(until).await,
                 Turn::Stop => break,
             }
             if self.uninterrupted >= UNINTERRUPTED {
@@ -97,6 +106,19 @@ impl Session {
         }
         let stood = self.connections.iter().flatten().count() as u64;
         self.tenant.gauge(|gauges| gauges.connected -= stood);
+    }
+
+    /// Waits, but not beyond the next change of the load.
+    async fn pause(&self, until: Nanos) {
+        let seen = self.tenant.changes();
+        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        poll_fn(|cx| {
+            if self.tenant.poll_changed(self.number, seen, cx).is_ready() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
     }
 
     /// Waits, but not beyond the end of the run.
@@ -154,15 +176,9 @@ impl Session {
         self.tenant.withdraw(self.number);
         let mut wait = RECONNECT.0;
         while !self.tenant.stopped() {
-            match self.connect(role).await {
-                Ok(()) => {
-                    self.tenant.gauge(|gauges| gauges.restored += 1);
-                    return true;
-                }
-                Err(error) => {
-                    self.tenant.gauge(|gauges| gauges.refused += 1);
-                    self.worker.note_refusal(&self.tenant, role, &error);
-                }
+            match self.connect_while_running(role).await {
+                Ok(()) => return true,
+                Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
             }
             let jittered = wait / 2 + self.random.below(wait);
             self.sleep(clock::now() + jittered).await;
@@ -171,8 +187,22 @@ impl Session {
         false
     }
 
+    /// Tries once to make a connection, and counts what comes of it.
+    async fn connect_while_running(&mut self, role: Role) -> Result<(), Error> {
+        let connected = self.connect(role).await;
+        match &connected {
+            Ok(()) => {
+                let restored = std::mem::take(&mut self.lost[role as usize]);
+                self.tenant.gauge(|gauges| gauges.restored += u64::from(restored));
+            }
+            Err(_) => self.tenant.gauge(|gauges| gauges.refused += 1),
+        }
+        connected
+    }
+
     fn drop_connection(&mut self, role: Role) {
         if self.connections[role as usize].take().is_some() {
+            self.lost[role as usize] = true;
             self.tenant.gauge(|gauges| {
                 gauges.connected -= 1;
                 gauges.lost += 1;
@@ -192,7 +222,11 @@ impl Session {
             self.worker.add_lag(start.saturating_sub(intended));
         }
         self.worker.started(series);
+        self.running = Some(transaction);
+        // A transaction may well ask nothing of a database.
+        self.uninterrupted += 1;
         let (outcome, attempts) = self.transact(transaction, role, series).await;
+        self.running = None;
         let end = clock::now();
         let affected = std::mem::take(&mut self.affected);
         self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected });
@@ -221,10 +255,11 @@ impl Session {
                 Err(Trouble::Database(error)) => error,
             };
             self.worker.add_error(series, &error);
-            if self.is_uncertain(role, transaction, &error) {
+            if is_unanswered(&error) && self.may_have_committed(transaction) {
                 let tenant = Rc::clone(&self.tenant);
                 self.worker.tally(&tenant, self.script.take_tallies(), false);
             }
+            self.commit_unanswered = false;
             self.script.abandon();
             self.affected = 0;
             self.recover(role).await;
@@ -243,9 +278,10 @@ impl Session {
 
     /// Runs the steps of one attempt; says whether the workload rolled back by its own decision.
     async fn attempt(&mut self, role: Role, mut step: Step) -> Result<bool, Trouble> {
+        (self.in_transaction, self.commit_unanswered) = (false, false);
         if self.connections[role as usize].is_none() {
             // The mix has come to need a role that it did not need before.
-            self.connect(role).await?;
+            self.connect_while_running(role).await?;
         }
         loop {
             match step {
@@ -267,25 +303,38 @@ impl Session {
     fn queue(&mut self, role: Role, command: Command, want: Want) -> Result<(), Error> {
         let connection = self.connections[role as usize].as_mut();
         let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-        self.last_command = command;
-        connection.queue(command, self.script.params(), want)
+        connection.queue(command, self.script.params(), want)?;
+        self.commit_unanswered |= match command {
+            Command::Commit => true,
+            // A statement outside a transaction commits by itself.
+            Command::Execute(_) => !self.in_transaction,
+            Command::Begin | Command::Rollback => false,
+        };
+        match command {
+            Command::Begin => self.in_transaction = true,
+            Command::Commit | Command::Rollback => self.in_transaction = false,
+            Command::Execute(_) => {}
+        }
+        Ok(())
     }
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.
     async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
-        let Self { connections, script, worker, uninterrupted, .. } = self;
+        let Self { connections, script, worker, uninterrupted, commit_unanswered, .. } = self;
         let connection = connections[role as usize].as_mut();
         let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
         connection.set_deadline(worker.runtime.turn_began() + worker.statement_timeout);
         *uninterrupted += 1;
-        poll_fn(|cx| {
+        let reply = poll_fn(|cx| {
             let replies = connection.poll_replies(cx, script.rows());
             if replies.is_pending() {
                 *uninterrupted = 0;
             }
             replies
         })
-        .await
+        .await?;
+        *commit_unanswered = false;
+        Ok(reply)
     }
 
     /// The function has returned: what it left queued is sent, and what it left open is its mistake.
@@ -304,21 +353,9 @@ impl Session {
         }
     }
 
-    /// Whether nobody can know if the transaction was committed: its commit was sent and not answered.
-    fn is_uncertain(&self, role: Role, transaction: usize, error: &Error) -> bool {
-        let unanswered = matches!(
-            error.class(),
-            ErrorClass::ConnectionLost | ErrorClass::ShuttingDown | ErrorClass::StatementTimeout
-        );
-        let committing = match self.last_command {
-            Command::Commit => true,
-            // A statement outside a transaction commits by itself.
-            Command::Execute(_) => self.connections[role as usize]
-                .as_ref()
-                .is_none_or(|connection| connection.state() != ConnectionState::InTransaction),
-            Command::Begin | Command::Rollback => false,
-        };
-        unanswered && committing && !self.tenant.plan.read_only[transaction]
+    /// Whether the transaction was sent a commit that was not answered, and would have changed something by it.
+    fn may_have_committed(&self, transaction: usize) -> bool {
+        self.commit_unanswered && !self.tenant.plan.read_only[transaction]
     }
 
     /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
@@ -350,4 +387,21 @@ impl Session {
         let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
         self.sleep(clock::now() + wait as Nanos).await;
     }
+}
+
+impl Drop for Session {
+    /// Whoever is in flight when the run's patience ends may yet commit.
+    fn drop(&mut self) {
+        if self.running.is_some_and(|transaction| self.may_have_committed(transaction)) {
+            self.worker.tally(&self.tenant, self.script.take_tallies(), false);
+        }
+    }
+}
+
+/// Whether an error leaves open what the server has done.
+fn is_unanswered(error: &Error) -> bool {
+    matches!(
+        error.class(),
+        ErrorClass::ConnectionLost | ErrorClass::ShuttingDown | ErrorClass::StatementTimeout
+    )
 }

@@ -189,7 +189,7 @@ pub struct LoadChange {
 
 /// A level, or the way from one to another.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum Level {
     /// The level at once.
     At(f64),

@@ -59,14 +59,21 @@ struct Slot {
     waker: Option<Waker>,
     /// It is in `State::idle`.
     idle: bool,
-    /// It takes part in the closed loop and thinks until this time.
-    thinks_until: Nanos,
+    /// When its last pause began, and the number in [0, 1) that says how long it is by the law of the moment: a
+    /// change of the law is also one for who is thinking.
+    thinks_since: Nanos,
+    thinks: f64,
 }
 
 struct State {
     model: Model,
     /// When the model began.
     since: Nanos,
+    think: Think,
+    /// How many sessions were wanted when that was last looked at.
+    wanted: usize,
+    /// How often the load has changed.
+    changes: u64,
     /// Cumulated weights of the transactions.
     mix: Vec<f64>,
     arrivals: Arrivals,
@@ -86,26 +93,32 @@ pub(crate) struct Tenant {
     pub(crate) vm: Vm,
     worker: usize,
     workers: usize,
+    /// How many workers arrivals are dealt to: those that have sessions for them.
+    dealt: usize,
     state: RefCell<State>,
 }
 
 impl Tenant {
     pub(crate) fn new(plan: Arc<TenantPlan>, vm: Vm, worker: usize, workers: usize) -> Self {
         let random = Random::new(plan.seed, u64::MAX - worker as u64);
+        let dealt = workers.min(plan.sessions);
         let state = State {
-            model: Model::Closed { concurrency: Ramp::level(0.0), think: Think::None },
+            model: Model::Closed(Ramp::level(0.0)),
             since: 0,
+            think: Think::None,
+            wanted: 0,
+            changes: 0,
             mix: Vec::new(),
-            arrivals: Arrivals::new(worker, workers, random),
+            arrivals: Arrivals::new(worker, dealt, random),
             slots: Vec::new(),
             idle: VecDeque::new(),
-            backlog: VecDeque::with_capacity(plan.backlog.div_ceil(workers)),
+            backlog: VecDeque::with_capacity(share(plan.backlog, worker, dealt)),
             gauges: TenantGauges::default(),
             stopped: false,
             new_course: false,
             pacer: None,
         };
-        Self { plan, vm, worker, workers, state: RefCell::new(state) }
+        Self { plan, vm, worker, workers, dealt, state: RefCell::new(state) }
     }
 
     /// The number of a session among all workers' sessions of the tenant.
@@ -115,22 +128,29 @@ impl Tenant {
 
     /// How many of `total` sessions are this worker's.
     fn share(&self, total: usize) -> usize {
-        (total + self.workers - 1 - self.worker) / self.workers
+        share(total, self.worker, self.workers)
     }
 
     /// How many sessions of this worker should be there at a time.
     pub(crate) fn wanted(&self, now: Nanos) -> usize {
         let state = self.state.borrow();
         match state.model {
-            Model::Closed { concurrency, .. } => self.share(level(concurrency, now, state.since)),
-            Model::Open { .. } => self.share(self.plan.sessions),
+            _ if state.stopped => 0,
+            Model::Closed(concurrency) => self.share(level(concurrency, now, state.since)),
+            Model::Open(_) => self.share(self.plan.sessions),
         }
+    }
+
+    /// Whether other sessions are wanted than when this was last asked.
+    pub(crate) fn has_moved(&self, now: Nanos) -> bool {
+        let wanted = self.wanted(now);
+        std::mem::replace(&mut self.state.borrow_mut().wanted, wanted) != wanted
     }
 
     /// Whether the level of a closed loop is on its way.
     pub(crate) fn moves(&self, now: Nanos) -> bool {
         let state = self.state.borrow();
-        matches!(state.model, Model::Closed { concurrency, .. } if concurrency.moves(now.saturating_sub(state.since)))
+        matches!(state.model, Model::Closed(concurrency) if concurrency.moves(now.saturating_sub(state.since)))
     }
 
     /// Adds a session and gives its number on this worker.
@@ -160,27 +180,30 @@ impl Tenant {
                 })
                 .collect();
         }
+        let elapsed = at - origin.min(at);
         if let Some(model) = change.model {
             state.model = model;
             state.since = at;
-            match model {
-                Model::Open { rate, spacing } => state.arrivals.change(at - origin.min(at), rate, spacing),
-                Model::Closed { .. } => {
-                    state.arrivals.change(
-                        at - origin.min(at),
-                        Ramp::level(0.0),
-                        crate::schedule::Spacing::Constant,
-                    );
-                    // What waits was meant for the open load; it will not be started, and is not forgotten.
-                    state.gauges.dropped += state.backlog.len() as u64;
-                    state.backlog.clear();
-                    state.idle.clear();
-                    for slot in &mut state.slots {
-                        slot.idle = false;
-                    }
+            // A worker without sessions has no arrivals.
+            let rate = match model {
+                Model::Open(rate) if self.worker < self.dealt => rate,
+                _ => Ramp::level(0.0),
+            };
+            state.arrivals.change(elapsed, rate);
+            if let Model::Closed(_) = model {
+                // What waits was meant for the open load.
+                drop_backlog(&mut state);
+                state.idle.clear();
+                for slot in &mut state.slots {
+                    slot.idle = false;
                 }
             }
         }
+        if let Some(spacing) = change.spacing {
+            state.arrivals.respace(elapsed, spacing);
+        }
+        state.think = change.think.unwrap_or(state.think);
+        state.changes += 1;
         signal_pacer(&mut state);
         wake_all(&mut state);
     }
@@ -202,18 +225,28 @@ impl Tenant {
         wake_all(&mut self.state.borrow_mut());
     }
 
-    /// No more work is handed out.
+    /// No more work is handed out; what was handed out before is still done.
     pub(crate) fn stop(&self) {
         let mut state = self.state.borrow_mut();
         state.stopped = true;
-        state.gauges.dropped += state.backlog.len() as u64;
-        state.backlog.clear();
+        drop_backlog(&mut state);
         signal_pacer(&mut state);
         wake_all(&mut state);
     }
 
     pub(crate) fn stopped(&self) -> bool {
         self.state.borrow().stopped
+    }
+
+    /// Whether work was handed out to a session that has not begun with it.
+    pub(crate) fn has_work(&self) -> bool {
+        self.state.borrow().slots.iter().any(|slot| slot.job.is_some())
+    }
+
+    /// Time is up for work that was handed out and not begun.
+    pub(crate) fn drop_work(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.gauges.dropped += state.slots.iter_mut().filter_map(|slot| slot.job.take()).count() as u64;
     }
 
     /// Draws a transaction from the mix.
@@ -246,28 +279,28 @@ impl Tenant {
     ) -> Poll<Turn> {
         let state = &mut *self.state.borrow_mut();
         let slot = &mut state.slots[session];
-        if state.stopped {
-            return Poll::Ready(Turn::Stop);
-        }
         if let Some(job) = slot.job.take() {
             return Poll::Ready(Turn::Work(job));
         }
+        if state.stopped {
+            return Poll::Ready(Turn::Stop);
+        }
         match state.model {
-            Model::Closed { concurrency, think } => {
-                let needs_clock = concurrency.over > 0 || think != Think::None;
+            Model::Closed(concurrency) => {
+                let needs_clock = concurrency.over > 0 || state.think != Think::None;
                 let time = if needs_clock { now() } else { Nanos::MAX };
                 if self.global(session) < level(concurrency, time, state.since) {
-                    if slot.thinks_until > time {
-                        return Poll::Ready(Turn::Pause(slot.thinks_until));
+                    let until = slot.thinks_since.saturating_add(pause(state.think, slot.thinks));
+                    if until > time {
+                        return Poll::Ready(Turn::Pause(until));
                     }
                     return Poll::Ready(Turn::Work(Job { intended: None, session_was_free: false }));
                 }
             }
-            Model::Open { .. } => {
+            Model::Open(_) => {
                 if self.global(session) < self.plan.sessions {
-                    if let Some(intended) = state.backlog.pop_front() {
-                        let job = Job { intended: Some(intended), session_was_free: false };
-                        return Poll::Ready(Turn::Work(job));
+                    if let intended @ Some(_) = state.backlog.pop_front() {
+                        return Poll::Ready(Turn::Work(Job { intended, session_was_free: false }));
                     }
                     if !slot.idle {
                         slot.idle = true;
@@ -280,6 +313,20 @@ impl Tenant {
             slot.waker = Some(cx.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// How often the load has changed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.state.borrow().changes
+    }
+
+    /// Completes when the load has changed since it had changed `seen` times, or the run stops: for pauses that a
+    /// change may end.
+    pub(crate) fn poll_changed(&self, session: usize, seen: u64, cx: &mut Context<'_>) -> Poll<()> {
+        if self.changes() != seen {
+            return Poll::Ready(());
+        }
+        self.poll_stopped(session, cx)
     }
 
     /// Completes when the run stops: for waits that should not outlast it.
@@ -297,8 +344,8 @@ impl Tenant {
         let state = self.state.borrow();
         let global = self.global(session);
         match state.model {
-            Model::Closed { concurrency, .. } => global < level(concurrency, now, state.since),
-            Model::Open { .. } => global < self.plan.sessions,
+            Model::Closed(concurrency) => global < level(concurrency, now, state.since),
+            Model::Open(_) => global < self.plan.sessions,
         }
     }
 
@@ -314,10 +361,10 @@ impl Tenant {
     #[inline]
     pub(crate) fn begin_thinking(&self, session: usize, end: Nanos, random: &mut Random) {
         let state = &mut *self.state.borrow_mut();
-        if let Model::Closed { think, .. } = state.model
-            && think != Think::None
-        {
-            state.slots[session].thinks_until = end + pause(think, random.uniform());
+        if state.think != Think::None {
+            let slot = &mut state.slots[session];
+            slot.thinks_since = end;
+            slot.thinks = random.uniform();
         }
     }
 
@@ -330,10 +377,14 @@ impl Tenant {
         state.arrivals.due().map(|due| origin.saturating_add(due))
     }
 
-    /// Hands out the arrivals that are due: to free sessions, else to the backlog, else they are dropped.
+    /// Hands out the arrivals that are due: to free sessions, else to the backlog, else they are dropped. None
+    /// is due once the run was stopped.
     pub(crate) fn dispatch(&self, now: Nanos, origin: Nanos) {
         let state = &mut *self.state.borrow_mut();
-        let room = self.plan.backlog.div_ceil(self.workers);
+        if state.stopped {
+            return;
+        }
+        let room = share(self.plan.backlog, self.worker, self.dealt);
         while let Some(due) = state.arrivals.due().map(|due| origin + due).filter(|due| *due <= now) {
             state.arrivals.advance();
             state.gauges.arrivals += 1;
@@ -365,6 +416,17 @@ impl Tenant {
         let gauges = std::mem::replace(&mut state.gauges, fresh);
         TenantGauges { backlog: state.backlog.len() as u64, sessions: wanted, ..gauges }
     }
+}
+
+/// How much of something is worker number `worker`'s of `workers`.
+fn share(total: usize, worker: usize, workers: usize) -> usize {
+    (total + workers).saturating_sub(1 + worker) / workers
+}
+
+/// Arrivals that wait will not be started; they are not forgotten.
+fn drop_backlog(state: &mut State) {
+    state.gauges.dropped += state.backlog.len() as u64;
+    state.backlog.clear();
 }
 
 fn signal_pacer(state: &mut State) {

@@ -103,7 +103,8 @@ pub(crate) struct Worker {
     origin: Cell<Nanos>,
     orders: RefCell<mailbox::Receiver<Order>>,
     changes: RefCell<VecDeque<Change>>,
-    phase: Cell<u32>,
+    /// When the present phase began.
+    phase: Cell<Nanos>,
     in_flight: Cell<u64>,
     totals: RefCell<WorkerTotals>,
     failed: Cell<bool>,
@@ -162,24 +163,25 @@ fn prepare(setup: WorkerSetup) -> Result<Rc<Worker>, EngineError> {
 
 impl Worker {
     fn drive(self: Rc<Self>) -> Option<Report> {
-        let report = self.runtime.block_on(self.life());
-        // Sessions hold the worker and the worker holds them; ending the tasks ends the circle.
+        let ended = self.runtime.block_on(self.life());
+        // Sessions hold the worker and the worker holds them; ending the tasks ends the circle. It also ends the
+        // transactions that are still in flight, so what they may have done is known only now.
         self.runtime.shut_down();
-        report
+        match ended {
+            Ok(true) => Some(Report::Finished(Box::new(self.totals.take()))),
+            Ok(false) => None,
+            Err(error) => Some(Report::NotReady(error)),
+        }
     }
 
-    /// Gets ready, runs the load, and tells what came of it; `None` if the run was given up before it began.
-    async fn life(self: &Rc<Self>) -> Option<Report> {
-        match self.get_ready().await {
-            Ok(sessions) => {
-                self.report(Report::Ready);
-                let Order::Start(origin) = self.first_order().await else { return None };
-                self.begin(origin).await;
-                for session in sessions {
-                    self.runtime.spawn(session.run());
-                }
-            }
-            Err(error) => return Some(Report::NotReady(error)),
+    /// Gets ready and runs the load to its end; `false` if the run was given up before it began.
+    async fn life(self: &Rc<Self>) -> Result<bool, EngineError> {
+        let sessions = self.get_ready().await?;
+        self.report(Report::Ready);
+        let Order::Start(origin) = self.first_order().await else { return Ok(false) };
+        self.begin(origin).await;
+        for session in sessions {
+            self.runtime.spawn(session.run());
         }
         for tenant in self.tenants() {
             let worker = Rc::clone(self);
@@ -190,7 +192,7 @@ impl Worker {
             self.advance(clock::now());
         }
         self.drain().await;
-        Some(Report::Finished(Box::new(self.finish())))
+        Ok(true)
     }
 
     /// Applies the first phase and connects the sessions that it needs. The first session goes ahead alone: what
@@ -365,7 +367,7 @@ impl Worker {
             }
         }
         for tenant in self.tenants() {
-            if tenant.moves(now) {
+            if tenant.has_moved(now) {
                 tenant.look_again();
                 self.staff(&tenant, now);
             }
@@ -374,13 +376,13 @@ impl Worker {
 
     fn rotate(&self, end: Nanos) {
         let now = self.origin.get() + end;
-        let gauge = |tenant: &Rc<Tenant>| {
+        let tenants = self.tenants.borrow();
+        for tenant in &*tenants {
             // An arrival is counted where it was due, even if its turn comes only now.
             tenant.dispatch(now.saturating_sub(1), self.origin.get());
-            tenant.take_gauges(now)
-        };
-        let gauges = self.tenants.borrow().iter().map(gauge).collect();
+        }
         let mut recorder = self.recorder.borrow_mut();
+        let gauges = || tenants.iter().map(|tenant| tenant.take_gauges(now)).collect();
         recorder.rotate(end, self.phase.get(), gauges);
         self.interval_ends.set(recorder.ends());
     }
@@ -388,16 +390,13 @@ impl Worker {
     fn apply(self: &Rc<Self>, change: &Change) {
         let origin = self.origin.get();
         let at = origin + change.at;
-        match &change.phase {
-            Some(phase) => {
-                self.phase.set(phase.number);
-                // This also hands out the arrivals that were due before the change: they belong to the load before it.
-                self.rotate(change.at);
-            }
-            None => {
-                for tenant in self.tenants() {
-                    tenant.dispatch(at.saturating_sub(1), origin);
-                }
+        if change.phase.is_some() {
+            self.phase.set(change.at);
+            // This also hands out the arrivals that were due before the change: they belong to the load before it.
+            self.rotate(change.at);
+        } else {
+            for tenant in self.tenants() {
+                tenant.dispatch(at.saturating_sub(1), origin);
             }
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
@@ -428,18 +427,19 @@ impl Worker {
     /// Waits for transactions in flight, within the time limit.
     async fn drain(self: &Rc<Self>) {
         let deadline = clock::now() + self.drain_timeout;
-        while self.in_flight.get() > 0 && clock::now() < deadline {
+        let busy =
+            || self.in_flight.get() > 0 || self.tenants.borrow().iter().any(|tenant| tenant.has_work());
+        while busy() && clock::now() < deadline {
             self.runtime.sleep_until(clock::now() + MILLISECOND).await;
+        }
+        for tenant in self.tenants() {
+            tenant.drop_work();
         }
         let now = clock::now();
         self.advance(now);
         self.rotate(now.saturating_sub(self.origin.get()));
-    }
-
-    fn finish(&self) -> WorkerTotals {
-        let mut totals = self.totals.take();
-        totals.script_memory = self.tenants.borrow().iter().map(|tenant| tenant.vm.memory()).sum();
-        totals
+        let memory = self.tenants.borrow().iter().map(|tenant| tenant.vm.memory()).sum();
+        self.totals.borrow_mut().script_memory = memory;
     }
 
     // ---- what sessions tell ----------------------------------------------------------------------------------

@@ -1,0 +1,227 @@
+//! From a specification to what a run begins with: everything that can be wrong with it is found here, before any
+//! endpoint is touched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nephoscope_drivers::{Driver, Settings, Statement, StatementMode};
+use nephoscope_runtime::clock::{MILLISECOND, Nanos};
+use nephoscope_script::{OptionValue, Source};
+
+use crate::collect::SeriesName;
+use crate::error::EngineError;
+use crate::load::{Change, Resolver, TenantChange, to_nanos};
+use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Role, TenantSpec, WorkloadSpec};
+use crate::tenant::TenantPlan;
+use crate::worker::TenantSetup;
+
+/// What a run begins with.
+pub(crate) struct Opening {
+    pub(crate) setups: Vec<TenantSetup>,
+    pub(crate) resolvers: Vec<Resolver>,
+    /// The series of all tenants, one after the other.
+    pub(crate) series: Vec<SeriesName>,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// Checks a load, opens its tenants and resolves its phases.
+pub(crate) fn open(spec: &LoadSpec) -> Result<Opening, EngineError> {
+    check(spec)?;
+    let settings = settings(spec)?;
+    let (mut setups, mut resolvers, mut series) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, tenant) in spec.tenants.iter().enumerate() {
+        let opened = open_tenant(tenant, spec, &settings, index, series.len())?;
+        setups.push(opened.setup);
+        resolvers.push(opened.resolver);
+        series.extend(opened.series);
+    }
+    let changes = timeline(&mut resolvers, &spec.phases)?;
+    Ok(Opening { setups, resolvers, series, changes })
+}
+
+/// Reads and checks a workload: also what `nephoscope workloads` shows.
+pub fn read_source(spec: &WorkloadSpec, dialect: nephoscope_drivers::Dialect) -> Result<Source, EngineError> {
+    let mut options = BTreeMap::new();
+    for (name, value) in &spec.options {
+        let value = match value {
+            serde_json::Value::String(text) => OptionValue::Text(text.clone()),
+            serde_json::Value::Bool(value) => OptionValue::Boolean(*value),
+            serde_json::Value::Number(number) => OptionValue::Number(number.as_f64().unwrap_or(f64::NAN)),
+            other => {
+                let message =
+                    format!("workload.options.{name} is {other}; it must be a text, a number or a boolean");
+                return Err(EngineError::Input(message));
+            }
+        };
+        options.insert(name.clone(), value);
+    }
+    Ok(Source::read(&spec.folder, options, spec.scale, spec.data_seed, dialect)?)
+}
+
+/// The settings of a load's connections.
+pub fn settings(spec: &LoadSpec) -> Result<Settings, EngineError> {
+    let statement_mode = match spec.statement_mode.as_str() {
+        "simple" => StatementMode::Simple,
+        "extended" => StatementMode::Extended,
+        "prepared" => StatementMode::Prepared,
+        other => {
+            let message = format!("load.statement_mode is {other:?}; allowed are simple, extended, prepared");
+            return Err(EngineError::Input(message));
+        }
+    };
+    Ok(Settings {
+        statement_mode,
+        connect_timeout: spec.connect_timeout_ms * MILLISECOND,
+        on_connect: spec.on_connect.clone(),
+    })
+}
+
+/// A tenant, opened: what is the same for all workers.
+struct Opened {
+    setup: TenantSetup,
+    resolver: Resolver,
+    series: Vec<SeriesName>,
+}
+
+fn open_tenant(
+    spec: &TenantSpec,
+    load: &LoadSpec,
+    settings: &Settings,
+    index: usize,
+    first_series: usize,
+) -> Result<Opened, EngineError> {
+    let open = |urls: &[String]| -> Result<Vec<Arc<dyn Driver>>, EngineError> {
+        urls.iter().map(|url| Ok(nephoscope_drivers::open(url, settings)?)).collect()
+    };
+    let endpoints = [open(&spec.rw)?, open(&spec.ro)?];
+    let Some(first) = endpoints[0].first() else {
+        return Err(EngineError::Input(format!("tenant {} has no rw endpoint", spec.name)));
+    };
+    if spec.reads == Role::Ro && endpoints[1].is_empty() {
+        let message = format!("tenant {}: reads go to ro, and it has no ro endpoint", spec.name);
+        return Err(EngineError::Input(message));
+    }
+    let source = read_source(&spec.workload, first.dialect())?;
+    let workload = source.workload()?;
+    let role = |read_only: bool| if read_only { spec.reads } else { Role::Rw };
+    let series = workload.transactions.iter().map(|transaction| SeriesName {
+        tenant: spec.name.clone(),
+        role: role(transaction.read_only),
+        transaction: transaction.name.clone(),
+    });
+    let series: Vec<SeriesName> = series.collect();
+    let statements: Arc<[Statement]> = workload.statements.clone().into();
+    let keys = workload.key_spaces(&spec.workload.handed_out);
+    let plan = TenantPlan {
+        name: spec.name.clone(),
+        endpoints,
+        balance: load.balance,
+        statements,
+        roles: series.iter().map(|series| series.role).collect(),
+        read_only: workload.transactions.iter().map(|transaction| transaction.read_only).collect(),
+        sessions: spec.sessions,
+        backlog: spec.backlog,
+        // Each tenant has random numbers of its own.
+        seed: load.seed.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        first_series,
+    };
+    let setup = TenantSetup { plan: Arc::new(plan), source: Arc::new(source), keys };
+    Ok(Opened { setup, resolver: Resolver::new(&spec.name, workload), series })
+}
+
+fn check(spec: &LoadSpec) -> Result<(), EngineError> {
+    let bounds = [
+        ("load.threads", spec.threads as u64, 1, 256),
+        ("load.interval_ms", spec.interval_ms, 50, 3_600_000),
+        ("load.connect_timeout_ms", spec.connect_timeout_ms, 1, 3_600_000),
+        ("load.statement_timeout_ms", spec.statement_timeout_ms, 1, 86_400_000),
+        ("load.drain_timeout_ms", spec.drain_timeout_ms, 0, 3_600_000),
+        ("load.retry.attempts", u64::from(spec.retry.attempts), 1, 1000),
+    ];
+    for (name, value, low, high) in bounds {
+        if !(low..=high).contains(&value) {
+            return Err(EngineError::Input(format!("{name} is {value}; it must be from {low} to {high}")));
+        }
+    }
+    let waits = [
+        ("load.retry.backoff_ms", spec.retry.backoff_ms),
+        ("load.retry.backoff_max_ms", spec.retry.backoff_max_ms),
+    ];
+    for (name, value) in waits {
+        if !(0.0..=3_600_000.0).contains(&value) {
+            return Err(EngineError::Input(format!("{name} is {value}; it must be from 0 to 3600000")));
+        }
+    }
+    if spec.tenants.is_empty() || spec.phases.is_empty() {
+        return Err(EngineError::Input("a load has at least one tenant and one phase".to_owned()));
+    }
+    for tenant in &spec.tenants {
+        if !(1..=100_000).contains(&tenant.sessions) || tenant.backlog > 100_000_000 {
+            let message = format!(
+                "tenant {}: sessions must be from 1 to 100000, and backlog to 100000000",
+                tenant.name
+            );
+            return Err(EngineError::Input(message));
+        }
+        if spec.tenants.iter().filter(|other| other.name == tenant.name).count() > 1 || tenant.name == "*" {
+            return Err(EngineError::Input(format!("the tenant name {:?} is not unique", tenant.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Resolves a change that takes effect at a time; nothing is kept in mind if a tenant's part of it is wrong.
+pub(crate) fn resolve(
+    resolvers: &mut [Resolver],
+    phase: &PhaseSpec,
+    at: Nanos,
+) -> Result<Vec<TenantChange>, EngineError> {
+    let place = |error: EngineError| EngineError::Input(format!("phase {:?}: {error}", phase.name));
+    for name in phase.loads.keys() {
+        if name != "*" && !resolvers.iter().any(|resolver| resolver.name == *name) {
+            let known: Vec<&str> = resolvers.iter().map(|resolver| resolver.name.as_str()).collect();
+            let message = format!("there is no tenant {name:?}; they are {}", known.join(", "));
+            return Err(place(EngineError::Input(message)));
+        }
+    }
+    let resolve = |resolver: &Resolver| resolver.resolve(&phase.loads, phase.seconds, at).map_err(place);
+    let changes = resolvers.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+    for (resolver, change) in resolvers.iter_mut().zip(&changes) {
+        resolver.accept(change, at);
+    }
+    Ok(changes)
+}
+
+/// The changes that the phases bring, with the end behind the last if that has a length.
+fn timeline(resolvers: &mut [Resolver], phases: &[PhaseSpec]) -> Result<Vec<Change>, EngineError> {
+    let mut changes = Vec::new();
+    let mut at = 0;
+    for (number, phase) in phases.iter().enumerate() {
+        let tenants = resolve(resolvers, phase, at)?;
+        changes.push(Change { at, phase: Some(Arc::new(phase.clone())), tenants, end: false });
+        match phase.seconds {
+            Some(seconds) => {
+                at += to_nanos(seconds, &format!("phase {:?}", phase.name)).map_err(EngineError::Input)?;
+            }
+            None if number + 1 < phases.len() => {
+                let message = format!("phase {:?} has no seconds, and another follows", phase.name);
+                return Err(EngineError::Input(message));
+            }
+            None => return Ok(changes),
+        }
+    }
+    changes.push(ending(at, resolvers.len()));
+    Ok(changes)
+}
+
+/// The change that ends a run: what is still in flight ends in a phase of its own, which does not count.
+pub(crate) fn ending(at: Nanos, tenants: usize) -> Change {
+    let spec = PhaseSpec {
+        name: "drain".to_owned(),
+        kind: PhaseKind::RampDown,
+        seconds: None,
+        labels: BTreeMap::new(),
+        loads: BTreeMap::new(),
+    };
+    Change { at, phase: Some(Arc::new(spec)), tenants: vec![TenantChange::default(); tenants], end: true }
+}

@@ -1,0 +1,112 @@
+//! What must hold of every run, and comparisons that say what they compared.
+
+use std::collections::BTreeSet;
+
+use nephoscope_engine::{Interval, LoadSpec};
+
+use super::{SECOND, Story};
+
+/// The accounting identity, and intervals without a gap, an overlap or a second phase.
+pub fn every_run(story: &Story, spec: &LoadSpec) {
+    let all = story.all();
+    let (committed, aborted, failed) = (all.committed(), all.sum(|of| of.aborted), all.failed());
+    let totals = story.totals();
+    assert_eq!(
+        totals.started,
+        committed + aborted + failed + totals.in_flight,
+        "started = {committed} committed + {aborted} aborted + {failed} failed + {} in flight",
+        totals.in_flight
+    );
+    phases(story);
+    intervals(story, spec);
+    story.intervals.iter().for_each(interval);
+}
+
+/// In a run whose load is open all along every arrival is started or dropped.
+#[track_caller]
+pub fn arrivals(story: &Story) {
+    let (all, started) = (story.all(), story.totals().started);
+    let (arrivals, dropped) = (all.counted(|of| of.arrivals), all.counted(|of| of.dropped));
+    assert_eq!(arrivals, started + dropped, "arrivals = {started} started + {dropped} dropped");
+}
+
+fn phases(story: &Story) {
+    for (number, phase) in story.phases.iter().enumerate() {
+        assert_eq!(phase.number as usize, number, "phases are numbered as they begin");
+        let first = story.intervals.iter().find(|interval| interval.phase == phase.number);
+        assert_eq!(
+            first.map(|interval| interval.start),
+            Some(phase.at),
+            "{:?} has its time",
+            phase.spec.name
+        );
+    }
+    assert_eq!(story.phase_names().last(), Some(&"drain"));
+    let names: Vec<&str> = story.phase_names();
+    assert_eq!(names.iter().filter(|name| **name == "drain").count(), 1, "{names:?}");
+}
+
+fn intervals(story: &Story, spec: &LoadSpec) {
+    let length = spec.interval_ms * 1_000_000;
+    let mut end = 0;
+    for interval in &story.intervals {
+        assert_eq!(interval.start, end, "an interval begins where the one before has ended");
+        assert!(interval.end > interval.start);
+        let last = interval.start / length == (interval.end - 1) / length;
+        assert!(last, "{}–{} goes beyond a multiple of {length}", interval.start, interval.end);
+        end = interval.end;
+    }
+    assert!(story.intervals.is_sorted_by_key(|interval| interval.phase));
+}
+
+fn interval(of: &Interval) {
+    assert!((0.0..=1.0).contains(&of.busiest), "the share of a core is {}", of.busiest);
+    let mut names = BTreeSet::new();
+    for series in &of.series {
+        let name = (&series.name.tenant, series.name.role.name(), &series.name.transaction);
+        assert!(names.insert(name), "{name:?} stands twice in an interval");
+        assert_eq!(series.latency.len(), series.committed);
+        assert_eq!(series.service.len(), series.committed);
+        assert!(series.service.max() <= series.latency.max(), "service time is a part of latency");
+        assert!(series.retried <= series.committed + series.aborted);
+        assert!(series.retried <= series.retries);
+    }
+}
+
+/// Asserts that a value lies within a share of the truth.
+#[track_caller]
+pub fn within(what: &str, value: f64, truth: f64, share: f64) {
+    let error = value / truth - 1.0;
+    assert!(
+        error.abs() <= share,
+        "{what}: {value} instead of {truth}, {:.2} % off and {:.2} % allowed",
+        error * 100.0,
+        share * 100.0
+    );
+}
+
+/// Asserts that a count could come from independent draws: within five standard deviations, which one run in two
+/// million exceeds by chance.
+#[track_caller]
+pub fn binomial(what: &str, count: u64, draws: u64, probability: f64) {
+    let mean = draws as f64 * probability;
+    let bound = 5.0 * (mean * (1.0 - probability)).sqrt() + 1.0;
+    let off = (count as f64 - mean).abs();
+    assert!(off <= bound, "{what}: {count} of {draws}, expected {mean:.1} ± {bound:.1}");
+}
+
+/// Asserts that a histogram's quantiles are those of a law, within a share and an absolute slack in seconds.
+#[track_caller]
+pub fn quantiles(
+    what: &str,
+    of: &nephoscope_engine::histogram::WindowHistogram,
+    law: impl Fn(f64) -> f64,
+    share: f64,
+    slack: f64,
+) {
+    for q in [0.1, 0.5, 0.9, 0.99] {
+        let (value, truth) = (of.value_at_quantile(q) as f64 / SECOND, law(q));
+        let off = (value - truth).abs();
+        assert!(off <= share * truth + slack, "{what}, quantile {q}: {value} s instead of {truth} s");
+    }
+}

@@ -1,0 +1,163 @@
+//! What the tests of the engine share: a load in few words, a run written down whole, and what must hold of every run.
+#![allow(dead_code, unreachable_pub)] // Each test program uses its part.
+
+pub mod check;
+pub mod story;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nephoscope_drivers::Settings;
+use nephoscope_engine::spec::{
+    Balance, LoadChange, PhaseKind, PhaseSpec, RetrySpec, Role, TenantSpec, WorkloadSpec,
+};
+use nephoscope_engine::{LoadSpec, Record, Run};
+use serde_json::{Value, json};
+
+pub use story::Story;
+
+/// A second in nanoseconds, as a float: times in tests are compared in seconds.
+pub const SECOND: f64 = 1e9;
+
+/// The folder of a workload that lies beside the tests.
+pub fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/workloads").join(name)
+}
+
+/// A workload of the repository.
+pub fn shipped(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../workloads").join(name)
+}
+
+/// A workload in a folder of its own, gone with the value that is returned.
+pub fn written(lua: &str, statements: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("workload.lua"), lua).unwrap();
+    std::fs::write(folder.path().join("statements.sql"), statements).unwrap();
+    folder
+}
+
+pub fn tenant(name: &str, url: &str) -> TenantSpec {
+    TenantSpec {
+        name: name.to_owned(),
+        rw: vec![url.to_owned()],
+        ro: Vec::new(),
+        reads: Role::Rw,
+        workload: WorkloadSpec {
+            folder: folder("lab"),
+            options: BTreeMap::new(),
+            scale: 1.0,
+            data_seed: 1,
+            handed_out: BTreeMap::new(),
+        },
+        sessions: 16,
+        backlog: 100_000,
+    }
+}
+
+/// A load of one tenant, `default`, that runs the workload `lab` against a URL on one thread.
+pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec {
+    LoadSpec {
+        seed: 42,
+        threads: 1,
+        interval_ms: 100,
+        statement_mode: "prepared".to_owned(),
+        pipeline: false,
+        connect_timeout_ms: 2_000,
+        statement_timeout_ms: 5_000,
+        drain_timeout_ms: 5_000,
+        retry: RetrySpec { attempts: 3, backoff_ms: 1.0, backoff_max_ms: 20.0 },
+        on_connect: Vec::new(),
+        balance: Balance::RoundRobin,
+        tenants: vec![tenant("default", url)],
+        phases: phases.into_iter().collect(),
+    }
+}
+
+/// The load of a tenant from the words that a study has for it.
+pub fn load(load: Value) -> LoadChange {
+    serde_json::from_value(load).unwrap()
+}
+
+/// A phase in which all tenants have a load.
+pub fn phase(name: &str, seconds: f64, change: Value) -> PhaseSpec {
+    PhaseSpec { seconds: Some(seconds), ..open_phase(name, change) }
+}
+
+/// A phase that lasts until the run is changed or stopped.
+pub fn open_phase(name: &str, change: Value) -> PhaseSpec {
+    let loads = if change == json!({}) { BTreeMap::new() } else { [("*".to_owned(), load(change))].into() };
+    PhaseSpec {
+        name: name.to_owned(),
+        kind: PhaseKind::Measure,
+        seconds: None,
+        labels: BTreeMap::new(),
+        loads,
+    }
+}
+
+/// Runs a load to its end, writes it down and checks what must hold of every run.
+pub fn run(spec: &LoadSpec) -> Story {
+    run_with(spec, |_| ())
+}
+
+/// As [`run`], while `act` does something to the run from another thread.
+pub fn run_with(spec: &LoadSpec, act: impl FnOnce(&Run) + Send) -> Story {
+    let run = Run::start(spec).unwrap();
+    let story = std::thread::scope(|scope| {
+        scope.spawn(|| act(&run));
+        read_all(&run, spec)
+    });
+    assert!(run.next(Duration::ZERO).is_none(), "nothing comes after the end");
+    check::every_run(&story, spec);
+    story
+}
+
+/// Reads a run's records up to its end. A run that does not come to an end is stopped, and is a failure.
+pub fn read_all(run: &Run, spec: &LoadSpec) -> Story {
+    let planned: f64 = spec.phases.iter().filter_map(|phase| phase.seconds).sum();
+    let limit = Instant::now() + Duration::from_secs_f64(planned + 60.0);
+    let mut story = Story::default();
+    loop {
+        match run.next(Duration::from_millis(500)) {
+            Some(Record::End(ending)) => {
+                story.ending = Some(*ending);
+                return story;
+            }
+            Some(record) => story.add(record),
+            None if Instant::now() > limit => {
+                run.stop();
+                panic!("the run has no end");
+            }
+            None => {}
+        }
+    }
+}
+
+/// Waits until a run has come to a time in seconds.
+pub fn wait_until(run: &Run, seconds: f64) {
+    let left = seconds - run.elapsed() as f64 / SECOND;
+    if left > 0.0 {
+        std::thread::sleep(Duration::from_secs_f64(left));
+    }
+}
+
+/// How many commits a simulated database has counted. Its URL must have a name, and somebody must keep it.
+pub fn commits(url: &str) -> u64 {
+    let driver = nephoscope_drivers::open(url, &Settings::default()).unwrap();
+    let table = driver.admin().unwrap().query("commits").unwrap();
+    table.rows[0][0].as_deref().unwrap().parse().unwrap()
+}
+
+/// Keeps simulated databases, so that their counters outlive the run.
+pub fn keep(urls: &[&str]) -> Vec<std::sync::Arc<dyn nephoscope_drivers::Driver>> {
+    urls.iter().map(|url| nephoscope_drivers::open(url, &Settings::default()).unwrap()).collect()
+}
+
+/// One test at a time: for those that measure time, which others on the same cores would disturb.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
