@@ -19,7 +19,7 @@ from nephoscope.report import build_view, render
 from nephoscope.scores import scores_of, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
-from nephoscope.study import substitute
+from nephoscope.variables import substitute
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         handed_out = _prepare_data(study, data, audience)
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)
-        writer = RunWriter(folder, manifest, study.to_toml(_secrets(study, system)))
+        writer = RunWriter(folder, manifest, study.to_toml())
         measurement = _Measurement(study, system, workload, data, evaluators, writer, audience)
         return measurement.run(handed_out)
 
@@ -129,12 +129,6 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mappi
         audience.say(outcome.message)
     handed_out: Mapping[str, int] = data.require().get("handed_out", {})
     return handed_out
-
-
-def _secrets(study: Study, system: System) -> dict[str, str]:
-    """Map URLs with a password, as they may stand in a study, to how they may be kept."""
-    urls = {*system.rw, *system.ro, *(getattr(study.system, "rw", ())), *(getattr(study.system, "ro", ()))}
-    return {url: _engine.redact(url) for url in urls if _engine.redact(url) != url}
 
 
 def engine_description(

@@ -6,20 +6,23 @@ allowed, as one ``InputError``.
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
 
-from nephoscope import registry
+from nephoscope import _engine, registry
 from nephoscope.errors import InputError
+from nephoscope.faults import faults_of, given
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.systems.base import Settings, SystemSettings
 from nephoscope.units import Duration
+from nephoscope.variables import redacted_url
+from nephoscope.workload import PACKAGED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +60,13 @@ class RetryTable(Settings):
     backoff_max: Duration = 0.2
 
 
+_TIME_LIMITS = {
+    "connect_timeout": (0.001, 3600.0, "from 1ms to 1h"),
+    "statement_timeout": (0.001, 86400.0, "from 1ms to 24h"),
+    "drain_timeout": (0.0, 3600.0, "from 0 to 1h"),
+}
+"""The shortest and the longest, in seconds, as the engine takes them."""
+
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 
 
@@ -90,11 +100,12 @@ class LoadTable(Settings):
             raise ValueError("an interval must be from 50ms to 1h")
         return seconds
 
-    @field_validator("connect_timeout", "statement_timeout")
+    @field_validator("connect_timeout", "statement_timeout", "drain_timeout")
     @classmethod
-    def _timeout(cls, seconds: float) -> float:
-        if seconds < 0.001:  # noqa: PLR2004
-            raise ValueError("a time limit must be 1ms or more: no wait is without one")
+    def _timeout(cls, seconds: float, info: ValidationInfo) -> float:
+        least, most, allowed = _TIME_LIMITS[str(info.field_name)]
+        if not least <= seconds <= most:
+            raise ValueError(f"a time limit must be {allowed}: no wait is without one")
         return seconds
 
 
@@ -116,8 +127,18 @@ class RampSetting(Settings):
     over: Duration | None = None
     """How long it moves; the whole phase if left out."""
 
+    @field_validator("over")
+    @classmethod
+    def _moves(cls, seconds: float | None) -> float | None:
+        if seconds == 0:
+            raise ValueError("a ramp takes time: it needs a length above 0, or a level in its place")
+        return seconds
+
 
 Level = Annotated[float, Field(ge=0)] | RampSetting
+MOST_CONCURRENCY = 100_000
+HIGHEST_RATE = 1e8
+"""Levels above these are slips of the pen; the engine does not take them."""
 
 
 class ThinkSetting(Settings):
@@ -125,6 +146,13 @@ class ThinkSetting(Settings):
 
     law: Literal["constant", "exponential"] = "constant"
     time: Duration
+
+    @field_validator("time")
+    @classmethod
+    def _ends(cls, seconds: float) -> float:
+        if seconds >= 1e6:  # noqa: PLR2004
+            raise ValueError("a pause must be shorter than 1000000s")
+        return seconds
 
 
 def _think(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
@@ -190,7 +218,7 @@ AccessSetting = Annotated[
     BeforeValidator(_access),
 ]
 
-MixSetting = str | dict[str, Annotated[float, Field(ge=0)]]
+MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
 """The name of a workload's mix, a ratio such as ``15:5:80`` in the order of its transactions, or weights."""
 
 
@@ -215,16 +243,16 @@ class Study(BaseModel):
     measure: tuple[MeasureSettings, ...]
     cost: CostTable
 
-    def to_toml(self, redact: Mapping[str, str] | None = None) -> str:
-        """Write the study as TOML; ``redact`` replaces texts that must not be kept, such as passwords."""
+    def to_toml(self) -> str:
+        """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away."""
         tables: dict[str, Any] = {
             name: _plain(getattr(self, name)) for name in ("study", "system", "workload", "load", "cost")
         }
+        for role in ("rw", "ro"):
+            if role in tables["system"]:
+                tables["system"][role] = [redacted_url(url) for url in tables["system"][role]]
         tables["measure"] = [_plain(entry) for entry in self.measure]
-        text = tomli_w.dumps(tables)
-        for secret, shown in (redact or {}).items():
-            text = text.replace(secret, shown)
-        return text
+        return tomli_w.dumps(tables)
 
 
 def _plain(model: BaseModel) -> dict[str, Any]:
@@ -244,26 +272,47 @@ def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
         tables = tomllib.loads(text.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: this is not TOML: {error}") from None
+    # Paths in a study are relative to its file: it should mean the same wherever it is run from.
+    _relative_to(path.parent, tables)
     for override in overrides:
         _override(tables, override)
-    _relative_to(path.parent, tables)
+    # Those of the command line are relative to where that is typed.
+    _relative_to(Path.cwd(), tables)
     return make_study(tables, str(path))
 
 
 def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
-    """Paths in a study are relative to its file: it should mean the same wherever it is run from."""
-    for table, key in (("workload", "name"), ("cost", "price_book")):
-        value = tables.get(table, {}).get(key) if isinstance(tables.get(table), dict) else None
-        if isinstance(value, str) and ("/" in value or value.startswith(".")):
-            tables[table][key] = str((folder / value).resolve())
+    """Make the paths among the values absolute; they are relative to a folder."""
+    for table, key in (("workload", "name"), ("cost", "price_book"), ("system", "data")):
+        values = tables.get(table)
+        value = values.get(key) if isinstance(values, dict) else None
+        if isinstance(value, str) and value and _is_path(f"{table}.{key}", value, folder):
+            with contextlib.suppress(RuntimeError):  # of "~" where nobody is at home
+                tables[table][key] = str((folder / Path(value).expanduser()).resolve())
+
+
+def _is_path(key: str, value: str, folder: Path) -> bool:
+    """Tell a path from the name of something that comes with nephoscope."""
+    if "/" in value or value.startswith("."):
+        return True
+    match key:
+        case "workload.name":
+            known = (PACKAGED / value / "workload.lua").is_file()
+            return not known and (folder / value / "workload.lua").is_file()
+        case "cost.price_book":
+            return value.endswith(".toml")
+        case _:
+            return True
 
 
 def _override(tables: dict[str, Any], override: str) -> None:
     """Put one ``--set key=value`` into the tables. The value is TOML, or else a text."""
     key, equals, value = override.partition("=")
     parts = key.strip().split(".")
+    # The value may hold a password.
+    shown = _engine.redact(override)
     if not equals or not all(parts):
-        raise InputError(f"--set {override}: expected key=value, such as workload.scale=10")
+        raise InputError(f"--set {shown}: expected key=value, such as workload.scale=10")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
     except tomllib.TOMLDecodeError:
@@ -274,9 +323,7 @@ def _override(tables: dict[str, Any], override: str) -> None:
         if isinstance(place, list):
             if not part.isdigit() or int(part) >= len(place):
                 have = f"0 to {len(place) - 1}" if place else "none"
-                raise InputError(
-                    f"--set {override}: {'.'.join(parts[:at])} has no entry {part}; it has {have}"
-                )
+                raise InputError(f"--set {shown}: {'.'.join(parts[:at])} has no entry {part}; it has {have}")
             index = int(part)
             if last:
                 place[index] = parsed
@@ -287,7 +334,7 @@ def _override(tables: dict[str, Any], override: str) -> None:
             else:
                 place = place.setdefault(part, {})
         else:
-            raise InputError(f"--set {override}: {'.'.join(parts[:at])} is a value and has no {part}")
+            raise InputError(f"--set {shown}: {'.'.join(parts[:at])} is a value and has no {part}")
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -324,8 +371,7 @@ def _system(table: Any, faults: list[str]) -> SystemSettings | None:  # noqa: AN
     names = registry.names("systems")
     name = table.get("provider") if isinstance(table, dict) else None
     if name not in names:
-        given = "is missing" if name is None else f"is {name!r}"
-        faults.append(f"system.provider: {given}; providers are {', '.join(names)}")
+        faults.append(f"system.provider: {given(name)}; providers are {', '.join(names)}")
         return None
     return _validated(registry.provider(name).settings_type, table, "system", faults)
 
@@ -339,8 +385,7 @@ def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  #
     for index, table in enumerate(entries):
         name = table.get("evaluator") if isinstance(table, dict) else None
         if name not in names:
-            given = "is missing" if name is None else f"is {name!r}"
-            faults.append(f"measure.{index}.evaluator: {given}; evaluators are {', '.join(names)}")
+            faults.append(f"measure.{index}.evaluator: {given(name)}; evaluators are {', '.join(names)}")
         elif entry := _validated(registry.evaluator(name).settings_type, table, f"measure.{index}", faults):
             made.append(entry)
     return tuple(made)
@@ -358,78 +403,8 @@ def _validated(
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        faults += [_fault(name, model, detail) for detail in error.errors(include_url=False)]
+        faults += faults_of(name, model, error.errors(include_url=False), _ACCESS_WORDS)
         return None
-
-
-def _fault(table: str, model: type[BaseModel], detail: Mapping[str, Any]) -> str:
-    """Say what is wrong: the key, the value, what is allowed."""
-    # Tags of unions are no part of a key that a user wrote.
-    parts = [str(part) for part in detail["loc"] if not _is_tag(part)]
-    key = ".".join([table, *parts])
-    value = detail.get("input")
-    match detail["type"]:
-        case "extra_forbidden":
-            allowed = ", ".join(_keys(model, parts[:-1]))
-            return f"{key}: there is no such key; allowed are {allowed}"
-        case "missing":
-            return f"{key}: it is missing"
-        case _:
-            message = detail["msg"].removeprefix("Value error, ")
-            shown = _shown(value)
-            return f"{key}: {message[0].lower()}{message[1:]}{f'; it is {shown}' if shown else ''}"
-
-
-def _is_tag(part: str | int) -> bool:
-    return isinstance(part, str) and (
-        part in _ACCESS_WORDS or part in {"float", "str", "RampSetting"} or "[" in part
-    )
-
-
-def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
-    """List the keys that are allowed in the table at a path below a model."""
-    for part in path:
-        field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            break
-        model = inner
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        if found := _model_in(inner):
-            return found
-    return None
-
-
-def _shown(value: Any) -> str:  # noqa: ANN401 - whatever TOML can hold
-    if isinstance(value, dict | list) or value is None:
-        return ""
-    text = repr(value)
-    # A URL may hold a password.
-    return "" if "://" in text else text
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def substitute(text: str, where: str) -> str:
-    """Put environment variables in the places of ``${NAME}``: how secrets stay out of studies.
-
-    Raises ``InputError`` for a variable that is not set.
-    """
-
-    def value(found: re.Match[str]) -> str:
-        name = found.group(1)
-        if name not in os.environ:
-            raise InputError(f"{where}: the environment variable {name} is not set")
-        return os.environ[name]
-
-    return _VARIABLE.sub(value, text)
 
 
 def find_study(name: str) -> Path:
@@ -444,4 +419,5 @@ def find_study(name: str) -> Path:
     if re.fullmatch(r"[a-z0-9-]+", name) and packaged.is_file():
         return packaged
     names = sorted(study.stem for study in packaged.parent.glob("*.toml"))
-    raise InputError(f"{name}: there is no such file, and no such study; studies are {', '.join(names)}")
+    shown = _engine.redact(name) if "://" in name else name
+    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")

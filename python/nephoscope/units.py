@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|m|h)")
+_UNITS = {
+    "us": Decimal("1e-6"),
+    "ms": Decimal("1e-3"),
+    "s": Decimal(1),
+    "m": Decimal(60),
+    "min": Decimal(60),
+    "h": Decimal(3600),
+}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(us|ms|s|min|m|h)")
 
 
 def parse_duration(value: Any) -> float:  # noqa: ANN401 - whatever TOML can hold
@@ -23,7 +31,8 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - whatever TOML can hol
         parts = _DURATION.findall(text)
         if not parts or _DURATION.sub("", text).strip():
             raise ValueError('expected a length of time such as "250ms", "30s", "5m" or a number of seconds')
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        # In decimals, so that what was written by `format_duration` is the same number again.
+        seconds = float(sum(Decimal(number) * _UNITS[unit] for number, unit in parts))
     if not 0 <= seconds < 1e8:  # noqa: PLR2004 - three years
         raise ValueError("a length of time must be 0 or more, and finite")
     return seconds
@@ -31,9 +40,10 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - whatever TOML can hol
 
 def format_duration(seconds: float) -> str:
     """Write a length of time so that ``parse_duration`` reads it again: ``250ms``, ``30s``."""
+    exact = Decimal(repr(seconds))
     if seconds and seconds < 1:
-        return f"{seconds * 1000:g}ms"
-    return f"{seconds:g}s"
+        return f"{(exact * 1000).normalize():f}ms"
+    return f"{exact.normalize():f}s"
 
 
 Duration = Annotated[

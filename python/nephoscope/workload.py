@@ -38,8 +38,9 @@ def find_workload(name: str) -> Path:
         if folder is not None and (folder / "workload.lua").is_file():
             return folder.resolve()
     known = ", ".join(packaged_workloads())
+    shown = _engine.redact(name) if "://" in name else name
     raise InputError(
-        f"workload.name: {name!r} is no workload and no folder with a workload.lua; workloads are {known}"
+        f"workload.name: {shown!r} is no workload and no folder with a workload.lua; workloads are {known}"
     )
 
 

@@ -12,6 +12,8 @@ from nephoscope.loadrun import Load as LoadLevel
 from nephoscope.loadrun import LoadRun
 from nephoscope.scoring import Absent
 from nephoscope.study import (
+    HIGHEST_RATE,
+    MOST_CONCURRENCY,
     AccessSetting,
     Level,
     MeasureSettings,
@@ -50,6 +52,12 @@ class PhaseSettings(Settings):
             raise ValueError("concurrency and rate exclude each other: a load is closed or open")
         if self.duration <= 0:
             raise ValueError("a phase needs a duration above 0")
+        for what, level, most in (
+            ("concurrency", self.concurrency, MOST_CONCURRENCY),
+            ("rate", self.rate, HIGHEST_RATE),
+        ):
+            if _highest(level) > most:
+                raise ValueError(f"a {what} must be {most:.0f} at the most")
         return self
 
 
@@ -69,6 +77,16 @@ class LoadSettings(MeasureSettings):
             raise ValueError("the first phase needs a concurrency or a rate")
         if first.mix is None:
             raise ValueError("the first phase needs a mix")
+        closed = True
+        for place, phase in enumerate(self.phases):
+            if phase.concurrency is not None or phase.rate is not None:
+                closed = phase.concurrency is not None
+            if closed and phase.arrivals is not None:
+                raise ValueError(
+                    f"arrivals belong to a rate, and in phases.{place} the load has a concurrency"
+                )
+            if not closed and phase.think is not None:
+                raise ValueError(f"think belongs to a concurrency, and in phases.{place} the load has a rate")
         return self
 
 
@@ -128,6 +146,12 @@ class Load(Evaluator):
         points, warnings = read_points(stored, self._settings.slo)
         reason = "a course of load is no measurement of productivity; the evaluator throughput is"
         return Measurements(scores={"P": Absent(reason=reason)}, points=points, warnings=warnings)
+
+
+def _highest(level: Level | None) -> float:
+    if isinstance(level, RampSetting):
+        return max(level.from_, level.to)
+    return level or 0.0
 
 
 def _levels(phase: PhaseSettings) -> dict[str, float]:

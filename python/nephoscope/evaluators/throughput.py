@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from nephoscope.evaluators.base import Evaluator, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
@@ -17,12 +17,20 @@ from nephoscope.loadrun import Load
 from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
-from nephoscope.study import AccessSetting, MeasureSettings, MixSetting, Think, UniformAccess
+from nephoscope.study import (
+    MOST_CONCURRENCY,
+    AccessSetting,
+    MeasureSettings,
+    MixSetting,
+    Think,
+    UniformAccess,
+)
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Self
 
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
@@ -40,10 +48,18 @@ class SearchSettings(Settings):
     """
 
     start: Annotated[int, Field(ge=1)] = 1
-    most: Annotated[int, Field(ge=1, le=100_000)] = 256
+    most: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 256
     gain: Annotated[float, Field(gt=0, lt=1)] = 0.05
     duration: Duration = 5.0
     """Of each step of the search; what is found is then measured with the study's own duration."""
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Self:
+        if self.start > self.most:
+            raise ValueError(f"a search goes upwards, and start ({self.start}) is above most ({self.most})")
+        if self.duration <= 0:
+            raise ValueError("a step of the search needs a duration above 0")
+        return self
 
 
 class ThroughputSettings(MeasureSettings):
@@ -51,9 +67,10 @@ class ThroughputSettings(MeasureSettings):
 
     evaluator: Literal["throughput"] = "throughput"
     mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO", "RW", "WO"])
-    concurrency: Literal["search"] | Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)] = (
-        "search"
-    )
+    concurrency: (
+        Literal["search"]
+        | Annotated[list[Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]], Field(min_length=1)]
+    ) = "search"
     search: SearchSettings = Field(default_factory=SearchSettings)
     warmup: Duration = 5.0
     duration: Duration = 30.0

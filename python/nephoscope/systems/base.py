@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class Settings(BaseModel):
-    """A table of a study: unknown keys are errors, and nothing changes after validation."""
+    """A table of a study: unknown keys and infinite numbers are errors, and nothing changes after validation."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Resources(Settings):

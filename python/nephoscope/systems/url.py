@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from nephoscope import _engine
 from nephoscope.systems.base import Provider, System, SystemSettings
+from nephoscope.variables import substitute
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
@@ -43,9 +44,6 @@ class Url(Provider):
 
     def start(self) -> System:
         """Check the URLs. Raises ``InputError``."""
-        # Here and not above: studies import the providers.
-        from nephoscope.study import substitute  # noqa: PLC0415
-
         rw = tuple(substitute(url, "system.rw") for url in self._settings.rw)
         ro = tuple(substitute(url, "system.ro") for url in self._settings.ro)
         for url in (*rw, *ro):

@@ -1,0 +1,37 @@
+"""Environment variables in the URLs of a study: how secrets stay out of studies, and of what is kept of them."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from nephoscope import _engine
+from nephoscope.errors import InputError
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_MASK = "***"
+
+
+def redacted_url(url: str) -> str:
+    """Hide a URL's password, unless it is an environment variable: a study that names one can be run again."""
+    shown = _engine.redact(url)
+    before, _, after = shown.partition(_MASK)
+    if shown.count(_MASK) != 1:
+        return shown
+    hidden = url[len(before) : len(url) - len(after)]
+    return url if _VARIABLE.fullmatch(hidden) else shown
+
+
+def substitute(text: str, where: str) -> str:
+    """Put environment variables in the places of ``${NAME}``: how secrets stay out of studies.
+
+    Raises ``InputError`` for a variable that is not set.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name not in os.environ:
+            raise InputError(f"{where}: the environment variable {name} is not set")
+        return os.environ[name]
+
+    return _VARIABLE.sub(value, text)
