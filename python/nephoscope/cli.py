@@ -61,7 +61,8 @@ def main() -> None:
         # Wrong options and arguments, as the parser reports them.
         if not hasattr(error, "format_message"):
             raise
-        _err.print(f"[bold red]nephoscope:[/] {_escaped(error.format_message())}")
+        if message := error.format_message():  # none where there was no command: then its help was shown
+            _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
         _leave(InputError.exit_code)
     _leave(code if isinstance(code, int) else 0)
 
@@ -78,18 +79,23 @@ def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
+    if wanted:
+        _out.print(f"nephoscope {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     *,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[  # noqa: ARG001 - handled before a command is looked for
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
 ) -> None:
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
     )
-    if version:
-        _out.print(f"nephoscope {__version__}")
-        raise typer.Exit
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
