@@ -34,7 +34,7 @@ def test_the_cache_is_where_a_users_caches_are(monkeypatch: pytest.MonkeyPatch) 
 
 def test_roots_cache_is_not_below_its_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NEPHOSCOPE_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("/", "root", ".cache")))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert cache_folder() == Path("/var/cache/nephoscope")
 
