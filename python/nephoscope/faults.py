@@ -23,26 +23,20 @@ def faults_of(
     tags = {*_UNION_TAGS, *distributions}
     found: dict[tuple[str, ...], list[Detail]] = {}
     for detail in details:
-        # Tags of unions are no part of a key that a user wrote.
         parts = tuple(str(part) for part in detail["loc"] if not _is_tag(part, tags))
         found.setdefault(parts, []).append(detail)
     for parts, alternatives in found.items():
         # Where something deeper is wrong, the alternative that got so far was meant.
         if not any(len(other) > len(parts) and other[: len(parts)] == parts for other in found):
-            yield f"{'.'.join([table, *parts])}: {_fault(model, parts, alternatives, distributions)}"
+            yield f"{'.'.join([table, *parts])}: {_fault(model, alternatives, distributions)}"
 
 
-def _fault(
-    model: type[BaseModel],
-    parts: tuple[str, ...],
-    alternatives: Sequence[Detail],
-    distributions: Collection[str],
-) -> str:
+def _fault(model: type[BaseModel], alternatives: Sequence[Detail], distributions: Collection[str]) -> str:
     """Say what is wrong with a key's value, and what is allowed."""
     detail = alternatives[0]
     match detail["type"]:
         case "extra_forbidden":
-            return f"there is no such key; allowed are {', '.join(_keys(model, list(parts[:-1])))}"
+            return f"there is no such key; allowed are {', '.join(_keys(model, detail['loc'][:-1]))}"
         case "missing":
             return "it is missing"
         case "union_tag_not_found":
@@ -50,39 +44,54 @@ def _fault(
         case "union_tag_invalid":
             tag = detail["ctx"]["tag"]
             return f'"distribution" is {tag!r}; it must be one of {", ".join(distributions)}'
-    messages = [alternative["msg"].removeprefix("Value error, ") for alternative in alternatives]
-    messages = [f"{message[0].lower()}{message[1:]}" for message in messages]
-    first, *others = messages
+    first, *others = (_message(alternative) for alternative in alternatives)
     text = " or ".join([first, *(message.removeprefix("input should be ") for message in others)])
     shown = _shown(detail.get("input"))
     return f"{text}; it is {shown}" if shown else text
 
 
+def _message(detail: Detail) -> str:
+    match detail["type"]:
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return "input should be a table"
+        case "too_short":
+            return "it needs at least one entry"
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}"
+
+
 def _is_tag(part: str | int, tags: Collection[str]) -> bool:
-    return isinstance(part, str) and (part in tags or "[" in part)
+    """Tell what names an alternative of a union: that is no part of a key that a user wrote."""
+    return isinstance(part, str) and (part in tags or part.startswith("constrained-") or "[" in part)
 
 
-_UNION_TAGS = {"bool", "constrained-str", "float", "int", "RampSetting", "str"}
+_UNION_TAGS = {"bool", "float", "int", "RampSetting", "str"}
 
 
-def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
+def _keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
     """List the keys that are allowed in the table at a path below a model."""
+    choice: list[type[BaseModel]] = []
     for part in path:
+        if tagged := next((one for one in choice if part in _tags(one)), None):
+            model = tagged
+            continue
         field = next((f for name, f in model.model_fields.items() if part in (name, f.alias)), None)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            break
-        model = inner
+        if field is not None and (choice := list(_models_in(field.annotation))):
+            model = choice[0]
     return [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+def _tags(model: type[BaseModel]) -> set[str]:
+    """Name what may stand for a model in a path: its class, or its distribution."""
+    field = model.model_fields.get("distribution")
+    return {model.__name__, *([str(field.default)] if field else [])}
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:  # noqa: ANN401 - any annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        yield annotation
     for inner in getattr(annotation, "__args__", ()):
-        if found := _model_in(inner):
-            return found
-    return None
+        yield from _models_in(inner)
 
 
 def given(name: Any) -> str:  # noqa: ANN401 - whatever TOML can hold

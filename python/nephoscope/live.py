@@ -26,10 +26,10 @@ _WIDTH = 60
 
 def make_console(*, stderr: bool = False) -> Console:
     """Make a console; what is piped is not cut to the width of a terminal that it never sees."""
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
-    return (
-        console if console.is_terminal else Console(stderr=stderr, highlight=False, soft_wrap=True, width=160)
-    )
+    console = Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+    if console.is_terminal:
+        return console
+    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False, width=160)
 
 
 class _Rates:

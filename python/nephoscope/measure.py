@@ -19,7 +19,7 @@ from nephoscope.report import build_view, render
 from nephoscope.scores import scores_of, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
-from nephoscope.variables import substitute
+from nephoscope.variables import endpoint
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
@@ -79,12 +79,9 @@ def any_url(study: Study) -> str:
 
     Raises ``InputError``.
     """
-    urls = getattr(study.system, "rw", None)
-    if not urls:
-        return "postgresql://reader@localhost/none"
-    url = substitute(urls[0], "system.rw")
-    _engine.check_url(url)
-    return url
+    of_role = {role: getattr(study.system, role, ()) for role in ("rw", "ro")}
+    urls = [endpoint(url, f"system.{role}") for role, given in of_role.items() for url in given]
+    return urls[0] if urls else "postgresql://reader@localhost/none"
 
 
 @contextlib.contextmanager

@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
@@ -162,6 +170,16 @@ def _think(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
 Think = Annotated[ThinkSetting, BeforeValidator(_think)]
 
 
+def _bound(seconds: float) -> float:
+    if seconds <= 0:
+        raise ValueError("a latency bound must be above 0")
+    return seconds
+
+
+LatencyBound = Annotated[Duration, AfterValidator(_bound)]
+"""The longest latency of a transaction that counts as good (an SLO)."""
+
+
 class UniformAccess(Settings):
     """Every key alike."""
 
@@ -204,8 +222,9 @@ def _access(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
         return value
     for distribution, pattern in _ACCESS_WORDS.items():
         if found := pattern.fullmatch(value):
-            given = {key: number for key, number in found.groupdict().items() if number is not None}
-            return {"distribution": distribution, **given}
+            numbers = {key: float(text) for key, text in found.groupdict().items() if text is not None}
+            whole = {key: int(number) for key, number in numbers.items() if key == "k"}
+            return {"distribution": distribution, **numbers, **whole}
     raise ValueError(
         'expected uniform, latest-10, zipfian-0.99, hotspot-0.2-0.8, or a table with "distribution"'
     )
@@ -415,9 +434,9 @@ def find_study(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    packaged = Path(__file__).parent / "studies" / f"{name}.toml"
-    if re.fullmatch(r"[a-z0-9-]+", name) and packaged.is_file():
-        return packaged
-    names = sorted(study.stem for study in packaged.parent.glob("*.toml"))
+    packaged = {study.stem: study for study in (Path(__file__).parent / "studies").glob("*.toml")}
+    if name in packaged:
+        return packaged[name]
+    names = sorted(packaged)
     shown = _engine.redact(name) if "://" in name else name
     raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")

@@ -35,3 +35,16 @@ def substitute(text: str, where: str) -> str:
         return os.environ[name]
 
     return _VARIABLE.sub(value, text)
+
+
+def endpoint(url: str, where: str) -> str:
+    """Return a URL with its environment variables put in, when a driver takes it.
+
+    Raises ``InputError``; ``where`` is the key that the URL stands at.
+    """
+    whole = substitute(url, where)
+    try:
+        _engine.check_url(whole)
+    except InputError as error:
+        raise InputError(f"{where}: {str(error).removeprefix('url: ')}") from None
+    return whole

@@ -15,6 +15,7 @@ from nephoscope.study import (
     HIGHEST_RATE,
     MOST_CONCURRENCY,
     AccessSetting,
+    LatencyBound,
     Level,
     MeasureSettings,
     MixSetting,
@@ -67,8 +68,8 @@ class LoadSettings(MeasureSettings):
     evaluator: Literal["load"] = "load"
     phases: Annotated[list[PhaseSettings], Field(min_length=1)]
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
-    slo: Duration | None = None
-    """A latency bound; goodput counts the transactions within it."""
+    slo: LatencyBound | None = None
+    """Goodput counts the transactions within it."""
 
     @model_validator(mode="after")
     def _begins(self) -> Self:

@@ -20,6 +20,7 @@ from nephoscope.statistics import mean_ci
 from nephoscope.study import (
     MOST_CONCURRENCY,
     AccessSetting,
+    LatencyBound,
     MeasureSettings,
     MixSetting,
     Think,
@@ -77,10 +78,17 @@ class ThroughputSettings(MeasureSettings):
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
     access: AccessSetting = Field(default_factory=UniformAccess)
     think: Think | None = None
-    slo: Duration | None = None
-    """A latency bound; goodput counts the transactions within it."""
+    slo: LatencyBound | None = None
+    """Goodput counts the transactions within it."""
     score: Literal["peak", "mean"] = "peak"
     """P from the throughput at saturation (or the best of a sweep), or from the mean over the sweep as in the paper."""
+
+    @field_validator("mixes", "concurrency")
+    @classmethod
+    def _each_once(cls, values: Any) -> Any:  # noqa: ANN401 - a list, or the word "search"
+        if isinstance(values, list) and (again := [v for at, v in enumerate(values) if v in values[:at]]):
+            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
+        return values
 
     @field_validator("duration")
     @classmethod

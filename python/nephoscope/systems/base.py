@@ -12,9 +12,12 @@ if TYPE_CHECKING:
 
 
 class Settings(BaseModel):
-    """A table of a study: unknown keys and infinite numbers are errors, and nothing changes after validation."""
+    """A table of a study, which nothing changes after validation.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    Unknown keys, infinite numbers and values of another type (``true`` for 1, ``"4"`` for 4) are errors.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class Resources(Settings):

@@ -23,7 +23,7 @@ class EmbeddedPostgresSettings(SystemSettings):
     provider: Literal["embedded-postgres"] = "embedded-postgres"
     version: Literal[18, 16] = 18
     """PostgreSQL's major version."""
-    data: Path | None = None
+    data: Annotated[Path | None, Field(strict=False)] = None
     """The folder that everything is kept in, made if need be; by default one per version in the cache."""
     settings: dict[str, SettingValue] = Field(default_factory=dict)
     """Settings as in postgresql.conf, over those that suit the machine."""

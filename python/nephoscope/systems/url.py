@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from nephoscope import _engine
 from nephoscope.systems.base import Provider, System, SystemSettings
-from nephoscope.variables import substitute
+from nephoscope.variables import endpoint
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
@@ -44,10 +43,8 @@ class Url(Provider):
 
     def start(self) -> System:
         """Check the URLs. Raises ``InputError``."""
-        rw = tuple(substitute(url, "system.rw") for url in self._settings.rw)
-        ro = tuple(substitute(url, "system.ro") for url in self._settings.ro)
-        for url in (*rw, *ro):
-            _engine.check_url(url)
+        rw = tuple(endpoint(url, "system.rw") for url in self._settings.rw)
+        ro = tuple(endpoint(url, "system.ro") for url in self._settings.ro)
         return System(rw=rw, ro=ro, resources=self._settings.resources)
 
     def stop(self) -> None:
