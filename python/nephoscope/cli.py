@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.interrupts import Interrupted, catch_signals, leave
 from nephoscope.live import make_console, make_view
-from nephoscope.loadrun import Interrupted
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from nephoscope.measure import Outcome
     from nephoscope.study import Study
 
@@ -46,33 +43,23 @@ RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs
 
 def main() -> None:
     """Run the command line; every error becomes one message and its exit code."""
-    signal.signal(signal.SIGINT, _interrupt)
-    for name in ("SIGTERM", "SIGHUP"):
-        signal.signal(getattr(signal, name), _interrupt)
+    catch_signals()
     try:
         code = app(standalone_mode=False)
     except NephoscopeError as error:
         _err.print(f"[bold red]nephoscope:[/] {_escaped(str(error))}")
-        _leave(error.exit_code)
+        leave(error.exit_code)
     except (typer.Abort, Interrupted) as error:
         _err.print(f"nephoscope: {_escaped(str(error) or 'interrupted')}")
-        _leave(MeasurementError.exit_code)
+        leave(MeasurementError.exit_code)
     except Exception as error:
         # Wrong options and arguments, as the parser reports them.
         if not hasattr(error, "format_message"):
             raise
         if message := error.format_message():  # none where there was no command: then its help was shown
             _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
-        _leave(InputError.exit_code)
-    _leave(code if isinstance(code, int) else 0)
-
-
-def _leave(code: int) -> NoReturn:
-    sys.exit(code)
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+        leave(InputError.exit_code)
+    leave(code if isinstance(code, int) else 0)
 
 
 def _escaped(text: str) -> str:
@@ -151,9 +138,8 @@ def _finish(outcome: Outcome, *, as_json: bool) -> None:
     if outcome.status == "measured":
         return
     if not as_json:
-        _err.print(
-            f"[bold red]nephoscope:[/] the run {_escaped(outcome.status)}: {_escaped(outcome.reason or '')}"
-        )
+        failed = "the run failed: " if outcome.status == "failed" else ""
+        _err.print(f"[bold red]nephoscope:[/] {failed}{_escaped(outcome.reason or outcome.status)}")
     raise typer.Exit(MeasurementError.exit_code)
 
 

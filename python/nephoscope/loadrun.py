@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.interrupts import shielded
 from nephoscope.study import RampSetting
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
 _PUMP_S = 0.1
 _SETTLE_S = 5.0
 """How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
-
-
-class Interrupted(BaseException):
-    """The user, or the system, wants the run to end: Ctrl-C, SIGTERM, SIGHUP."""
 
 
 class Watcher(Protocol):
@@ -138,13 +135,14 @@ class LoadRun:
             "seconds": None,
         }
         number = self._asked
-        if self._run is None:
-            self._run = _engine.Run(json.dumps({**self._description, "phases": [phase]}))
-            self._started(self._run.origin_ns)
-        else:
-            self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
-        self._asked += 1
-        self._cursor += seconds
+        with shielded():
+            if self._run is None:
+                self._run = _engine.Run(json.dumps({**self._description, "phases": [phase]}))
+                self._started(self._run.origin_ns)
+            else:
+                self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
+            self._asked += 1
+            self._cursor += seconds
         return number
 
     def change(self, load: Load) -> None:
@@ -190,10 +188,13 @@ class LoadRun:
         """Handle what comes within a time; says whether anything came."""
         if self._run is None:
             return False
-        text = self._run.next(seconds)
-        if text is None:
-            return False
-        record = json.loads(text)
+        with shielded():
+            text = self._run.next(seconds)
+            if text is not None:
+                self._handle(json.loads(text))
+        return text is not None
+
+    def _handle(self, record: dict[str, Any]) -> None:
         match record["record"]:
             case "interval":
                 self._interval(record)
@@ -207,7 +208,6 @@ class LoadRun:
                 self._watcher.error(record)
             case "end":
                 self.end = record
-        return True
 
     def _interval(self, record: dict[str, Any]) -> None:
         self._writer.interval(record)

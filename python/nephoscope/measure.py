@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine, registry
 from nephoscope.data import WorkloadData
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
-from nephoscope.loadrun import Interrupted, LoadRun, Watcher
+from nephoscope.interrupts import Interrupted, abandon, shielded
+from nephoscope.loadrun import LoadRun, Watcher
 from nephoscope.manifest import manifest_of, reads_of
 from nephoscope.monitor import Monitor
 from nephoscope.price_book import load_price_book
@@ -201,9 +202,11 @@ class _Measurement:
             self._wind_up(load)
         if load.end is not None and load.end.get("failure") and status == "measured":
             status, reason = "failed", str(load.end["failure"])
-        if keeps_book and load.end is not None:
-            self._keep_book(load)
-        return self._finish(load, status, reason)
+        # Who is impatient still gets what was measured: this takes a moment.
+        with shielded():
+            if keeps_book and load.end is not None:
+                self._keep_book(load)
+            return self._finish(load, status, reason)
 
     def _started(self, origin_ns: int) -> None:
         from datetime import UTC, datetime, timedelta  # noqa: PLC0415 - only here
@@ -226,6 +229,7 @@ class _Measurement:
                 self.monitor.stop()
         except Interrupted:
             _log.info("interrupted again: not waiting any more")
+            abandon(load)
 
     def _keep_book(self, load: LoadRun) -> None:
         end = load.end or {}
@@ -244,7 +248,8 @@ class _Measurement:
         if fault := load.identity_fault():
             self.writer.event(load.elapsed, "warning", message=fault)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
-        self.writer.finish(status, reason, load.totals)
+        # Without its end it is not known what was started, and accounts that do not balance would be a false alarm.
+        self.writer.finish(status, reason, load.totals if load.end is not None else None)
         scores = write_results(self.writer.folder)
         return Outcome(self.writer.folder, status, reason, scores)
 

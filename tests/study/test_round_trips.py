@@ -96,7 +96,10 @@ sweeps = st.fixed_dictionaries(
 
 def phases_of(kind: str) -> st.SearchStrategy[list[Tables]]:
     """Phases of a closed or an open load."""
-    only = {"concurrency": {"think": thinks}, "rate": {"arrivals": st.sampled_from(["constant", "poisson"])}}
+    only: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+        "concurrency": {"think": thinks},
+        "rate": {"arrivals": st.sampled_from(["constant", "poisson"])},
+    }
     own: dict[str, st.SearchStrategy[Any]] = {"access": accesses, "name": st.just("é phase"), **only[kind]}
     first = st.fixed_dictionaries({"duration": times, kind: levels, "mix": mixes}, optional=own)
     later = st.fixed_dictionaries({"duration": times}, optional={kind: levels, "mix": mixes, **own})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import threading
@@ -85,7 +87,8 @@ class RunWriter:
         """End the run: the journals become tables, the manifest says how it ended."""
         with self._lock:
             for file in self._files.values():
-                file.close()
+                with contextlib.suppress(OSError):  # what could not be written was told when it was tried
+                    file.close()
             self._files.clear()
         seal(self.folder)
         clock = {**self.manifest.get("clock", {}), "finished": datetime.now(UTC).isoformat()}
@@ -101,6 +104,9 @@ class RunWriter:
                     file = self._files[name] = (self.folder / name).open("a", encoding="utf-8")
                 file.write(text)
                 file.flush()
+                # Else a run whose folder is deleted would go on for nothing, and say so only at its end.
+                if not os.fstat(file.fileno()).st_nlink:
+                    raise FileNotFoundError(errno.ENOENT, "it was deleted")
             except OSError as error:
                 raise _cannot(self.folder / name, error) from None
 
@@ -115,6 +121,7 @@ def write_whole(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
+        _remove(temporary)
         raise _cannot(path, error) from None
 
 
@@ -133,7 +140,13 @@ def seal(folder: Path) -> None:
             os.replace(temporary, path)  # noqa: PTH105 - both are paths; replace() reads better
             (folder / journal).unlink(missing_ok=True)
         except OSError as error:
+            _remove(temporary)
             raise _cannot(path, error) from None
+
+
+def _remove(temporary: Path) -> None:
+    with contextlib.suppress(OSError):
+        temporary.unlink()
 
 
 def _cannot(path: Path, error: OSError) -> MeasurementError:

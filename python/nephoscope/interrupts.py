@@ -1,0 +1,78 @@
+"""Interruptions: signals become an exception, but never in the middle of what must be done whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+
+class Interrupted(BaseException):
+    """The user, or the system, wants the run to end: Ctrl-C, SIGTERM, SIGHUP."""
+
+
+class _Gate:
+    """Holds interruptions back while it is shut."""
+
+    def __init__(self) -> None:
+        self.shut = 0
+        self.waiting: str | None = None
+
+    def interrupt(self, reason: str) -> None:
+        if self.shut:
+            self.waiting = reason
+        else:
+            self.waiting = None
+            raise Interrupted(reason)
+
+
+_gate = _Gate()
+
+
+def catch_signals() -> None:
+    """Let SIGINT, SIGTERM and SIGHUP raise ``Interrupted`` in the main thread."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    _gate.interrupt(f"interrupted by {signal.Signals(number).name}")
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Do something whole: an interruption that comes meanwhile is raised at its end.
+
+    For what is short. A record that is taken from the engine and not yet written would be lost otherwise, and with it
+    an interval of the run: signals are handled just when the call that waits for a record returns with one.
+    """
+    _gate.shut += 1
+    try:
+        yield
+    finally:
+        _gate.shut -= 1
+    if _gate.waiting is not None and not _gate.shut:
+        _gate.interrupt(_gate.waiting)
+
+
+_abandoned: list[object] = []
+
+
+def abandon(load: object) -> None:
+    """Do not wait for the end of a load's transactions, which its deletion would do: it ends with this process."""
+    _abandoned.append(load)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process."""
+    if _abandoned:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
