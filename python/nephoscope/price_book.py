@@ -56,8 +56,11 @@ class UnitPrices(_Table):
     """Prices in the book's currency per unit and hour (Table III)."""
 
     vcore: float = Field(ge=0)
+    """Per virtual core."""
     memory_gb: float = Field(ge=0)
+    """Per GB of memory."""
     storage_gb: float = Field(ge=0)
+    """Per GB of storage."""
     iops_100: float = Field(ge=0)
     """Per 100 I/O operations per second."""
     tcp_gbps: float = Field(ge=0)
@@ -72,10 +75,15 @@ class MinimumBilling(_Table):
     all: float = Field(default=0, ge=0)
     """For every resource that is not named itself."""
     vcores: float | None = Field(default=None, ge=0)
+    """For virtual cores."""
     memory_gb: float | None = Field(default=None, ge=0)
+    """For memory."""
     storage_gb: float | None = Field(default=None, ge=0)
+    """For storage."""
     iops: float | None = Field(default=None, ge=0)
+    """For I/O operations."""
     network_gbps: float | None = Field(default=None, ge=0)
+    """For network bandwidth."""
 
     def of(self, resource: Resource) -> float:
         """Seconds for one resource."""
@@ -87,11 +95,15 @@ class PriceBook(_Table):
     """Unit prices with their source, and minimum billing periods where a vendor has them."""
 
     name: str = Field(min_length=1)
+    """What figures name it by."""
     currency: Literal["USD"]
+    """The only one so far."""
     reference: str = Field(min_length=1)
     """Where the prices come from: a score without it cannot be checked."""
     per_hour: UnitPrices
+    """Unit prices."""
     minimum_billing_s: MinimumBilling = MinimumBilling()
+    """Minimum billing periods, in seconds."""
 
 
 class CostLine(_Table):

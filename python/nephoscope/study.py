@@ -40,8 +40,11 @@ class StudyTable(Settings):
     """``[study]``: what the study is called, and the seed of everything that is drawn."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
+    """What its runs are called by: letters, digits, ``_``, ``.`` and ``-``, at most 80."""
     description: str = ""
+    """A sentence for the report."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    """The seed of the load: of what transactions pick, of arrivals, of which transaction is next."""
 
 
 class WorkloadTable(Settings):
@@ -50,8 +53,11 @@ class WorkloadTable(Settings):
     name: str = "sales"
     """The name of a workload that comes with nephoscope, or the folder of one's own."""
     scale: Annotated[float, Field(gt=0, le=1e6)] = 1.0
+    """The scale factor: by it the workload says how many rows its tables have."""
     data_seed: Annotated[int, Field(ge=0, lt=2**63)] = 7
+    """The seed of the data: the same seed, scale and options give the same rows."""
     options: dict[str, str | bool | int | float] = Field(default_factory=dict)
+    """The workload's own options; ``nephoscope workloads NAME`` lists them."""
     external: bool = False
     """The tables are there already and were made by something else (pgbench's, say)."""
     load: Literal["missing", "never", "always"] = "missing"
@@ -64,8 +70,11 @@ class RetryTable(Settings):
     """``[load.retry]``: how transactions are tried again after an error that allows it."""
 
     attempts: Annotated[int, Field(ge=1, le=1000)] = 5
+    """How often a transaction is tried at most, the first time included; 1 is never again."""
     backoff: Duration = 0.005
+    """The mean pause before the second attempt; it doubles with each further one."""
     backoff_max: Duration = 0.2
+    """The longest mean pause."""
 
 
 _TIME_LIMITS = {
@@ -82,18 +91,27 @@ class LoadTable(Settings):
     """``[load]``: how transactions are run, whatever is measured."""
 
     threads: Annotated[int, Field(ge=1, le=256)] = 1
+    """Threads that produce load; sessions are spread over them."""
     interval: Duration = 1.0
+    """How long an interval of the stored run is, from 50ms to 1h."""
     statement_mode: Literal["simple", "extended", "prepared"] = "prepared"
+    """How statements are sent, as pgbench's ``-M``: as text, parsed each time, or prepared once a connection."""
     pipeline: bool = False
     """Whether statements whose result is not wanted ride with the next, where the workload says so."""
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
     connect_timeout: Duration = 10.0
+    """How long making a connection may take."""
     statement_timeout: Duration = 30.0
+    """How long a reply may take before the statement is cancelled."""
     drain_timeout: Duration = 5.0
+    """How long transactions in flight are waited for at the end."""
     retry: RetryTable = Field(default_factory=RetryTable)
+    """How transactions are tried again: see [load.retry](#loadretry)."""
     on_connect: list[str] = Field(default_factory=list)
+    """SQL that each session of the load runs first, in this order."""
     balance: Literal["round-robin", "random", "first"] = "round-robin"
+    """Which of several endpoints of a role a session takes; where that one refuses, the next."""
     reads: Literal["auto", "rw", "ro"] = "auto"
     """Where transactions run that only read: ``auto`` is on ro where the system has such an endpoint."""
     sessions: Annotated[int, Field(ge=1, le=100_000)] = 64
@@ -131,7 +149,9 @@ class RampSetting(Settings):
     """A level that moves in a straight line."""
 
     from_: Annotated[float, Field(ge=0, alias="from")]
+    """The level at the beginning."""
     to: Annotated[float, Field(ge=0)]
+    """The level at the end."""
     over: Duration | None = None
     """How long it moves; the whole phase if left out."""
 
@@ -153,7 +173,9 @@ class ThinkSetting(Settings):
     """The pause of a session between two transactions."""
 
     law: Literal["constant", "exponential"] = "constant"
+    """Always the same, or exponential with ``time`` as its mean."""
     time: Duration
+    """How long the pause is."""
 
     @field_validator("time")
     @classmethod
@@ -184,28 +206,36 @@ class UniformAccess(Settings):
     """Every key alike."""
 
     distribution: Literal["uniform"] = "uniform"
+    """Which distribution it is."""
 
 
 class LatestAccess(Settings):
     """The ``k`` newest keys alike."""
 
     distribution: Literal["latest"] = "latest"
+    """Which distribution it is."""
     k: Annotated[int, Field(ge=1)]
+    """How many keys are the newest."""
 
 
 class ZipfianAccess(Settings):
     """The i-th most popular key in proportion to 1/i**theta."""
 
     distribution: Literal["zipfian"] = "zipfian"
+    """Which distribution it is."""
     theta: Annotated[float, Field(ge=0, le=10)] = 0.99
+    """The skew: 0 is uniform, 0.99 is YCSB's."""
 
 
 class HotspotAccess(Settings):
     """A share of the keys gets a share of the accesses."""
 
     distribution: Literal["hotspot"] = "hotspot"
+    """Which distribution it is."""
     keys: Annotated[float, Field(ge=0, le=1)] = 0.2
+    """The share of keys that is hot."""
     accesses: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """The share of accesses that goes to them."""
 
 
 _ACCESS_WORDS = {
@@ -248,6 +278,7 @@ class MeasureSettings(Settings):
     """An entry of ``[[measure]]``; each evaluator adds its own keys."""
 
     evaluator: str
+    """What measures: ``nephoscope systems`` lists the evaluators."""
 
 
 class Study(BaseModel):

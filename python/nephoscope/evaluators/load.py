@@ -36,16 +36,23 @@ class PhaseSettings(Settings):
     """A phase. What is left out stays as the phase before it had it."""
 
     name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,80}$")] | None = None
+    """What the report calls it; without ``|`` and commas, at most 80 characters."""
     kind: Literal["warm_up", "measure", "ramp_down", "pause"] = "measure"
+    """What it is for: only phases of the kind ``measure`` become points."""
     duration: Duration
+    """How long it lasts."""
     concurrency: Level | None = None
     """A closed load: so many transactions at a time."""
     think: Think | None = None
+    """A pause of each session between two transactions: see [think time](#think-time)."""
     rate: Level | None = None
     """An open load: so many arrivals a second, whatever the system does."""
     arrivals: Literal["constant", "poisson"] | None = None
+    """How the arrivals of a rate are spread: evenly, or as a Poisson process."""
     mix: MixSetting | None = None
+    """Which transactions run: see [mixes](#mixes)."""
     access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
@@ -66,10 +73,13 @@ class LoadSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "load"``."""
 
     evaluator: Literal["load"] = "load"
+    """This evaluator."""
     phases: Annotated[list[PhaseSettings], Field(min_length=1)]
+    """The phases, in their order: see [phases](#measurephases)."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often all phases are gone through."""
     slo: LatencyBound | None = None
-    """Goodput counts the transactions within it."""
+    """A latency bound; goodput counts the transactions within it."""
 
     @model_validator(mode="after")
     def _begins(self) -> Self:

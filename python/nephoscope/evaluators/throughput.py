@@ -49,8 +49,11 @@ class SearchSettings(Settings):
     """
 
     start: Annotated[int, Field(ge=1)] = 1
+    """The lowest concurrency that is tried."""
     most: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 256
+    """The highest concurrency that is tried."""
     gain: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """The share by which throughput has to grow for a higher concurrency to count."""
     duration: Duration = 5.0
     """Of each step of the search; what is found is then measured with the study's own duration."""
 
@@ -67,19 +70,28 @@ class ThroughputSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "throughput"``."""
 
     evaluator: Literal["throughput"] = "throughput"
+    """This evaluator."""
     mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO", "RW", "WO"])
+    """The mixes that are measured, one after another."""
     concurrency: (
         Literal["search"]
         | Annotated[list[Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]], Field(min_length=1)]
     ) = "search"
+    """The levels that are measured, or ``"search"``: saturation is searched for, and measured."""
     search: SearchSettings = Field(default_factory=SearchSettings)
+    """How saturation is searched for: see [search](#measuresearch)."""
     warmup: Duration = 5.0
+    """How long the load runs before each measured phase; it is stored and does not count."""
     duration: Duration = 30.0
+    """Of each measured phase."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How often each point is measured; each repetition goes through all points."""
     access: AccessSetting = Field(default_factory=UniformAccess)
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
     think: Think | None = None
+    """A pause of each session between two transactions: see [think time](#think-time)."""
     slo: LatencyBound | None = None
-    """Goodput counts the transactions within it."""
+    """A latency bound; goodput counts the transactions within it."""
     score: Literal["peak", "mean"] = "peak"
     """P from the throughput at saturation (or the best of a sweep), or from the mean over the sweep as in the paper."""
 

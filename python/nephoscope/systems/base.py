@@ -28,20 +28,28 @@ class Resources(Settings):
     """
 
     nodes: int = Field(default=1, ge=1)
+    """Nodes of the same size."""
     vcores: float = Field(ge=0)
+    """Virtual cores of a node."""
     memory_gb: float = Field(ge=0)
     """In units of 2**30 bytes, as cloud price lists count."""
     storage_gb: float = Field(ge=0)
+    """Storage of a node, in units of 2**30 bytes."""
     iops: float = Field(default=0, ge=0)
+    """I/O operations per second that the system as a whole was given."""
     network_gbps: float = Field(default=0, ge=0)
+    """Network bandwidth that the system as a whole was given."""
     network: Literal["tcp", "rdma"] = "tcp"
+    """Which network the price book charges for."""
 
 
 class SystemSettings(Settings):
     """The ``[system]`` table of a study; each provider adds its own keys."""
 
     provider: str
+    """Who gives the system: ``nephoscope systems`` lists the providers."""
     resources: Resources | None = None
+    """What the system was given, for its cost: see [resources](systems.md#resources)."""
 
 
 class System(BaseModel):

@@ -24,10 +24,11 @@ class UrlSettings(SystemSettings):
     """
 
     provider: Literal["url"] = "url"
+    """This provider."""
     rw: Annotated[Urls, Field(min_length=1)]
-    """Endpoints that take writes."""
+    """The URLs of the endpoints that take writes; a single one needs no brackets."""
     ro: Urls = Field(default_factory=list)
-    """Read-only endpoints."""
+    """The URLs of the read-only endpoints."""
 
 
 class Url(Provider):
