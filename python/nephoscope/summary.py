@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
+from nephoscope.data import option_text
 from nephoscope.store import FILES
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def summary(outcome: Outcome) -> RenderableType:
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
     for mix, found in scores.get("saturation", {}).items():
-        parts.append(Text(f"{mix}: saturated at {found['concurrency']} sessions ({found['why']})"))
+        count = found["concurrency"]
+        parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
     parts.append(Text())
     for verdict in scores["verdicts"]:
         mark, style = _MARKS.get(verdict["level"], _MARKS["note"])
@@ -232,7 +234,7 @@ def describe_workload(workload: Workload) -> RenderableType:
     if about["options"]:
         parts.append(_heading("Options"))
         parts += [
-            Text(f"{option['name']} ({option['kind']}; {option['default']}): {option['help']}")
+            Text(f"{option['name']} ({option['kind']}; {option_text(option['default'])}): {option['help']}")
             for option in about["options"]
         ]
     if about["invariants"]:
@@ -245,7 +247,11 @@ def describe_workload(workload: Workload) -> RenderableType:
         f"-- name: {statement['name']}\n{statement['sql']};"
         for statement in (*about["statements"], *about["checks"])
     )
-    sections = "\n\n".join(f"-- schema, {name}\n{text};" for name, text in about["schema"].items() if text)
+    sections = "\n\n".join(
+        f"-- schema, {name}\n{about['schema'][name]};"
+        for name in ("create", "keys", "drop")
+        if about["schema"][name]
+    )
     parts.append(Syntax(f"{sql}\n\n{sections}", "sql", background_color="default", word_wrap=True))
     return Group(*parts)
 

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from docs_pages import PAGES, Block, blocks, name, prose
+
+from nephoscope.cli import app
+from nephoscope.measure import prepare
+from nephoscope.price_book import load_price_book
+from nephoscope.study import read_study
+from nephoscope.workload import packaged_workloads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+SHELL = [block for block in BLOCKS if block.language in ("console", "sh", "shell", "bash")]
+TOML = [block for block in BLOCKS if block.language == "toml"]
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a block: behind prompts in a console, every line in a script."""
+    text = block.text.replace("\\\n", " ")
+    lines = text.splitlines()
+    if block.language == "console":
+        lines = [line[2:] for line in lines if line.startswith("$ ")]
+    return [line for line in lines if re.search(r"\bnephoscope (?!=)", line)]
+
+
+def arguments(command: str) -> list[str] | None:
+    """What is given to nephoscope, by the shell's rules; None if it is not called."""
+    words = shlex.split(command, comments=True)
+    for at, word in enumerate(words):
+        if word.rpartition("/")[2] == "nephoscope":
+            rest = words[at + 1 :]
+            ends = [place for place, other in enumerate(rest) if other in ("|", ">", "&&", ";", "2>&1")]
+            return rest[: min(ends, default=len(rest))]
+    return None
+
+
+def parse(given: list[str]) -> None:
+    """Let the real parser read a command line, without running it."""
+    group: Any = typer.main.get_command(app)
+    with group.make_context("nephoscope", list(given)) as context:
+        rest = [*context._protected_args, *context.args]
+        if rest:
+            word, command, rest = group.resolve_command(context, rest)
+            command.make_context(word, rest, parent=context).close()
+
+
+def refused(given: list[str]) -> str | None:
+    try:
+        parse(given)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return str(error.format_message())
+    return None
+
+
+def test_commands_in_blocks_are_understood() -> None:
+    faults, seen = [], 0
+    for block in SHELL:
+        for command in commands(block):
+            given = arguments(command)
+            if given is None:
+                continue
+            seen += 1
+            if message := refused(given):
+                faults.append(f"{block}: {command}: {message}")
+    assert not faults, "\n".join(faults)
+    assert seen > 15
+
+
+def test_commands_in_sentences_are_understood() -> None:
+    faults, seen = [], 0
+    for page in PAGES:
+        for code in re.findall(r"`(nephoscope [^`]+)`", prose(page)):
+            seen += 1
+            given = [word for word in shlex.split(code)[1:] if word != "…"]
+            # What a sentence names need not be whole.
+            message = refused(given)
+            if message and not message.startswith("Missing argument"):
+                faults.append(f"{name(page)}: {code}: {message}")
+    assert not faults, "\n".join(faults)
+    assert seen > 5
+
+
+@pytest.mark.parametrize(
+    "given", ["fly", "run mine.toml --fast", "run", "compare runs/A", "load --threads few x"]
+)
+def test_a_wrong_command_is_seen(given: str) -> None:
+    assert refused(shlex.split(given))
+
+
+@pytest.mark.parametrize("block", TOML, ids=str)
+def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
+    tables = tomllib.loads(block.text)
+    file = tmp_path / "block.toml"
+    file.write_text(block.text)
+    if "per_hour" in tables:
+        load_price_book(file)
+    elif "measure" in tables:
+        study = read_study(file)
+        if study.workload.name in packaged_workloads():
+            prepare(study, "postgresql://reader@localhost/none")
+    else:
+        pytest.fail("what is it? a study has [[measure]], a price book [per_hour]")
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "json"], ids=str)
+def test_json_is_valid(block: Block) -> None:
+    json.loads(block.text)
+
+
+def test_overrides_of_the_pages_are_valid(tmp_path: Path) -> None:
+    study = next(block for block in TOML if 'name = "nightly"' in block.text)
+    file = tmp_path / "study.toml"
+    file.write_text(study.text)
+    known = [block for block in SHELL if block.page.parent.name == "docs"]
+    given = [arguments(command) or [] for block in known for command in commands(block)]
+    given += [
+        shlex.split(found)
+        for page in PAGES
+        if page.parent.name == "docs"
+        for found in re.findall(r"`(?:nephoscope run \S+ )?(--set [^`]+)`", prose(page))
+    ]
+    overrides = [words[at + 1] for words in given for at, word in enumerate(words) if word == "--set"]
+    assert len(overrides) > 5
+    for override in overrides:
+        read_study(file, [override])

@@ -1,0 +1,137 @@
+"""docs/workloads.md against the sources: every word of the API is on the page, and no other."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from docs_pages import PAGES, ROOT, blocks, first_cells, prose, section
+
+from nephoscope.errors import InputError
+from nephoscope.workload import Workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "workloads.md"
+SOURCES = ROOT / "crates" / "script" / "src"
+FIELDS = ("now", "session", "attempt")
+
+
+def source(file: str) -> str:
+    """A source file without its tests."""
+    return (SOURCES / file).read_text().partition("#[cfg(test)]")[0]
+
+
+def part(text: str, start: str, end: str) -> str:
+    return text.partition(start)[2].partition(end)[0]
+
+
+def quoted(text: str) -> set[str]:
+    return set(re.findall(r'"([^"]+)"', text))
+
+
+def generators() -> set[str]:
+    words = part(source("generators.rs"), "const WORDS", "\n];")
+    return {*re.findall(r'^    \("(\w+)", ', words, re.MULTILINE), "derive"}
+
+
+def tx_words() -> set[str]:
+    functions = part(source("api.rs"), "pub(crate) unsafe fn push_tx", "\n}")
+    return {*re.findall(r'c"(\w+)"', functions), *re.findall(r'Some\(b"(\w+)"\) =>', source("api.rs"))}
+
+
+def pick_words() -> set[str]:
+    return quoted(part(source("api.rs"), "PICK_HELPERS: [&str; ", ";").partition("=")[2])
+
+
+def methods() -> set[str]:
+    return set(re.findall(r'add_method\(\s*"(\w+)"', source("define.rs")))
+
+
+def allowed_keys() -> set[str]:
+    return {
+        key for keys in re.findall(r"allowed: &\[([^\]]+)\]", source("define.rs")) for key in quoted(keys)
+    }
+
+
+def words(heading: str, pattern: str) -> list[str]:
+    return [found[1] for cell in first_cells(section(PAGE, heading)) if (found := re.match(pattern, cell))]
+
+
+def test_the_sources_are_still_read_rightly() -> None:
+    assert {"serial", "parent", "optional", "derive"} <= generators()
+    assert len(generators()) > 30
+    assert {"begin", "one", "tally", *FIELDS} <= tx_words()
+    assert pick_words() == {"once", "integer", "number", "chance", "choice", "letters"}
+    assert {"describe", "table", "mix"} <= methods()
+    assert {"rows", "columns", "stored", "read_only", "help", "when"} == allowed_keys()
+
+
+@pytest.mark.parametrize(
+    ("heading", "pattern", "known"),
+    [
+        ("Column generators", r"(\w+)\(", generators()),
+        ("Declarations", r"w:(\w+)\(", methods()),
+        ("tx", r"tx[.:](\w+)", tx_words()),
+        ("pick", r"pick\.(\w+)\(", pick_words()),
+    ],
+)
+def test_the_page_has_every_word_once_and_no_other(heading: str, pattern: str, known: set[str]) -> None:
+    found = words(heading, pattern)
+    assert sorted(found) == sorted(known)
+
+
+@pytest.mark.parametrize("key", sorted(allowed_keys()))
+def test_the_page_has_every_key(key: str) -> None:
+    assert re.search(rf"\b{key} = ", section(PAGE, "Declarations") + section(PAGE, "Invariants")), key
+
+
+def test_the_page_has_the_kinds_and_the_sections() -> None:
+    options = set(re.findall(r'"(\w+)" => OptionKind::', source("define.rs")))
+    assert options == {"text", "number", "integer", "boolean"}
+    assert all(f'`"{kind}"`' in section(PAGE, "Declarations") for kind in options)
+    kinds = set(re.findall(r'"(\w+)" => Kind::', source("generators.rs")))
+    assert len(kinds) == 6
+    assert all(f"`{kind}`" in section(PAGE, "Column generators") for kind in kinds)
+    sections = set(re.findall(r'"(\w+)" => &mut schema\.', source("workload.rs")))
+    assert all(f"`-- name: {name}`" in section(PAGE, "Statements") for name in sections)
+
+
+def test_the_page_has_what_the_sandbox_removes() -> None:
+    removed = quoted(part(source("sandbox.rs"), "const REMOVED", ";\n").partition("=")[2])
+    removed |= {"string.dump", "math.randomseed"}
+    said = part(section(PAGE, "Sandbox"), "Removed are", ";")
+    assert set(re.findall(r"`([\w.]+)`", said)) == removed
+
+
+def test_other_pages_use_no_word_that_does_not_exist() -> None:
+    strange = []
+    for page in PAGES:
+        text = prose(page) + "".join(block.text for block in blocks(page) if block.language == "lua")
+        tables = set(re.findall(r'w:table\("(\w+)"', text)) | {"orders", "customer", "event"}
+        strange += [f"tx {word}" for word in re.findall(r"\btx[.:](\w+)", text) if word not in tx_words()]
+        strange += [
+            f"pick.{word}" for word in re.findall(r"\bpick\.(\w+)", text) if word not in pick_words() | tables
+        ]
+    assert not strange
+
+
+def errors() -> list[tuple[str, str]]:
+    rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", section(PAGE, "Error messages"), re.MULTILINE)
+    assert len(rows) > 5
+    return rows
+
+
+@pytest.mark.parametrize(("written", "message"), errors())
+def test_errors_are_what_the_page_says(written: str, message: str, tmp_path: Path) -> None:
+    tmp_path.joinpath("workload.lua").write_text(
+        f'local w = workload "w"\nw:transaction("read", function(tx, pick) end)\n{written}\n'
+    )
+    tmp_path.joinpath("statements.sql").write_text("-- name: one\nSELECT 1\n")
+    workload = Workload(tmp_path, 1.0, 7, {}, "postgresql://reader@localhost/none")
+    with pytest.raises(InputError) as error:
+        _ = workload.description
+    assert message in str(error.value)
+    assert "workload.lua" in str(error.value)
