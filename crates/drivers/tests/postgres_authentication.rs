@@ -18,7 +18,7 @@ use nephoscope_drivers::{Error, ErrorClass};
 use postgres_protocol::message::frontend;
 use rustls::{ClientConnection, StreamOwned};
 
-use support::postgres::{Server, programs};
+use support::postgres::{Plan, Server, programs};
 use support::{Identity, Wanted, Workshop, has_openssl};
 
 /// Long, and found nowhere else, so that a message that holds it is recognised.
@@ -59,7 +59,9 @@ impl Site {
         let workshop = Workshop::new("root");
         let identity = identity(&workshop);
         let root = workshop.path("root.crt");
-        let server = Server::start(&programs, SET_UP, ACCESS, &identity, &root);
+        let tls = Some((&identity, root.as_path()));
+        let server =
+            Server::start(&programs, Plan { set_up: SET_UP, access: ACCESS, tls, ..Plan::default() });
         let site = Self { server, workshop };
         site.wait();
         Some(site)

@@ -6,14 +6,17 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{Folder, Identity, run};
 
 /// The user that the server runs as where the tests run as root, which `PostgreSQL` refuses.
 const USER: &str = "nobody";
 
-/// Stops the server when its standard input ends: also when the tests are killed, and cannot stop it
-/// themselves.
-const STOP_AT_END_OF_INPUT: &str = r#""$@" & server=$!; read _; kill -QUIT $server; wait $server"#;
+/// Stops the server when its standard input ends, and removes its folder: also when the tests are killed, or
+/// end while a server that all of them share still runs.
+const STOP_AT_END_OF_INPUT: &str =
+    r#""$@" & server=$!; read _; kill -QUIT $server; wait $server; rm -rf "$NEPHOSCOPE_FOLDER""#;
 
 /// The folder of the newest installed server's programs. A test that needs it says so, and passes, where
 /// there is none.
@@ -27,7 +30,23 @@ pub(crate) fn programs() -> Option<PathBuf> {
     newest
 }
 
-/// A running server. It is stopped, and its data removed, when it is dropped.
+/// How a server is to be.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Plan<'a> {
+    /// SQL, one statement a line, that a new server is set up with.
+    pub(crate) set_up: &'a str,
+    /// Its `pg_hba.conf`.
+    pub(crate) access: &'a str,
+    /// Its certificate, and the PEM file of the authority for client certificates; without them it has no TLS.
+    pub(crate) tls: Option<(&'a Identity, &'a Path)>,
+    /// Settings beside those that every server here has.
+    pub(crate) settings: &'a [(&'a str, &'a str)],
+    /// It is a hot standby of this server.
+    pub(crate) standby_of: Option<&'a Server>,
+}
+
+/// A running server, whose superuser is `postgres`. It is stopped, and its data removed, when it is dropped or
+/// the tests end.
 pub(crate) struct Server {
     process: Child,
     input: Option<ChildStdin>,
@@ -37,43 +56,36 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A new server with TLS, whose superuser is `postgres`.
-    ///
-    /// `set_up` is SQL, one statement a line; `access` is its `pg_hba.conf`; `clients` is the PEM file of the
-    /// authority for client certificates.
-    pub(crate) fn start(
-        programs: &Path,
-        set_up: &str,
-        access: &str,
-        identity: &Identity,
-        clients: &Path,
-    ) -> Self {
+    /// Starts a server, which may not be ready yet.
+    pub(crate) fn start(programs: &Path, plan: Plan<'_>) -> Self {
         let folder = Folder::new();
-        for (from, name) in [
-            (identity.certificate.as_path(), "server.crt"),
-            (&identity.key, "server.key"),
-            (clients, "root.crt"),
-        ] {
-            fs::copy(from, folder.path(name)).unwrap();
+        if let Some((identity, clients)) = plan.tls {
+            let files = [
+                (&*identity.certificate, "server.crt"),
+                (&identity.key, "server.key"),
+                (clients, "root.crt"),
+            ];
+            for (from, name) in files {
+                fs::copy(from, folder.path(name)).unwrap();
+            }
         }
         if is_root() {
             run(Command::new("chown").arg("-R").arg(USER).arg(folder.path("")));
         }
         let data = folder.path("data");
-        let program = |name: &str| as_user(&programs.join(name));
-        run(program("initdb")
-            .args(["--no-sync", "--no-instructions", "--username=postgres", "--encoding=UTF8", "--locale=C"])
-            .arg("--pgdata")
-            .arg(&data));
-        run_with_input(program("postgres").arg("--single").arg("-D").arg(&data).arg("postgres"), set_up);
-        fs::write(data.join("pg_hba.conf"), access).unwrap();
+        match plan.standby_of {
+            Some(primary) => copy_data(programs, primary, &data),
+            None => make_data(programs, plan.set_up, &data),
+        }
+        fs::write(data.join("pg_hba.conf"), plan.access).unwrap();
         let port = free_port();
         let mut process = as_user(Path::new("sh"))
+            .env("NEPHOSCOPE_FOLDER", folder.path(""))
             .args(["-c", STOP_AT_END_OF_INPUT, "sh"])
             .arg(programs.join("postgres"))
             .arg("-D")
             .arg(&data)
-            .args(settings(&folder, port))
+            .args(settings(&folder, port, plan))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(fs::File::create(folder.path("log")).unwrap())
@@ -88,10 +100,27 @@ impl Server {
         self.folder.path("").display().to_string().trim_end_matches('/').to_owned()
     }
 
+    /// The PEM file of the authority for client certificates.
+    pub(crate) fn root_certificate(&self) -> String {
+        self.folder.path("root.crt").display().to_string()
+    }
+
     /// What it has written so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path("log")).unwrap_or_default()
     }
+
+    /// Sends a signal to the server's first process: `INT` is a fast shutdown, `QUIT` an immediate one.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let file = fs::read_to_string(self.folder.path("data/postmaster.pid")).unwrap();
+        send_signal(file.lines().next().unwrap(), signal);
+    }
+}
+
+/// Sends a signal to a process of a server that these tests have started.
+pub(crate) fn send_signal(process: &str, signal: Signal) {
+    let process = process.parse().ok().and_then(Pid::from_raw).unwrap_or_else(|| panic!("{process:?}"));
+    kill_process(process, signal).unwrap();
 }
 
 impl Drop for Server {
@@ -101,23 +130,43 @@ impl Drop for Server {
     }
 }
 
-fn settings(folder: &Folder, port: u16) -> Vec<String> {
+fn make_data(programs: &Path, set_up: &str, data: &Path) {
+    run(as_user(&programs.join("initdb"))
+        .args(["--no-sync", "--no-instructions", "--username=postgres", "--encoding=UTF8", "--locale=C"])
+        .arg("--pgdata")
+        .arg(data));
+    let mut single_user = as_user(&programs.join("postgres"));
+    run_with_input(single_user.arg("--single").arg("-D").arg(data).arg("postgres"), set_up);
+}
+
+fn copy_data(programs: &Path, primary: &Server, data: &Path) {
+    run(as_user(&programs.join("pg_basebackup"))
+        .args(["--no-sync", "--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf"])
+        .args(["--username=postgres", "--host", &primary.socket_directory()])
+        .args(["--port", &primary.port.to_string(), "--pgdata"])
+        .arg(data));
+}
+
+fn settings(folder: &Folder, port: u16, plan: Plan<'_>) -> Vec<String> {
     let path = |name: &str| folder.path(name).display().to_string();
-    [
+    let mut settings = vec![
         ("listen_addresses", "127.0.0.1".to_owned()),
         ("port", port.to_string()),
         ("unix_socket_directories", path("").trim_end_matches('/').to_owned()),
-        ("ssl", "on".to_owned()),
-        ("ssl_cert_file", path("server.crt")),
-        ("ssl_key_file", path("server.key")),
-        ("ssl_ca_file", path("root.crt")),
         ("fsync", "off".to_owned()),
         ("shared_buffers", "16MB".to_owned()),
         ("max_connections", "20".to_owned()),
-    ]
-    .into_iter()
-    .flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")])
-    .collect()
+    ];
+    if plan.tls.is_some() {
+        settings.extend([
+            ("ssl", "on".to_owned()),
+            ("ssl_cert_file", path("server.crt")),
+            ("ssl_key_file", path("server.key")),
+            ("ssl_ca_file", path("root.crt")),
+        ]);
+    }
+    settings.extend(plan.settings.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    settings.into_iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect()
 }
 
 fn is_root() -> bool {

@@ -1,0 +1,150 @@
+//! A session as a test drives it: step by step, each wait with a limit.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use nephoscope_drivers::{
+    Command, Connection, ConnectionState, Driver, Error, Params, Reply, Rows, Statement, Value, Want,
+};
+use nephoscope_runtime::Runtime;
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
+
+/// How long a reply is waited for that is sure to come.
+const PATIENCE: Nanos = 20 * SECOND;
+
+/// A connection on a runtime of its own.
+pub(crate) struct Client {
+    connection: Box<dyn Connection>,
+    statements: Arc<[Statement]>,
+    /// The rows of every reply since they were last cleared.
+    pub(crate) rows: Rows,
+    runtime: Runtime,
+}
+
+impl Client {
+    /// Connects with statements, each a name and its SQL.
+    pub(crate) fn try_new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Result<Self, Error> {
+        let statements: Arc<[Statement]> =
+            statements.iter().map(|(name, sql)| Statement::new(name, sql)).collect();
+        let runtime = Runtime::new().unwrap();
+        let connection = runtime.block_on(driver.connect(&runtime, &statements))?;
+        Ok(Self { connection, statements, rows: Rows::default(), runtime })
+    }
+
+    /// Connects with statements to a system that is there.
+    #[track_caller]
+    pub(crate) fn new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Self {
+        Self::try_new(driver, statements).unwrap_or_else(|error| panic!("{}: {error}", driver.redacted_url()))
+    }
+
+    pub(crate) fn state(&self) -> ConnectionState {
+        self.connection.state()
+    }
+
+    /// Queues a statement by its name, with its rows wanted or not.
+    pub(crate) fn queue(&mut self, name: &str, values: &[Value<'_>], want: Want) -> Result<(), Error> {
+        let place = self.statements.iter().position(|statement| statement.name() == name);
+        let place = place.unwrap_or_else(|| panic!("the test has no statement {name}"));
+        self.queue_command(Command::Execute(place), values, want)
+    }
+
+    pub(crate) fn queue_command(
+        &mut self,
+        command: Command,
+        values: &[Value<'_>],
+        want: Want,
+    ) -> Result<(), Error> {
+        let params: Params = values.iter().copied().collect();
+        self.connection.queue(command, &params, want)
+    }
+
+    /// Sends what is queued and waits for the replies.
+    pub(crate) fn flush(&mut self) -> Result<Reply, Error> {
+        self.flush_within(PATIENCE)
+    }
+
+    /// The same with a time limit.
+    pub(crate) fn flush_within(&mut self, limit: Nanos) -> Result<Reply, Error> {
+        let Self { connection, rows, runtime, .. } = self;
+        connection.set_deadline(clock::now() + limit);
+        runtime.block_on(poll_fn(|cx| connection.poll_replies(cx, rows)))
+    }
+
+    /// Sends what is queued without waiting; the replies, should they be there already.
+    pub(crate) fn send(&mut self) -> Option<Result<Reply, Error>> {
+        let Self { connection, rows, runtime, .. } = self;
+        connection.set_deadline(clock::now() + PATIENCE);
+        runtime.block_on(poll_fn(|cx| {
+            Poll::Ready(match connection.poll_replies(cx, rows) {
+                Poll::Ready(replies) => Some(replies),
+                Poll::Pending => None,
+            })
+        }))
+    }
+
+    /// Runs a statement, its rows wanted.
+    pub(crate) fn call(&mut self, name: &str, values: &[Value<'_>]) -> Result<Reply, Error> {
+        self.queue(name, values, Want::Rows)?;
+        self.flush()
+    }
+
+    /// Runs a statement of which only the count is wanted.
+    pub(crate) fn count(&mut self, name: &str, values: &[Value<'_>]) -> Result<Reply, Error> {
+        self.queue(name, values, Want::Count)?;
+        self.flush()
+    }
+
+    /// Runs `BEGIN`, `COMMIT` or `ROLLBACK`.
+    pub(crate) fn control(&mut self, command: Command) -> Result<Reply, Error> {
+        self.queue_command(command, &[], Want::Count)?;
+        self.flush()
+    }
+
+    /// The first value of a reply's first row.
+    #[track_caller]
+    pub(crate) fn value(&self, reply: Reply) -> Value<'_> {
+        let result = reply.result.expect("the reply has rows");
+        self.rows.value(result, 0, 0).expect("there is a row")
+    }
+
+    /// Runs a statement and gives its only value as an integer.
+    #[track_caller]
+    pub(crate) fn integer(&mut self, name: &str, values: &[Value<'_>]) -> i64 {
+        let reply = self.call(name, values).unwrap_or_else(|error| panic!("{name}: {error}"));
+        match self.value(reply) {
+            Value::Int(number) => number,
+            other => panic!("{name} gives {other:?}"),
+        }
+    }
+
+    /// Runs a statement and gives its only value as text.
+    #[track_caller]
+    pub(crate) fn text(&mut self, name: &str, values: &[Value<'_>]) -> String {
+        let reply = self.call(name, values).unwrap_or_else(|error| panic!("{name}: {error}"));
+        match self.value(reply) {
+            Value::Text(text) => String::from_utf8(text.to_vec()).unwrap(),
+            other => panic!("{name} gives {other:?}"),
+        }
+    }
+
+    /// Asks the server to give up what is waited for.
+    pub(crate) fn cancel(&self) {
+        let cancel = self.connection.cancel();
+        self.runtime.block_on(cancel);
+    }
+
+    /// Brings the connection back to where a transaction can begin, as the engine does after an error.
+    #[track_caller]
+    pub(crate) fn recover(&mut self) {
+        if matches!(self.state(), ConnectionState::InTransaction | ConnectionState::Failed) {
+            self.control(Command::Rollback).unwrap();
+        }
+        assert_eq!(self.state(), ConnectionState::Idle);
+    }
+
+    /// The parts that a task needs that runs beside others on one runtime.
+    pub(crate) fn statements(statements: &[(&str, &str)]) -> Arc<[Statement]> {
+        statements.iter().map(|(name, sql)| Statement::new(name, sql)).collect()
+    }
+}

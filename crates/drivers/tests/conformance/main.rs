@@ -1,0 +1,154 @@
+//! What every driver keeps to, present and future: one suite over all of them.
+//!
+//! A new driver is a fixture in `fixtures` and a line in the table below. PostgreSQL is a real server, which the
+//! suite starts and stops itself; where it is not installed its members say so and pass.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod admin;
+mod client;
+mod connecting;
+mod counting;
+mod errors;
+mod fixtures;
+mod kills;
+mod notices;
+mod results;
+mod timeouts;
+mod transactions;
+mod types;
+
+use nephoscope_drivers::{SCHEMES, Settings, open};
+
+/// Makes a test of each check of a theme, for one driver.
+macro_rules! tests {
+    ($fixture:path; $($theme:ident: $($check:ident)*;)*) => {
+        $(mod $theme {
+            $(#[test]
+            fn $check() {
+                if let Some(fixture) = $fixture() {
+                    crate::$theme::$check(&*fixture);
+                }
+            })*
+        })*
+    };
+}
+
+/// What holds for any driver.
+macro_rules! every_driver {
+    ($fixture:path) => {
+        tests! { $fixture;
+            types:
+                values_come_back_as_they_were_sent
+                null_of_every_type_comes_back
+                values_that_do_not_fit_are_refused_before_anything_is_sent
+                random_values_come_back;
+            results:
+                results_have_as_many_rows_as_there_are
+                wide_rows_come_whole
+                large_values_come_whole
+                results_are_kept_side_by_side
+                rows_that_are_not_wanted_are_not_kept
+                large_statements_and_large_results_may_pass_each_other;
+            transactions:
+                the_state_follows_the_commands
+                a_failed_transaction_can_only_be_rolled_back
+                the_commit_of_a_failed_transaction_is_an_error
+                a_transaction_may_leave_in_one_flush
+                an_error_in_one_flush_spoils_the_whole_transaction;
+            errors:
+                every_class_is_provoked_or_the_fixture_says_why;
+            kills:
+                a_connection_killed_in_mid_transaction_is_lost_with_its_effects
+                a_connection_killed_at_rest_is_lost_at_its_next_use;
+            timeouts:
+                a_wait_that_was_given_up_can_be_taken_up_again
+                a_cancelled_statement_leaves_a_usable_connection;
+            counting:
+                nothing_is_lost_or_counted_twice;
+            admin:
+                a_bulk_load_counts_its_rows
+                an_error_of_the_source_ends_a_bulk_load;
+        }
+    };
+}
+
+/// What holds for PostgreSQL besides.
+macro_rules! every_postgres {
+    ($fixture:path) => {
+        tests! { $fixture;
+            types:
+                values_are_converted_where_they_fit
+                columns_without_a_form_of_their_own_come_as_text
+                random_dates_and_times_come_back;
+            results:
+                affected_counts_what_was_touched_or_returned
+                statements_without_columns_have_no_result
+                the_columns_of_a_result_are_named;
+            transactions:
+                a_constraint_that_fails_at_commit_is_the_commits_error
+                a_statement_outside_a_transaction_that_fails_at_its_end_has_failed
+                stray_commands_do_no_harm;
+            errors:
+                serializable_transactions_that_depend_on_each_other_fail
+                lock_nowait_is_a_lock_timeout
+                a_session_that_may_only_read_is_read_only
+                a_constraint_and_bad_sql_are_other_errors
+                an_idle_transaction_is_ended_by_the_server;
+            kills:
+                a_connection_killed_while_it_waits_is_lost;
+            notices:
+                notices_before_between_and_after_rows_do_no_harm
+                parameters_that_change_in_mid_stream_do_no_harm
+                notifications_do_no_harm;
+            admin:
+                several_statements_give_the_last_result
+                an_error_is_told_and_the_connection_goes_on
+                every_type_is_loaded
+                columns_without_a_binary_form_are_loaded_as_text
+                numbers_are_loaded_exactly
+                values_that_do_not_fit_name_their_column
+                a_row_the_server_refuses_leaves_the_table_unchanged
+                an_error_ends_a_long_load_early
+                copy_is_refused_as_a_query
+                the_facts_tell_version_and_settings;
+            connecting:
+                a_missing_database_and_a_wrong_statement_are_named
+                statements_that_run_first_are_run_in_order
+                a_unix_socket_is_as_good_as_tcp;
+        }
+    };
+}
+
+/// The registered drivers: a name that begins with the driver's, its fixture, and the checks that it has to pass.
+macro_rules! drivers {
+    ($($name:ident: $fixture:path => $($checks:ident)*;)*) => {
+        const REGISTERED: &[&str] = &[$(stringify!($name)),*];
+        $(mod $name {
+            $(mod $checks {
+                $checks! { $fixture }
+            })*
+        })*
+    };
+}
+
+drivers! {
+    noop: crate::fixtures::noop::fixture => every_driver;
+    sim: crate::fixtures::sim::fixture => every_driver;
+    postgres_simple: crate::fixtures::postgres::simple => every_driver every_postgres;
+    postgres_extended: crate::fixtures::postgres::extended => every_driver every_postgres;
+    postgres_prepared: crate::fixtures::postgres::prepared => every_driver every_postgres;
+    postgres_tls: crate::fixtures::postgres::tls => every_driver every_postgres;
+}
+
+#[test]
+fn every_scheme_is_registered() {
+    for (scheme, _) in SCHEMES {
+        let user = if scheme == "postgresql" { "somebody@" } else { "" };
+        let driver = open(&format!("{scheme}://{user}"), &Settings::default()).unwrap();
+        let registered = REGISTERED.iter().any(|name| name.starts_with(driver.name()));
+        assert!(registered, "the driver of {scheme}:// has no line in the table of the conformance suite");
+    }
+}
