@@ -42,25 +42,37 @@ fn pair(text: &str) -> Option<i64> {
     digits(text, 2).filter(|_| text.len() == 2)
 }
 
-/// Reads `YYYY-MM-DD` as days since 1970-01-01; `None` where that is not a date.
+/// Splits the mark of the years before Christ off a date or time. There is no year 0: before 1 is 1 BC.
+fn before_christ(text: &str) -> (&str, bool) {
+    text.strip_suffix(" BC").map_or((text, false), |text| (text, true))
+}
+
+/// Reads `YYYY-MM-DD` or `YYYY-MM-DD BC` as days since 1970-01-01; `None` where that is not a date.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
+    let (text, before_christ) = before_christ(text);
+    date(text, before_christ)
+}
+
+fn date(text: &str, before_christ: bool) -> Option<i64> {
     let mut parts = text.splitn(3, '-');
     let (year, month, day) = (digits(parts.next()?, 4)?, pair(parts.next()?)?, pair(parts.next()?)?);
     let (month, day) = (u32::try_from(month).ok()?, u32::try_from(day).ok()?);
-    let days = (year > 0 && (1..=12).contains(&month)).then(|| days_from_civil(year, month, day))?;
+    let year = if year > 0 && before_christ { 1 - year } else { Some(year).filter(|year| *year > 0)? };
+    let days = (1..=12).contains(&month).then(|| days_from_civil(year, month, day))?;
     // A day that the month does not have comes back as a day of the next month.
     (civil_from_days(days) == (year, month, day)).then_some(days)
 }
 
-/// Reads `YYYY-MM-DD[ T]hh:mm[:ss[.ffffff]][Z|±hh[:mm]]` as microseconds since 1970-01-01 00:00 UTC (a text
-/// without a zone is taken as UTC); a date alone is its midnight. `None` where that is not a time.
+/// Reads `YYYY-MM-DD[ T]hh:mm[:ss[.ffffff]][Z|±hh[:mm[:ss]]][ BC]` as microseconds since 1970-01-01 00:00 UTC (a
+/// text without a zone is taken as UTC); a date alone is its midnight. `None` where that is not a time.
 #[must_use]
 pub fn parse_timestamp(text: &str) -> Option<i64> {
+    let (text, before_christ) = before_christ(text);
     let Some(split) = text.find([' ', 'T']) else {
-        return Some(parse_date(text)? * DAY);
+        return date(text, before_christ)?.checked_mul(DAY);
     };
-    let date = parse_date(&text[..split])?;
+    let midnight = date(&text[..split], before_christ)?.checked_mul(DAY)?;
     let time = &text[split + 1..];
     let (clock, zone) = match time.find(['Z', '+', '-']) {
         Some(at) => (&time[..at], parse_zone(&time[at..])?),
@@ -76,40 +88,48 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
         }
         Some(_) => return None,
     };
-    (hour < 24 && minute < 60 && second < 60)
-        .then(|| date * DAY + ((hour * 60 + minute - zone) * 60 + second) * 1_000_000 + micros)
+    if hour >= 24 || minute >= 60 || second >= 60 {
+        return None;
+    }
+    midnight.checked_add(((hour * 60 + minute) * 60 + second - zone) * 1_000_000 + micros)
 }
 
-/// Minutes east of UTC.
+/// Seconds east of UTC. There are seconds in the local times of before there were time zones.
 fn parse_zone(text: &str) -> Option<i64> {
     let sign = match text.as_bytes().first()? {
         b'Z' => return (text.len() == 1).then_some(0),
         b'+' => 1,
         _ => -1,
     };
-    let (hours, minutes) = text[1..].split_once(':').unwrap_or((&text[1..], "00"));
-    Some(sign * (pair(hours)? * 60 + pair(minutes)?))
+    let mut parts = text[1..].splitn(3, ':');
+    let hours = pair(parts.next()?)?;
+    let mut next = || parts.next().map_or(Some(0), pair);
+    let (minutes, seconds) = (next()?, next()?);
+    Some(sign * ((hours * 60 + minutes) * 60 + seconds))
 }
 
-/// Writes a date as `YYYY-MM-DD`.
+/// A day of the year as `YYYY-MM-DD`, and what has to stand at the end for the years before Christ.
+fn written(days: i64) -> (String, &'static str) {
+    let (year, month, day) = civil_from_days(days);
+    let (year, end) = if year > 0 { (year, "") } else { (1 - year, " BC") };
+    (format!("{year:04}-{month:02}-{day:02}"), end)
+}
+
+/// Writes a date as `YYYY-MM-DD`, with ` BC` behind it before the year 1.
 #[must_use]
 pub fn format_date(days: i64) -> String {
-    let (year, month, day) = civil_from_days(days);
-    format!("{year:04}-{month:02}-{day:02}")
+    let (date, end) = written(days);
+    date + end
 }
 
-/// Writes a time as `YYYY-MM-DD hh:mm:ss.ffffff+00`.
+/// Writes a time as `YYYY-MM-DD hh:mm:ss.ffffff+00`, with ` BC` behind it before the year 1.
 #[must_use]
 pub fn format_timestamp(micros: i64) -> String {
     let of_day = micros.rem_euclid(DAY);
     let (seconds, part) = (of_day / 1_000_000, of_day % 1_000_000);
-    format!(
-        "{} {:02}:{:02}:{:02}.{part:06}+00",
-        format_date(micros.div_euclid(DAY)),
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    let (date, end) = written(micros.div_euclid(DAY));
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{date} {hour:02}:{minute:02}:{second:02}.{part:06}+00{end}")
 }
 
 #[cfg(test)]
@@ -140,7 +160,13 @@ mod tests {
         assert_eq!(parse_timestamp("2000-01-01 00:00:00.000001"), Some(946_684_800_000_001));
         assert_eq!(parse_timestamp("1969-12-31 23:59:59Z"), Some(-1_000_000));
         assert_eq!(parse_timestamp("2000-01-01"), Some(946_684_800_000_000));
+        assert_eq!(parse_timestamp("0001-01-01 00:00:00"), Some(-62_135_596_800_000_000));
+        assert_eq!(parse_timestamp("0001-12-31 23:59:59.999999+00 BC"), Some(-62_135_596_800_000_001));
+        assert_eq!(parse_timestamp("1900-01-01 00:19:32+00:19:32"), parse_timestamp("1900-01-01"));
         for wrong in [
+            "0000-01-01 00:00 BC",
+            "2000-01-01 00:00+01:00:00:00",
+            "999999999-01-01",
             "2000-01-01 25:00",
             "2000-01-01 10",
             "2000-01-01 10:00:00.1234567",
@@ -157,13 +183,11 @@ mod tests {
         fn dates_come_back(days in -700_000_i64..3_000_000) {
             let (year, month, day) = civil_from_days(days);
             prop_assert_eq!(days_from_civil(year, month, day), days);
-            if year > 0 {
-                prop_assert_eq!(parse_date(&format_date(days)), Some(days));
-            }
+            prop_assert_eq!(parse_date(&format_date(days)), Some(days));
         }
 
         #[test]
-        fn timestamps_come_back(micros in 0_i64..4_000_000_000_000_000) {
+        fn timestamps_come_back(micros in any::<i64>()) {
             prop_assert_eq!(parse_timestamp(&format_timestamp(micros)), Some(micros));
         }
 

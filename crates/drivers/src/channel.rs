@@ -19,13 +19,15 @@ pub(crate) struct Tls {
     stream: Stream,
     session: ClientConnection,
     out: Vec<u8>,
+    /// How much of `out` the session has taken.
+    taken: usize,
     inbox: Inbox,
 }
 
 impl Channel {
     /// Encrypts the stream: performs the handshake within the stream's deadline.
     pub(crate) async fn encrypt(stream: Stream, session: ClientConnection) -> io::Result<Self> {
-        let mut tls = Tls { stream, session, out: Vec::new(), inbox: Inbox::default() };
+        let mut tls = Tls { stream, session, out: Vec::new(), taken: 0, inbox: Inbox::default() };
         while tls.session.is_handshaking() {
             poll_fn(|cx| tls.poll_send(cx)).await?;
             if tls.session.is_handshaking() && poll_fn(|cx| tls.poll_receive(cx)).await? == 0 {
@@ -88,13 +90,7 @@ impl Channel {
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => stream.poll_flush(cx),
-            Self::Tls(tls) => {
-                if !tls.out.is_empty() {
-                    tls.session.writer().write_all(&tls.out)?;
-                    tls.out.clear();
-                }
-                tls.poll_send(cx)
-            }
+            Self::Tls(tls) => tls.poll_flush(cx),
         }
     }
 
@@ -114,8 +110,11 @@ impl Channel {
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(0)),
                     Err(error) => return Poll::Ready(Err(error)),
                 }
-                // Reading may have made TLS want to answer (a key update): that goes first.
-                ready!(tls.poll_send(cx))?;
+                // Reading may have made TLS want to answer (a key update). Where that has to wait, reading goes on:
+                // the other side may be waiting to be read itself.
+                if let Poll::Ready(Err(error)) = tls.poll_send(cx) {
+                    return Poll::Ready(Err(error));
+                }
                 if ready!(tls.poll_receive(cx))? == 0 {
                     return Poll::Ready(Ok(0));
                 }
@@ -143,6 +142,17 @@ pub(crate) fn closed() -> io::Error {
 }
 
 impl Tls {
+    /// Sends `out`. The session takes only so much at a time, so that what waits encrypted stays bounded.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.taken < self.out.len() {
+            self.taken += self.session.writer().write(&self.out[self.taken..])?;
+            ready!(self.poll_send(cx))?;
+        }
+        self.out.clear();
+        self.taken = 0;
+        self.poll_send(cx)
+    }
+
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.session.wants_write() {
             self.session.write_tls(&mut self.stream.out)?;

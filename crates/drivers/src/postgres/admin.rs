@@ -5,20 +5,16 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
-use crate::bulk::{Admin, RowEncoder, RowSource, Table};
+use crate::bulk::{Admin, RowSource, Table};
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, ErrorClass};
+use crate::postgres::copy;
 use crate::postgres::startup::{Endpoint, next_message};
-use crate::postgres::types::{self, Type};
+use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
-use crate::value::Value;
 
 /// How long a statement of the set-up may be silent: an index on a large table takes its time.
 const PATIENCE: Nanos = 24 * 3600 * SECOND;
-/// Rows are sent when so many bytes of them are ready.
-const CHUNK: usize = 256 * 1024;
-/// The header of COPY's binary format: signature, flags, no extension (manual, COPY, "Binary Format").
-const COPY_HEADER: &[u8; 19] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// The settings that say most about how a server performs.
 const FACTS: &str = "SELECT name, setting || COALESCE(unit, '') FROM pg_catalog.pg_settings WHERE name IN (
@@ -38,11 +34,11 @@ impl PostgresAdmin {
     pub(crate) fn connect(endpoint: &Arc<Endpoint>, on_connect: &[String]) -> Result<Self, Error> {
         let runtime = Runtime::new()?;
         let channel = runtime.block_on(async {
-            let mut established = endpoint.establish(&runtime).await?;
-            for sql in on_connect {
-                simple_query(&mut established.channel, sql).await?;
-            }
-            Ok::<_, Error>(established.channel)
+            let deadline = endpoint.deadline();
+            let mut channel = endpoint.establish(&runtime, deadline).await?.channel;
+            channel.set_deadline(deadline);
+            set_up(&mut channel, on_connect).await?;
+            Ok::<_, Error>(channel)
         })?;
         Ok(Self { runtime, channel })
     }
@@ -68,7 +64,7 @@ impl Admin for PostgresAdmin {
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
         let Self { runtime, channel } = self;
         channel.set_deadline(clock::now() + PATIENCE);
-        runtime.block_on(copy_in(channel, table, columns, rows))
+        runtime.block_on(copy::copy_in(channel, table, columns, rows))
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
@@ -84,21 +80,95 @@ impl Admin for PostgresAdmin {
     }
 }
 
+/// Runs the SQL that every connection begins with.
+pub(crate) async fn set_up(channel: &mut Channel, on_connect: &[String]) -> Result<(), Error> {
+    for sql in on_connect {
+        let done = simple_query(channel, sql).await;
+        done.map_err(|error| error.context(&format!("on_connect {sql:?}")))?;
+    }
+    Ok(())
+}
+
+/// What the server answers, up to the next `ReadyForQuery`.
+pub(super) struct Replies<'a> {
+    pub(super) channel: &'a mut Channel,
+    /// The first error among them.
+    pub(super) failed: Option<Error>,
+    /// The server's notice that it is about to end the connection.
+    warned: Option<Error>,
+}
+
+impl<'a> Replies<'a> {
+    pub(super) fn new(channel: &'a mut Channel) -> Self {
+        Self { channel, failed: None, warned: None }
+    }
+
+    /// The next message that is no error and no notice; `None` when the server is ready again and nothing has
+    /// failed. A server that ends the connection is believed the reason that it gave.
+    pub(super) async fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, Error> {
+        loop {
+            let (tag, body) = match next_message(self.channel).await {
+                Ok(message) => message,
+                Err(lost) => return Err(self.reason(lost)),
+            };
+            match tag {
+                b'E' => self.fail(wire::error(&body)),
+                b'N' => {
+                    let notice = wire::error(&body);
+                    self.warned = Some(notice).filter(|it| it.class() == ErrorClass::ShuttingDown);
+                }
+                b'Z' => return self.failed.take().map_or(Ok(None), Err),
+                _ => return Ok(Some((tag, body))),
+            }
+        }
+    }
+
+    /// Remembers an error, if it is the first.
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+    }
+
+    /// Why the connection is lost.
+    fn reason(&mut self, lost: Error) -> Error {
+        self.failed.take().or_else(|| self.warned.take()).unwrap_or(lost)
+    }
+
+    /// Reads to the next `ReadyForQuery`; gives the rows of the last command.
+    pub(super) async fn to_the_end(&mut self) -> Result<u64, Error> {
+        let mut rows = 0;
+        while let Some((tag, body)) = self.next().await? {
+            if tag == b'C' {
+                rows = wire::affected(&body);
+            }
+        }
+        Ok(rows)
+    }
+}
+
 /// Runs one or several statements by the simple protocol and gives the last result.
 pub(crate) async fn simple_query(channel: &mut Channel, sql: &str) -> Result<Table, Error> {
+    const COPY: &str = "COPY to or from the client cannot be run as a query; use bulk_load";
     wire::query(channel.out(), sql);
     channel.flush().await?;
-    let (mut table, mut failed) = (Table::default(), None);
-    loop {
-        let (tag, body) = next_message(channel).await?;
+    let mut replies = Replies::new(channel);
+    let (mut table, mut has_columns) = (Table::default(), false);
+    while let Some((tag, body)) = replies.next().await? {
         match tag {
-            b'T' => table = Table { columns: column_names(&body)?, rows: Vec::new() },
+            b'T' => (table, has_columns) = (Table { columns: column_names(&body)?, rows: Vec::new() }, true),
             b'D' => table.rows.push(text_row(&body)?),
-            b'E' => failed = Some(wire::error(&body)),
-            b'Z' => return failed.map_or(Ok(table), Err),
+            // The end of a statement that had no columns: what an earlier one gave is not its result.
+            b'C' | b'I' if !std::mem::take(&mut has_columns) => table = Table::default(),
+            b'G' | b'H' => {
+                replies.fail(Error::other(COPY));
+                if tag == b'G' {
+                    wire::message(replies.channel.out(), b'f', |out| wire::put_text(out, COPY));
+                    replies.channel.flush().await?;
+                }
+            }
             _ => {}
         }
     }
+    Ok(table)
 }
 
 fn column_names(body: &[u8]) -> Result<Vec<String>, Error> {
@@ -131,162 +201,4 @@ fn text_row(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
         Ok(Some(String::from_utf8_lossy(cell).into_owned()))
     };
     (0..count.max(0)).map(cell).collect()
-}
-
-/// A name as SQL takes it whatever it is.
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// Loads rows by COPY in its binary form. What the server has to say it says at the end, or at once if it is an error.
-async fn copy_in(
-    channel: &mut Channel,
-    table: &str,
-    columns: &[String],
-    rows: &mut dyn RowSource,
-) -> Result<u64, Error> {
-    let list = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
-    let types = column_types(channel, &format!("SELECT {list} FROM {} LIMIT 0", quoted(table))).await?;
-    wire::query(channel.out(), &format!("COPY {} ({list}) FROM STDIN (FORMAT binary)", quoted(table)));
-    channel.flush().await?;
-    loop {
-        let (tag, body) = next_message(channel).await?;
-        match tag {
-            b'G' => break,
-            b'E' => {
-                let error = wire::error(&body);
-                await_ready(channel).await?;
-                return Err(error);
-            }
-            _ => {}
-        }
-    }
-    let mut encoder =
-        CopyEncoder { table, columns, types: &types, out: COPY_HEADER.to_vec(), row: 0, cells: 0 };
-    let outcome = loop {
-        let more = match rows.fill(&mut encoder) {
-            Ok(more) => more,
-            Err(error) => break Err(error),
-        };
-        if !more {
-            encoder.out.extend_from_slice(&(-1_i16).to_be_bytes());
-        }
-        if !more || encoder.out.len() >= CHUNK {
-            wire::message(channel.out(), b'd', |out| out.extend_from_slice(&encoder.out));
-            encoder.out.clear();
-            if let Err(error) = channel.flush().await {
-                break Err(error.into());
-            }
-        }
-        if !more {
-            break Ok(());
-        }
-    };
-    match outcome {
-        Ok(()) => channel.out().extend_from_slice(&wire::COPY_DONE),
-        Err(ref error) => wire::message(channel.out(), b'f', |out| wire::put_text(out, &error.to_string())),
-    }
-    channel.flush().await?;
-    let loaded = await_ready(channel).await;
-    outcome.and(loaded)
-}
-
-/// Reads to the next `ReadyForQuery`; gives the rows of the last command, or its error.
-async fn await_ready(channel: &mut Channel) -> Result<u64, Error> {
-    let (mut rows, mut failed) = (0, None);
-    loop {
-        let (tag, body) = next_message(channel).await?;
-        match tag {
-            b'C' => rows = wire::affected(&body),
-            b'E' => failed = Some(wire::error(&body)),
-            b'Z' => return failed.map_or(Ok(rows), Err),
-            _ => {}
-        }
-    }
-}
-
-/// The types of a query's columns.
-async fn column_types(channel: &mut Channel, sql: &str) -> Result<Vec<Type>, Error> {
-    wire::parse(channel.out(), "", sql);
-    wire::describe(channel.out(), "");
-    channel.out().extend_from_slice(&wire::SYNC);
-    channel.flush().await?;
-    let (mut types, mut failed) = (Vec::new(), None);
-    loop {
-        let (tag, body) = next_message(channel).await?;
-        match tag {
-            b'T' => types = described_columns(&body)?.into_iter().map(|(_, of)| of).collect(),
-            b'E' => failed = Some(wire::error(&body)),
-            b'Z' => return failed.map_or(Ok(types), Err),
-            _ => {}
-        }
-    }
-}
-
-/// Encodes rows as COPY's binary form wants them.
-struct CopyEncoder<'a> {
-    table: &'a str,
-    columns: &'a [String],
-    types: &'a [Type],
-    out: Vec<u8>,
-    /// Where the present row's count of cells lies.
-    row: usize,
-    cells: usize,
-}
-
-impl RowEncoder for CopyEncoder<'_> {
-    #[inline]
-    fn push(&mut self, value: Value<'_>) -> Result<(), Error> {
-        if self.cells == 0 {
-            self.row = self.out.len();
-            self.out.extend_from_slice(&[0, 0]);
-        }
-        let place = self.cells;
-        self.cells += 1;
-        let Some(of) = self.types.get(place) else {
-            return Err(Error::other(format!("{}: a row has more values than columns", self.table)));
-        };
-        if value == Value::Null {
-            self.out.extend_from_slice(&(-1_i32).to_be_bytes());
-            return Ok(());
-        }
-        let start = self.out.len();
-        self.out.extend_from_slice(&[0; 4]);
-        let fits = match (*of, value) {
-            // COPY has one form for all cells: what has no binary form of its own here is made to have one.
-            (Type::Numeric, Value::Int(units)) => {
-                types::numeric_binary(units, 0, &mut self.out);
-                Ok(true)
-            }
-            (Type::Jsonb, _) => {
-                // The version of jsonb's binary form; the rest is the text.
-                self.out.push(1);
-                types::encode(*of, value, &mut self.out).map(|_| true)
-            }
-            (Type::Text | Type::Json, _) => types::encode(*of, value, &mut self.out).map(|_| true),
-            _ => types::encode(*of, value, &mut self.out),
-        };
-        match fits {
-            Ok(true) => {}
-            Ok(false) => return Err(self.misfit(place, "it has no binary form")),
-            Err(why) => return Err(self.misfit(place, &why.to_string())),
-        }
-        let size = (self.out.len() - start - 4) as u32;
-        self.out[start..start + 4].copy_from_slice(&size.to_be_bytes());
-        Ok(())
-    }
-
-    #[inline]
-    fn end_row(&mut self) -> Result<(), Error> {
-        let cells = (std::mem::take(&mut self.cells) as i16).to_be_bytes();
-        self.out[self.row..self.row + 2].copy_from_slice(&cells);
-        Ok(())
-    }
-}
-
-impl CopyEncoder<'_> {
-    fn misfit(&self, place: usize, why: &str) -> Error {
-        let column = self.columns.get(place).map_or("?", String::as_str);
-        Error::other(format!("table {}, column {column}: {why}", self.table))
-    }
 }

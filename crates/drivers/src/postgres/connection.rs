@@ -1,7 +1,8 @@
 //! A session's connection: the machine over a channel.
 
+use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use nephoscope_runtime::Nanos;
 
@@ -25,11 +26,24 @@ impl PostgresConnection {
         Self { channel, machine, cancel_key: Rc::new(cancel_key) }
     }
 
-    fn lost(&mut self, error: std::io::Error) -> Error {
-        if error.kind() == std::io::ErrorKind::TimedOut {
+    fn lost(&mut self, error: io::Error) -> Error {
+        if error.kind() == io::ErrorKind::TimedOut {
             return error.into();
         }
         self.machine.lose(error.into())
+    }
+
+    /// What a failure to send comes to: the server's reason for closing, if it gave one, has arrived by now.
+    fn not_sent(&mut self, error: io::Error, rows: &mut Rows) -> Error {
+        if error.kind() == io::ErrorKind::TimedOut {
+            return error.into();
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        while let Poll::Ready(Ok(1..)) = self.channel.poll_fill(&mut cx) {}
+        match self.machine.feed(self.channel.inbox(), rows) {
+            Err(reason) if reason.class() != ErrorClass::ConnectionLost => self.machine.lose(reason),
+            _ => self.machine.lose(error.into()),
+        }
     }
 }
 
@@ -42,21 +56,18 @@ impl Connection for PostgresConnection {
     #[inline]
     fn poll_replies(&mut self, cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
         self.machine.end_batch(self.channel.out());
-        if let Err(error) = ready!(self.channel.poll_flush(cx)) {
-            // The server's reason for closing, if it gave one, has arrived by now.
-            if error.kind() != std::io::ErrorKind::TimedOut {
-                while let Poll::Ready(Ok(1..)) = self.channel.poll_fill(cx) {}
-                if let Err(reason) = self.machine.feed(self.channel.inbox(), rows)
-                    && reason.class() != ErrorClass::ConnectionLost
-                {
-                    return Poll::Ready(Err(self.machine.lose(reason)));
-                }
-            }
-            return Poll::Ready(Err(self.lost(error)));
-        }
+        let sent = match self.channel.poll_flush(cx) {
+            Poll::Ready(Ok(())) => true,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(self.not_sent(error, rows))),
+            // What has been answered is read meanwhile: a server whose answers nobody takes reads no more either.
+            Poll::Pending => false,
+        };
         loop {
             match self.machine.feed(self.channel.inbox(), rows) {
-                Ok(Progress::Done(reply)) => return Poll::Ready(Ok(reply)),
+                Ok(Progress::Done(reply)) if sent => return Poll::Ready(Ok(reply)),
+                Ok(Progress::Done(_)) => {
+                    return Poll::Ready(Err(self.machine.lose(wire::garbage("a reply before its question"))));
+                }
                 Ok(Progress::More) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -90,7 +101,7 @@ impl Drop for PostgresConnection {
             ConnectionState::Idle | ConnectionState::InTransaction | ConnectionState::Failed
         ) {
             self.channel.out().extend_from_slice(&wire::TERMINATE);
-            let _ = self.channel.poll_flush(&mut Context::from_waker(std::task::Waker::noop()));
+            let _ = self.channel.poll_flush(&mut Context::from_waker(Waker::noop()));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use nephoscope_runtime::Inbox;
 
 use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
-use crate::error::Error;
+use crate::error::{Error, ErrorClass};
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
 use crate::rows::{Column, Columns, ResultIndex, Rows};
@@ -52,7 +52,11 @@ impl Prepared {
         let columns = (!columns.is_empty()).then(|| {
             let columns = columns
                 .iter()
-                .map(|(name, of)| Column { name: name.as_str().into(), kind: of.kind(binary(*of)) })
+                .map(|(name, of)| {
+                    // The store keeps bytea as bytes in every mode: see `push_text_row`.
+                    let kind = of.kind(binary(*of) || *of == Type::Bytea);
+                    Column { name: name.as_str().into(), kind }
+                })
                 .collect();
             Rc::new(Columns { columns, decode: types::decode, any_name: false })
         });
@@ -71,12 +75,17 @@ impl Prepared {
     }
 }
 
-/// A command that was sent and not yet answered.
-struct Expected {
-    /// Set where rows are wanted and the statement has some.
-    rows: Option<Rc<Columns>>,
-    /// The server answers `ReadyForQuery` after this one.
-    last_of_batch: bool,
+/// What was sent and is not yet answered.
+enum Expected {
+    /// A command.
+    Command {
+        /// Set where rows are wanted and the statement has some.
+        rows: Option<Rc<Columns>>,
+        /// It is COMMIT, which the server may answer by rolling back.
+        commit: bool,
+    },
+    /// The end of a batch, which the server answers with `ReadyForQuery`.
+    Sync,
 }
 
 /// The state of one connection in its query phase.
@@ -85,13 +94,16 @@ pub(crate) struct Machine {
     /// The statements of the workload, then BEGIN, COMMIT and ROLLBACK.
     statements: Vec<Prepared>,
     expected: VecDeque<Expected>,
-    /// `ReadyForQuery` messages still to come.
+    /// How many [`Expected::Sync`] there are.
     batches: usize,
     /// Queued commands wait for the Sync that ends their batch.
     open_batch: bool,
     status: u8,
     lost: bool,
     error: Option<Error>,
+    /// A notice that the server is about to end the connection: it takes the place of an error where the server
+    /// has no time for more.
+    warning: Option<Error>,
     reply: Reply,
     result: Option<ResultIndex>,
 }
@@ -121,6 +133,7 @@ impl Machine {
             status,
             lost: false,
             error: None,
+            warning: None,
             reply: Reply::default(),
             result: None,
         }
@@ -167,11 +180,10 @@ impl Machine {
             out.truncate(start);
             return Err(misfit);
         }
-        let simple = self.mode == StatementMode::Simple;
         let rows = if want == Want::Rows { statement.columns.clone() } else { None };
-        self.expected.push_back(Expected { rows, last_of_batch: simple });
-        if simple {
-            self.batches += 1;
+        self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit });
+        if self.mode == StatementMode::Simple {
+            self.expect_sync();
         } else {
             self.open_batch = true;
         }
@@ -182,16 +194,21 @@ impl Machine {
     pub(crate) fn end_batch(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.open_batch) {
             out.extend_from_slice(&wire::SYNC);
-            if let Some(last) = self.expected.back_mut() {
-                last.last_of_batch = true;
-            }
-            self.batches += 1;
+            self.expect_sync();
         }
+    }
+
+    fn expect_sync(&mut self) {
+        self.expected.push_back(Expected::Sync);
+        self.batches += 1;
     }
 
     /// Uses up whole messages of the inbox. What the error says has happened to the transaction is in the state.
     #[inline]
     pub(crate) fn feed(&mut self, inbox: &mut Inbox, rows: &mut Rows) -> Result<Progress, Error> {
+        if self.lost {
+            return Err(Error::connection_lost("the connection was lost before"));
+        }
         let mut used = 0;
         while self.batches > 0 {
             match wire::frame(&inbox.bytes()[used..]) {
@@ -221,7 +238,7 @@ impl Machine {
     /// The connection has ended. Gives the reason, if the server gave one before it closed.
     pub(crate) fn lose(&mut self, reason: Error) -> Error {
         self.lost = true;
-        self.error.take().unwrap_or(reason)
+        self.error.take().or_else(|| self.warning.take()).unwrap_or(reason)
     }
 
     fn message(&mut self, message: Message<'_>, rows: &mut Rows) -> Result<(), Error> {
@@ -231,24 +248,10 @@ impl Machine {
             b'2' | b'T' => self.begin_rows(rows),
             b'D' => self.row(message.body, rows)?,
             // CommandComplete, EmptyQueryResponse.
-            b'C' | b'I' => {
-                self.reply = Reply { affected: wire::affected(message.body), result: self.result.take() };
-                // In the simple mode one message may hold several statements; all but the last are only counted.
-                if self.mode != StatementMode::Simple {
-                    self.expected.pop_front();
-                }
-            }
-            b'Z' => {
-                self.status = *message.body.first().ok_or_else(|| wire::garbage("ReadyForQuery"))?;
-                self.batches -= 1;
-                if self.mode == StatementMode::Simple {
-                    self.expected.pop_front();
-                }
-            }
+            b'C' | b'I' => self.completed(message.body)?,
+            b'Z' => self.ready(message.body)?,
             b'E' => self.failed(wire::error(message.body)),
-            b'N' => {
-                tracing::debug!(notice = %wire::error(message.body), "the server notes");
-            }
+            b'N' => self.noted(wire::error(message.body)),
             // ParseComplete, CloseComplete, NoData, PortalSuspended, ParameterStatus, NotificationResponse.
             b'1' | b'3' | b'n' | b's' | b'S' | b'A' => {}
             b'G' | b'H' | b'W' => {
@@ -261,9 +264,51 @@ impl Machine {
 
     fn begin_rows(&mut self, rows: &mut Rows) {
         self.result = match self.expected.front() {
-            Some(Expected { rows: Some(columns), .. }) => Some(rows.begin(columns)),
+            Some(Expected::Command { rows: Some(columns), .. }) => Some(rows.begin(columns)),
             _ => None,
         };
+    }
+
+    fn completed(&mut self, tag: &[u8]) -> Result<(), Error> {
+        let Some(Expected::Command { commit, .. }) = self.expected.front() else {
+            return Err(wire::garbage("the end of a command that was not sent"));
+        };
+        self.reply = Reply { affected: wire::affected(tag), result: self.result.take() };
+        if *commit && tag.starts_with(b"ROLLBACK") {
+            const WHY: &str = "the transaction had failed, so it was rolled back and not committed";
+            self.error.get_or_insert_with(|| Error::new(ErrorClass::Other, "25P02", WHY));
+        }
+        // In the simple mode one message may hold several statements; all but the last are only counted.
+        if self.mode != StatementMode::Simple {
+            self.expected.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The server has done with a batch.
+    fn ready(&mut self, body: &[u8]) -> Result<(), Error> {
+        self.status = match body {
+            [status @ (b'I' | b'T' | b'E')] => *status,
+            _ => return Err(wire::garbage("ReadyForQuery")),
+        };
+        self.skip_to_sync();
+        self.expected.pop_front();
+        self.batches -= 1;
+        self.warning = None;
+        Ok(())
+    }
+
+    fn noted(&mut self, notice: Error) {
+        tracing::debug!(%notice, "the server notes");
+        if notice.class() == ErrorClass::ShuttingDown {
+            self.warning = Some(notice);
+        }
+    }
+
+    fn skip_to_sync(&mut self) {
+        while let Some(Expected::Command { .. }) = self.expected.front() {
+            self.expected.pop_front();
+        }
     }
 
     #[inline]
@@ -275,11 +320,11 @@ impl Machine {
             return Err(wire::garbage("DataRow"));
         };
         if self.mode == StatementMode::Simple {
-            return push_text_row(
-                self.expected.front().and_then(|expected| expected.rows.as_deref()),
-                cells,
-                rows,
-            );
+            let columns = match self.expected.front() {
+                Some(Expected::Command { rows, .. }) => rows.as_deref(),
+                _ => None,
+            };
+            return push_text_row(columns, cells, rows);
         }
         rows.push_cells(cells);
         Ok(())
@@ -294,11 +339,7 @@ impl Machine {
         }
         if self.mode != StatementMode::Simple {
             // The server skips the rest of the batch.
-            while let Some(expected) = self.expected.pop_front() {
-                if expected.last_of_batch {
-                    break;
-                }
-            }
+            self.skip_to_sync();
         }
     }
 }
@@ -306,7 +347,7 @@ impl Machine {
 /// In the simple mode bytea comes in hexadecimal digits; the store keeps it as bytes like the other modes.
 fn push_text_row(columns: Option<&Columns>, mut cells: &[u8], rows: &mut Rows) -> Result<(), Error> {
     rows.push_row();
-    let bytea = Type::Bytea.kind(false);
+    let bytea = Type::Bytea.kind(true);
     for column in columns.map(|columns| columns.columns.as_slice()).unwrap_or_default() {
         let Some((length, rest)) = cells.split_first_chunk::<4>() else {
             return Err(wire::garbage("DataRow"));

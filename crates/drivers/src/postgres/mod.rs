@@ -3,12 +3,13 @@
 //! * [`config`] reads URLs, the environment and the password file; [`tls`] and [`auth`] are what they say, without
 //!   I/O.
 //! * `startup` makes a connection; `machine` is the query phase without I/O; `connection` puts it over a channel.
-//! * `admin` is the blocking connection for set-up and bulk loading, by COPY.
+//! * `admin` is the blocking connection for set-up and checks; `copy` is its bulk loading.
 
 mod admin;
 pub mod auth;
 pub mod config;
 mod connection;
+mod copy;
 mod machine;
 mod resolve;
 mod sqlstate;
@@ -19,14 +20,14 @@ mod wire;
 
 use std::sync::Arc;
 
-use nephoscope_runtime::{Runtime, clock};
+use nephoscope_runtime::Runtime;
 
 use crate::bulk::Admin;
 use crate::channel::Channel;
 use crate::driver::{Connection, Dialect, Driver, LocalFuture, Settings, StatementMode};
 use crate::error::{ConfigError, Error};
 use crate::statement::Statement;
-use admin::{PostgresAdmin, described_columns, simple_query};
+use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
 use connection::PostgresConnection;
 use machine::{CONTROL, Machine, Prepared};
@@ -70,16 +71,13 @@ impl Driver for Postgres {
         statements: &'a Arc<[Statement]>,
     ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
         Box::pin(async move {
-            let mut established = self.endpoint.establish(runtime).await?;
-            established.channel.set_deadline(clock::now().saturating_add(self.settings.connect_timeout));
-            for sql in &self.settings.on_connect {
-                simple_query(&mut established.channel, sql)
-                    .await
-                    .map_err(|error| error.context(&format!("on_connect {sql:?}")))?;
-            }
+            let deadline = self.endpoint.deadline();
+            let mut established = self.endpoint.establish(runtime, deadline).await?;
+            established.channel.set_deadline(deadline);
+            set_up(&mut established.channel, &self.settings.on_connect).await?;
             let mode = self.settings.statement_mode;
-            let prepared = prepare(&mut established.channel, mode, statements).await?;
-            let machine = Machine::new(mode, prepared, established.status);
+            let (prepared, status) = prepare(&mut established.channel, mode, statements).await?;
+            let machine = Machine::new(mode, prepared, status);
             let connection = PostgresConnection::new(established.channel, machine, established.cancel_key);
             Ok(Box::new(connection) as Box<dyn Connection>)
         })
@@ -91,12 +89,13 @@ impl Driver for Postgres {
 }
 
 /// Prepares the statements, and the commands of transactions, in one round trip; in the modes without prepared
-/// statements they are only described, so that the types of parameters and columns are known in every mode.
+/// statements they are only described, so that the types of parameters and columns are known in every mode. Gives
+/// the transaction status, too, with which that ended.
 async fn prepare(
     channel: &mut Channel,
     mode: StatementMode,
     statements: &[Statement],
-) -> Result<Vec<Prepared>, Error> {
+) -> Result<(Vec<Prepared>, u8), Error> {
     let control = CONTROL.map(|sql| Statement::new(sql, sql));
     let all: Vec<&Statement> = statements.iter().chain(&control).collect();
     let name =
@@ -108,8 +107,8 @@ async fn prepare(
     channel.out().extend_from_slice(&wire::SYNC);
     channel.flush().await?;
     let (mut params, mut prepared, mut failed) = (Vec::new(), Vec::new(), None);
-    loop {
-        let (tag, body) = next_message(channel).await?;
+    let status = loop {
+        let (tag, body) = next_message(channel).await.map_err(|lost| failed.take().unwrap_or(lost))?;
         match tag {
             b't' => params = described_params(&body)?,
             // RowDescription or NoData: the description of one statement is complete.
@@ -124,13 +123,13 @@ async fn prepare(
                 let name = all.get(prepared.len()).map_or("?", |statement| statement.name());
                 failed = Some(wire::error(&body).context(&format!("statement {name}")));
             }
-            b'Z' => break,
+            b'Z' => break body.first().copied().unwrap_or(b'I'),
             _ => {}
         }
-    }
+    };
     match failed {
         Some(error) => Err(error),
-        None if prepared.len() == all.len() => Ok(prepared),
+        None if prepared.len() == all.len() => Ok((prepared, status)),
         None => Err(wire::garbage("the description of the statements")),
     }
 }

@@ -36,8 +36,6 @@ pub(crate) struct Endpoint {
 /// A connection that is ready for queries.
 pub(crate) struct Established {
     pub(crate) channel: Channel,
-    /// The transaction status of the first `ReadyForQuery`.
-    pub(crate) status: u8,
     pub(crate) cancel_key: CancelKey,
     /// What the server reports of itself: `server_version`, `in_hot_standby` …
     pub(crate) parameters: Vec<(String, String)>,
@@ -78,8 +76,17 @@ impl CancelKey {
 }
 
 impl Endpoint {
-    /// Connects to the first host that will do.
-    pub(crate) async fn establish(self: &Arc<Self>, runtime: &Runtime) -> Result<Established, Error> {
+    /// When a connection that is begun now has to be there.
+    pub(crate) fn deadline(&self) -> Nanos {
+        clock::now().saturating_add(self.timeout)
+    }
+
+    /// Connects to the first host that will do. The hosts share the time that is left.
+    pub(crate) async fn establish(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        deadline: Nanos,
+    ) -> Result<Established, Error> {
         let mut hosts: Vec<&Host> = self.config.hosts.iter().collect();
         if self.config.load_balance == LoadBalance::Random {
             shuffle(&mut hosts);
@@ -90,12 +97,16 @@ impl Endpoint {
             ref one => std::slice::from_ref(one),
         };
         let mut last = None;
+        let mut left = rounds.len() * hosts.len();
         for wanted in rounds {
             for host in &hosts {
-                match self.try_host(runtime, host, *wanted).await {
+                match self.try_host(runtime, host, *wanted, share(deadline, left)).await {
                     Ok(established) => return Ok(established),
+                    // As with libpq: a user whom one server has refused is not tried at another.
+                    Err(error) if error.code().starts_with("28") => return Err(error),
                     Err(error) => last = Some(error),
                 }
+                left -= 1;
             }
         }
         Err(last.unwrap_or_else(|| Error::connection_lost("there is no host to connect to")))
@@ -106,12 +117,15 @@ impl Endpoint {
         runtime: &Runtime,
         host: &Host,
         wanted: TargetSessionAttrs,
+        deadline: Nanos,
     ) -> Result<Established, Error> {
         let own = self.config.connect_timeout.map_or(Nanos::MAX, |time| time.as_nanos() as Nanos);
-        let deadline = clock::now().saturating_add(self.timeout.min(own));
+        let deadline = deadline.min(clock::now().saturating_add(own));
         let mut last = None;
-        for address in self.addresses(runtime, host, deadline).await? {
-            match self.try_address(runtime, host, &address, deadline).await {
+        let addresses = self.addresses(runtime, host, deadline).await?;
+        for (tried, address) in addresses.iter().enumerate() {
+            let deadline = share(deadline, addresses.len() - tried);
+            match self.try_address(runtime, host, address, deadline).await {
                 Ok(mut established) => match check_server(&mut established, host, wanted).await {
                     Ok(()) => return Ok(established),
                     Err(error) => last = Some(error),
@@ -156,8 +170,10 @@ impl Endpoint {
         };
         let mut last = None;
         for encrypted in ways {
-            let lost = |error: io::Error| refused(&error, host, deadline);
-            let stream = Stream::connect(runtime, address, deadline).await.map_err(lost)?;
+            let stream = match Stream::connect(runtime, address, deadline).await {
+                Ok(stream) => stream,
+                Err(error) => return Err(last.unwrap_or_else(|| refused(&error, host, deadline))),
+            };
             match self.log_in(stream, host, address, *encrypted).await {
                 Ok(established) => return Ok(established),
                 // A password is not tried twice; TLS, or its lack, may be what the server minds.
@@ -240,7 +256,6 @@ impl Endpoint {
                 secret: Vec::new(),
             },
             channel,
-            status: b'I',
             parameters: Vec::new(),
         };
         while !established.greet(&mut authentication).await? {}
@@ -270,10 +285,7 @@ impl Established {
                 self.parameters.push((fields.text()?.to_owned(), fields.text()?.to_owned()));
             }
             b'E' => return Err(wire::error(&body)),
-            b'Z' => {
-                self.status = body.first().copied().unwrap_or(b'I');
-                return Ok(true);
-            }
+            b'Z' => return Ok(true),
             // NoticeResponse, NegotiateProtocolVersion.
             b'N' | b'v' => {}
             tag => return Err(wire::garbage(&format!("the message {:?} at start-up", char::from(tag)))),
@@ -330,6 +342,12 @@ fn timed_out(error: Error, host: &Host) -> Error {
         ));
     }
     error
+}
+
+/// The time limit of the next of several attempts that have to be over by a deadline.
+fn share(deadline: Nanos, attempts: usize) -> Nanos {
+    let now = clock::now();
+    now.saturating_add(deadline.saturating_sub(now) / attempts.max(1) as Nanos)
 }
 
 fn shuffle(hosts: &mut [&Host]) {

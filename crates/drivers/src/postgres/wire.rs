@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
 
 /// Reads an `ErrorResponse` or `NoticeResponse`.
 pub(crate) fn error(body: &[u8]) -> Error {
-    let (mut code, mut message, mut detail, mut severity) = ("", "", "", "");
+    let (mut code, mut message, mut detail) = ("", "", "");
     for field in body.split(|byte| *byte == 0) {
         let Some((kind, text)) = field.split_first() else { continue };
         let text = std::str::from_utf8(text).unwrap_or_default();
@@ -79,11 +79,9 @@ pub(crate) fn error(body: &[u8]) -> Error {
             b'C' => code = text,
             b'M' => message = text,
             b'D' => detail = text,
-            b'S' => severity = text,
             _ => {}
         }
     }
-    let _ = severity;
     let message = if detail.is_empty() { message.to_owned() } else { format!("{message}: {detail}") };
     Error::new(sqlstate::class(code), code, message)
 }

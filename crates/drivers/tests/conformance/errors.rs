@@ -3,12 +3,12 @@
 use std::net::TcpListener;
 
 use nephoscope_drivers::{Command, ConnectionState, ErrorClass, Settings, StatementMode, Value, Want, open};
-use nephoscope_runtime::clock::{MILLISECOND, now};
+use nephoscope_runtime::clock::{MILLISECOND, SECOND, now};
 use rustix::process::Signal;
 
 use crate::client::Client;
 use crate::fixtures::postgres::{self, Postgres, begin_and_add, lost_update, refused};
-use crate::fixtures::{Fixture, Provoked, cannot};
+use crate::fixtures::{Fixture, Provoked, cannot, unique};
 use crate::support::postgres::send_signal;
 
 /// Checks the class, and that the connection is lost or can be used again after a rollback.
@@ -155,6 +155,34 @@ fn a_server_that_goes_down_fast_or_at_once_says_so() {
 }
 
 #[test]
+fn a_server_that_goes_down_when_the_last_session_ends_takes_no_new_one() {
+    let Some(server) = postgres::start(false) else { return };
+    let driver = open(&postgres::url(server.port, ""), &Settings::default()).unwrap();
+    let mut last = Client::new(&*driver, &[("one", "SELECT 1::int8")]);
+    server.signal(Signal::TERM);
+    let end = now() + 20 * SECOND;
+    // The signal takes its time.
+    while Client::try_new(&*driver, &[]).is_ok() {
+        assert!(now() < end, "the server goes on");
+    }
+    let error = refused(&postgres::url(server.port, ""));
+    assert_eq!((error.class(), error.code()), (ErrorClass::ShuttingDown, "57P03"));
+    assert_eq!(last.integer("one", &[]), 1);
+}
+
+#[test]
+fn too_many_connections_are_as_good_as_none() {
+    let Some(member) = postgres::prepared() else { return };
+    let role = unique("lonely");
+    member.admin().query(&format!("CREATE ROLE {role} LOGIN CONNECTION LIMIT 1")).unwrap();
+    let url = format!("postgresql://{role}@127.0.0.1:{}/postgres?sslmode=disable", member.server().port);
+    let first = Client::new(&*open(&url, &Settings::default()).unwrap(), &[]);
+    let error = refused(&url);
+    assert_eq!((error.class(), error.code()), (ErrorClass::ConnectionLost, "53300"), "{error}");
+    drop(first);
+}
+
+#[test]
 fn a_backend_that_is_killed_takes_the_others_with_it_and_the_server_comes_back() {
     let Some(server) = postgres::start(true) else { return };
     let url = postgres::url(server.port, "");
@@ -191,19 +219,30 @@ fn a_server_that_never_answers_is_given_up_within_the_time_limit() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     for parameters in ["sslmode=disable", "sslmode=prefer", "sslmode=require"] {
-        let begun = now();
-        let error = refused(&format!("postgresql://postgres@127.0.0.1:{port}/postgres?{parameters}"));
-        let taken = (now() - begun) / MILLISECOND;
-        assert!((290..400).contains(&taken), "{taken} ms");
+        let url = format!("postgresql://postgres@127.0.0.1:{port}/postgres?{parameters}");
+        let error = given_up(&url);
         assert_eq!(error.class(), ErrorClass::ConnectionLost);
         let expected =
             format!("127.0.0.1:{port} accepted the connection and did not answer within the time limit");
         assert_eq!(error.message(), expected);
     }
     // Several hosts share the time limit, and each is tried.
-    let begun = now();
-    let error = refused(&format!("postgresql://postgres@127.0.0.1:{port},127.0.0.1:{port}/postgres"));
-    let taken = (now() - begun) / MILLISECOND;
-    assert!((290..400).contains(&taken), "{taken} ms");
+    let second = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = second.local_addr().unwrap().port();
+    let hosts = format!("127.0.0.1:{port},127.0.0.1:{other}");
+    let error = given_up(&format!("postgresql://postgres@{hosts}/postgres?sslmode=disable"));
     assert_eq!(error.class(), ErrorClass::ConnectionLost);
+    assert!(error.message().starts_with(&format!("127.0.0.1:{other}")), "{error}");
+}
+
+/// Connects where nobody answers, with a time limit that has to be kept.
+fn given_up(url: &str) -> nephoscope_drivers::Error {
+    const LIMIT: u64 = 600 * MILLISECOND;
+    let settings = Settings { connect_timeout: LIMIT, ..Settings::default() };
+    let begun = now();
+    let error = Client::try_new(&*open(url, &settings).unwrap(), &[]).err().unwrap();
+    let taken = now() - begun;
+    // Twice as long would be a limit for each host, or for each way to try it.
+    assert!((LIMIT - 10 * MILLISECOND..2 * LIMIT - 10 * MILLISECOND).contains(&taken), "{taken} ns");
+    error
 }

@@ -1,6 +1,6 @@
 //! Values go out as parameters and come back as columns, the same in every statement mode.
 
-use nephoscope_drivers::{Command, ConnectionState, Error, Value};
+use nephoscope_drivers::{Command, ConnectionState, Error, Value, Want};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -204,9 +204,12 @@ pub(crate) fn values_that_do_not_fit_are_refused_before_anything_is_sent(fixture
             }
             assert_eq!(client.state(), state);
         }
-        expect(client.call("int4", &[]).unwrap_err(), "int4 takes 1 parameters and was given 0");
-        let error = client.queue_command(Command::Execute(99), &[], nephoscope_drivers::Want::Rows);
-        expect(error.unwrap_err(), "there is no statement number 99");
+        // Without a server behind it a driver has nothing to hold a call against; names are the script's business.
+        if !fixture.echoes() {
+            expect(client.call("int4", &[]).unwrap_err(), "int4 takes 1 parameters and was given 0");
+            let error = client.queue_command(Command::Execute(99), &[], Want::Rows);
+            expect(error.unwrap_err(), "there is no statement number 99");
+        }
         assert_eq!(client.state(), state);
         comes_back(&mut client, "int4", Value::Int(7), Value::Int(7)).unwrap();
     }
