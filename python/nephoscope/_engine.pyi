@@ -8,6 +8,7 @@ __all__ = [
     "Run",
     "__version__",
     "check_url",
+    "choose_io",
     "error_classes",
     "load",
     "monotonic_ns",
@@ -53,6 +54,7 @@ class Run:
     def stop(self) -> None: ...
 
 def check_url(url: str) -> None: ...
+def choose_io(choice: str) -> tuple[str, str]: ...
 def error_classes() -> list[str]: ...
 def load(
     workload: str,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, Any]:
     """Gather what is known before the load begins."""
     load = study.load
+    io, io_reason = _engine.choose_io(load.io)
     return {
         "nephoscope": __version__,
         "study": study.study.name,
@@ -38,7 +39,8 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
             "interval_s": load.interval,
             "statement_mode": load.statement_mode,
             "pipeline": load.pipeline,
-            "io": "epoll",
+            "io": io,
+            "io_reason": io_reason,
             "balance": load.balance,
             "reads": reads_of(study, system),
             "isolation": load.isolation or "the server's default",

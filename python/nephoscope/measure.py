@@ -155,6 +155,7 @@ def engine_description(
         },
         "on_connect": on_connect,
         "balance": load.balance,
+        "io": load.io,
         "tenants": [
             {
                 "name": "default",

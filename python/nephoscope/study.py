@@ -114,6 +114,8 @@ class LoadTable(Settings):
     """Which of several endpoints of a role a session takes; where that one refuses, the next."""
     reads: Literal["auto", "rw", "ro"] = "auto"
     """Where transactions run that only read: ``auto`` is on ro where the system has such an endpoint."""
+    io: Literal["auto", "uring", "epoll"] = "auto"
+    """How threads wait for sockets: ``auto`` is io_uring where the kernel allows it, else epoll."""
     sessions: Annotated[int, Field(ge=1, le=100_000)] = 64
     """Sessions of an open load (a rate); a closed one has as many as its concurrency."""
     backlog: Annotated[int, Field(ge=0, le=100_000_000)] = 100_000

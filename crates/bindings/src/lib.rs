@@ -11,6 +11,7 @@ mod run;
 mod workload;
 
 use nephoscope_drivers::postgres::config::redact;
+use nephoscope_engine::spec::IoChoice;
 use pyo3::prelude::*;
 
 /// A URL without its password, for logs and manifests: whatever the scheme, and even if it is malformed.
@@ -39,6 +40,15 @@ fn check_url(py: Python<'_>, url: &str) -> PyResult<()> {
     opened.map(drop).map_err(|error| errors::input(py, &error.0))
 }
 
+/// How threads will wait for sockets if a load asks for `choice` (`auto`, `uring` or `epoll`), and why. Raises
+/// `InputError` if that cannot be had here.
+#[pyfunction]
+fn choose_io(py: Python<'_>, choice: &str) -> PyResult<(&'static str, String)> {
+    let choice: IoChoice = errors::parse(py, &format!("{choice:?}"))?;
+    let (io, why) = choice.decide().map_err(|error| errors::engine(py, &error))?;
+    Ok((io.name(), why))
+}
+
 /// The monotonic clock that every measurement uses, in nanoseconds.
 #[pyfunction]
 fn monotonic_ns() -> u64 {
@@ -53,6 +63,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<histogram::Histogram>()?;
     module.add_class::<run::Run>()?;
     module.add_function(wrap_pyfunction!(check_url, module)?)?;
+    module.add_function(wrap_pyfunction!(choose_io, module)?)?;
     module.add_function(wrap_pyfunction!(error_classes, module)?)?;
     module.add_function(wrap_pyfunction!(load::load, module)?)?;
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;

@@ -134,7 +134,7 @@ struct Partial {
     notes: Vec<ErrorNote>,
 }
 
-/// An interval's place: when its phase began, and which of the intervals since the start of the load it is.
+/// An interval's place: when its phase began, and which of the phase's intervals it is.
 type Place = (Nanos, u64);
 
 /// How far a worker has come.
@@ -208,7 +208,7 @@ impl Collector {
 
     /// Adds what a worker has of an interval.
     pub(crate) fn add(&mut self, shard: Shard) {
-        let place = (shard.phase, shard.start / self.length);
+        let place = (shard.phase, (shard.start - shard.phase) / self.length);
         let worker = shard.worker;
         let empty = || Partial {
             interval: Interval {

@@ -283,7 +283,8 @@ impl Recorder {
             self.cpu = cpu;
         }
         self.phase = phase;
-        self.end = (self.start / self.length + 1) * self.length;
+        // Intervals are counted from the start of their phase, so that only its last one may be shorter.
+        self.end = phase + ((self.start - phase) / self.length + 1) * self.length;
     }
 }
 
@@ -333,7 +334,7 @@ mod tests {
         recycle.send(data).unwrap();
         // A phase begins within the interval.
         recorder.rotate(SECOND + SECOND / 4, SECOND + SECOND / 4, Vec::new);
-        assert_eq!(recorder.ends(), 12 * SECOND);
+        assert_eq!(recorder.ends(), 12 * SECOND + SECOND / 4);
         recorder.rotate(2 * SECOND, SECOND + SECOND / 4, Vec::new);
         let shards: Vec<Shard> = received.try_iter().collect();
         assert_eq!(shards.iter().map(|shard| shard.phase).collect::<Vec<_>>(), [0, SECOND + SECOND / 4]);

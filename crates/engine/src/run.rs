@@ -101,6 +101,7 @@ impl Run {
     /// cannot be used.
     pub fn start(spec: &LoadSpec) -> Result<Self, EngineError> {
         let Opening { setups, resolvers, series, changes } = open(spec)?;
+        let (io, _) = spec.io.decide()?;
         let (shard_sender, shards) = channel();
         let (report_sender, reports) = channel();
         let (announce, announced) = channel();
@@ -116,6 +117,7 @@ impl Run {
                 series: series.len(),
                 transactions: Arc::clone(&transactions),
                 pipeline: spec.pipeline,
+                io,
                 interval: spec.interval_ms * MILLISECOND,
                 statement_timeout: spec.statement_timeout_ms * MILLISECOND,
                 drain_timeout: spec.drain_timeout_ms * MILLISECOND,

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use nephoscope_runtime::Io;
 use serde::Deserialize;
+
+use crate::error::EngineError;
 
 /// A whole load: tenants, phases, and how transactions are run. Times are in the unit that a field's name ends in.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,6 +34,9 @@ pub struct LoadSpec {
     pub on_connect: Vec<String>,
     /// How sessions are dealt to the endpoints of a role.
     pub balance: Balance,
+    /// How threads wait for their sessions' sockets.
+    #[serde(default)]
+    pub io: IoChoice,
     /// Who runs what against which endpoints; at least one.
     pub tenants: Vec<TenantSpec>,
     /// The course of the load; at least one phase. The first gives every tenant its load.
@@ -47,6 +53,34 @@ pub struct RetrySpec {
     pub backoff_ms: f64,
     /// The longest mean wait.
     pub backoff_max_ms: f64,
+}
+
+/// How threads wait for their sessions' sockets.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum IoChoice {
+    /// By io_uring where the kernel allows it, else by epoll.
+    #[default]
+    Auto,
+    /// By io_uring, or not at all.
+    Uring,
+    /// By epoll.
+    Epoll,
+}
+
+impl IoChoice {
+    /// What that means on this machine, and why. An [`EngineError::Input`] if it cannot be had.
+    pub fn decide(self) -> Result<(Io, String), EngineError> {
+        match (self, Io::Uring.check()) {
+            (Self::Epoll, _) => Ok((Io::Epoll, "asked for".to_owned())),
+            (Self::Uring, Ok(())) => Ok((Io::Uring, "asked for".to_owned())),
+            (Self::Auto, Ok(())) => Ok((Io::Uring, "the kernel allows it".to_owned())),
+            (Self::Auto, Err(error)) => Ok((Io::Epoll, format!("io_uring cannot be used here: {error}"))),
+            (Self::Uring, Err(error)) => Err(EngineError::Input(format!(
+                "load.io: io_uring cannot be used here ({error}); allowed are auto and epoll"
+            ))),
+        }
+    }
 }
 
 /// How sessions are dealt to the endpoints of a role. A session whose endpoint does not take connections tries the

@@ -10,9 +10,9 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::task::Poll;
 
 use nephoscope_drivers::Error;
-use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox;
+use nephoscope_runtime::{Io, Runtime};
 use nephoscope_script::{KeySpace, Source, Vm};
 
 use crate::error::EngineError;
@@ -76,6 +76,7 @@ pub(crate) struct WorkerSetup {
     /// The names of the series' transactions, for messages.
     pub(crate) transactions: Arc<[String]>,
     pub(crate) pipeline: bool,
+    pub(crate) io: Io,
     pub(crate) interval: Nanos,
     pub(crate) statement_timeout: Nanos,
     pub(crate) drain_timeout: Nanos,
@@ -125,8 +126,8 @@ pub(crate) fn run(setup: WorkerSetup) {
 }
 
 fn prepare(setup: WorkerSetup) -> Result<Rc<Worker>, EngineError> {
-    let runtime =
-        Runtime::new().map_err(|error| EngineError::Failed(format!("no runtime for a worker: {error}")))?;
+    let runtime = Runtime::with_io(setup.io)
+        .map_err(|error| EngineError::Failed(format!("no runtime for a worker: {error}")))?;
     let mut tenants = Vec::new();
     for tenant in &setup.tenants {
         let (vm, _) = Vm::new(&tenant.source, &tenant.keys, setup.pipeline)?;

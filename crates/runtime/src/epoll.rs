@@ -15,22 +15,12 @@ use rustix::time::{
 use slab::Slab;
 
 use crate::buffer::Inbox;
-use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::clock::{Nanos, SECOND};
+use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
 
-/// How often the deadlines of sockets are looked at. They bound waits that should not happen, so they need not
-/// be sharp, and a scan costs less than a timer for each statement would.
-const DEADLINE_RESOLUTION: Nanos = 10 * MILLISECOND;
 const BELL: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const EVENTS: usize = 256;
-
-/// The place of a socket in the table; the generation tells a late event for a closed socket from one for
-/// the socket that took its place.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    slot: usize,
-    generation: u32,
-}
 
 #[allow(clippy::struct_excessive_bools)] // They are four independent facts.
 struct Source {
@@ -64,12 +54,6 @@ pub(crate) struct Epoll {
     armed: Nanos,
     next_scan: Nanos,
     rung: bool,
-}
-
-fn store(place: &mut Option<Waker>, cx: &Context<'_>) {
-    if !place.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
-        *place = Some(cx.waker().clone());
-    }
 }
 
 fn timespec(time: Nanos) -> Timespec {

@@ -15,7 +15,7 @@ use rustix::fd::OwnedFd;
 use slab::Slab;
 
 use crate::clock::{self, Nanos};
-use crate::epoll::Epoll;
+use crate::reactor::{Io, Reactor};
 use crate::timer::{Sleep, Timers};
 
 thread_local! {
@@ -82,7 +82,8 @@ struct Inner {
     /// What `READY` held when this runtime last ran.
     ready: RefCell<VecDeque<usize>>,
     timers: RefCell<Timers>,
-    epoll: RefCell<Epoll>,
+    io: Io,
+    reactor: RefCell<Reactor>,
     remote: Arc<Remote>,
     turn_began: Cell<Nanos>,
 }
@@ -94,15 +95,21 @@ pub struct Runtime(Rc<Inner>);
 impl Runtime {
     /// A runtime that waits by epoll and timerfd.
     pub fn new() -> io::Result<Self> {
+        Self::with_io(Io::Epoll)
+    }
+
+    /// A runtime that waits as asked for. Fails where the kernel does not know or allow that.
+    pub fn with_io(io: Io) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        let epoll = Epoll::new(&bell)?;
+        let reactor = Reactor::new(io, &bell)?;
         Ok(Self(Rc::new(Inner {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             tasks: RefCell::default(),
             ready: RefCell::default(),
             timers: RefCell::default(),
-            epoll: RefCell::new(epoll),
+            io,
+            reactor: RefCell::new(reactor),
             remote: Arc::new(Remote { woken: Mutex::default(), bell }),
             turn_began: Cell::new(clock::now()),
         })))
@@ -192,11 +199,11 @@ impl Runtime {
             timers.next()
         };
         let idle = READY.with_borrow(VecDeque::is_empty);
-        self.0.epoll.borrow_mut().turn(now, idle, next);
+        self.0.reactor.borrow_mut().turn(now, idle, next);
     }
 
     fn collect_remote(&self, main: &TaskWaker) {
-        if !self.0.epoll.borrow_mut().take_bell() {
+        if !self.0.reactor.borrow_mut().take_bell() {
             return;
         }
         let _ = rustix::io::read(&self.0.remote.bell, &mut [0; 8]);
@@ -251,8 +258,14 @@ impl Runtime {
         self.0.timers.borrow_mut()
     }
 
-    pub(crate) fn epoll(&self) -> RefMut<'_, Epoll> {
-        self.0.epoll.borrow_mut()
+    /// How it waits.
+    #[must_use]
+    pub fn io(&self) -> Io {
+        self.0.io
+    }
+
+    pub(crate) fn reactor(&self) -> RefMut<'_, Reactor> {
+        self.0.reactor.borrow_mut()
     }
 }
 

@@ -17,11 +17,14 @@ pub mod clock;
 mod epoll;
 mod executor;
 pub mod mailbox;
+mod reactor;
 mod stream;
 mod timer;
+mod uring;
 
 pub use buffer::Inbox;
 pub use clock::Nanos;
 pub use executor::{Runtime, Yield};
+pub use reactor::Io;
 pub use stream::{Address, Stream};
 pub use timer::Sleep;

@@ -13,8 +13,8 @@ use rustix::net::{
 
 use crate::buffer::Inbox;
 use crate::clock::Nanos;
-use crate::epoll::Key;
 use crate::executor::Runtime;
+use crate::reactor::Key;
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,19 +63,19 @@ impl Stream {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let key = runtime.epoll().register(fd)?;
+        let key = runtime.reactor().register(fd)?;
         // From here on dropping the stream closes the socket.
         let mut stream = Self { runtime: runtime.clone(), key, out: Vec::new(), inbox: Inbox::default() };
         stream.set_deadline(deadline);
-        poll_fn(|cx| stream.runtime.epoll().poll_writable(key, cx)).await?;
-        stream.runtime.epoll().take_error(key)?;
+        poll_fn(|cx| stream.runtime.reactor().poll_writable(key, cx)).await?;
+        stream.runtime.reactor().take_error(key)?;
         Ok(stream)
     }
 
     /// Sets the time after which a wait of this stream ends with [`io::ErrorKind::TimedOut`], to within 10 ms;
     /// `Nanos::MAX` is never. It stands until it is set anew.
     pub fn set_deadline(&mut self, deadline: Nanos) {
-        self.runtime.epoll().set_deadline(self.key, deadline);
+        self.runtime.reactor().set_deadline(self.key, deadline);
     }
 
     /// The runtime that the stream belongs to.
@@ -89,17 +89,17 @@ impl Stream {
         if self.out.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        self.runtime.epoll().poll_send(self.key, cx, &mut self.out)
+        self.runtime.reactor().poll_send(self.key, cx, &mut self.out)
     }
 
     /// Reads once into `inbox`; completes with the number of bytes, 0 at the end of the stream.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        self.runtime.epoll().poll_recv(self.key, cx, &mut self.inbox)
+        self.runtime.reactor().poll_recv(self.key, cx, &mut self.inbox)
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.runtime.epoll().deregister(self.key);
+        self.runtime.reactor().deregister(self.key);
     }
 }

@@ -180,11 +180,9 @@ def _fill(
     committed: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Return the TPS of each whole interval of a phase, 0 where nothing ended in it."""
-    first = int(np.ceil(phase.start_s / interval_s - 1e-6))
-    last = int(np.floor(phase.end_s / interval_s + 1e-6))
-    rates = np.zeros(max(last - first, 0))
+    rates = np.zeros(int((phase.end_s - phase.start_s) / interval_s + 1e-6))
     for start, length, count in zip(starts, lengths, committed, strict=True):
-        place = round(start / interval_s) - first
+        place = round((start - phase.start_s) / interval_s)
         if length >= _WHOLE * interval_s and 0 <= place < len(rates):
             rates[place] = count / length
     return rates
