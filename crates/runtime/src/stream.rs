@@ -84,11 +84,8 @@ impl Stream {
         &self.runtime
     }
 
-    /// Sends `out`; complete when it is empty.
+    /// Sends `out`; complete when all of it is with the kernel.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.out.is_empty() {
-            return Poll::Ready(Ok(()));
-        }
         self.runtime.reactor().poll_send(self.key, cx, &mut self.out)
     }
 

@@ -23,6 +23,8 @@ use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
 const ENTRIES: u32 = 1024;
 /// More answers than this are read in two pieces.
 const RECEIVE: usize = 8192;
+/// A socket that is not full takes as much as this at once.
+const SHORT: usize = 16 * 1024;
 /// `IORING_RECVSEND_POLL_FIRST`: do not try to read at once what cannot be there yet.
 const POLL_FIRST: u16 = 1;
 /// How long the end waits for the kernel to let go of buffers.
@@ -164,7 +166,8 @@ impl Uring {
         Poll::Pending
     }
 
-    /// Takes `out` and has it sent. Complete as soon as it is taken; that it could not be sent shows later.
+    /// Takes `out` and has it sent. If it is short, as requests are, that is all: it will find room, and if the
+    /// connection is broken the answer's absence says so. Else it is complete when it is sent.
     pub(crate) fn poll_send(
         &mut self,
         key: Key,
@@ -175,12 +178,11 @@ impl Uring {
         if let Some(error) = source.failed.take() {
             return Poll::Ready(Err(error));
         }
-        if !source.outbox.is_empty() {
-            if source.timed_out {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            store(&mut source.writer, cx);
-            return Poll::Pending;
+        if !source.outbox.is_empty() && (source.outbox.len() > SHORT || !out.is_empty()) {
+            return source.poll_sent(cx);
+        }
+        if out.is_empty() {
+            return Poll::Ready(Ok(()));
         }
         mem::swap(&mut source.outbox, out);
         source.in_flight += 1;
@@ -192,7 +194,7 @@ impl Uring {
         // SAFETY: the outbox is neither changed nor freed before the operation has ended, nor is the descriptor
         // closed: `complete` and `drop` see to that.
         unsafe { push(&mut self.ring, &send.user_data(tag(SENT, key.slot))) };
-        Poll::Ready(Ok(()))
+        if source.outbox.len() > SHORT { source.poll_sent(cx) } else { Poll::Ready(Ok(())) }
     }
 
     /// Reads once. Completes with the number of bytes, 0 at the end of the stream.
@@ -301,6 +303,15 @@ impl Uring {
 }
 
 impl Source {
+    /// Waits for the end of a send.
+    fn poll_sent(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if self.timed_out {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        store(&mut self.writer, cx);
+        Poll::Pending
+    }
+
     /// Notes how an operation has ended; `true` if it was the last one of a stream that is gone.
     fn complete(&mut self, kind: u64, result: i32) -> bool {
         self.in_flight -= 1;
