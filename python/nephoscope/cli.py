@@ -36,6 +36,10 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Set a key of the study, such as workload.scale=10."),
 ]
+IoOption = Annotated[
+    str | None,
+    typer.Option("--io", metavar="auto|uring|epoll", help="How threads wait for sockets: the key load.io."),
+]
 OutOption = Annotated[Path, typer.Option("--out", help="The folder that run directories are made in.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for machines.")]
 RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
@@ -94,27 +98,28 @@ def run(
     settings: SetOption = None,
     out: OutOption = Path("runs"),
     *,
+    io: IoOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a study: measure, keep what was measured, write a report."""
-    _finish(_measure(_read(study, settings), out, as_json=as_json), as_json=as_json)
+    _finish(_measure(_read(study, settings, io), out, as_json=as_json), as_json=as_json)
 
 
 @app.command()
-def quickstart(out: OutOption = Path("runs"), settings: SetOption = None) -> None:
+def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
     """Start a PostgreSQL, measure its throughput per dollar, and write a report: about three minutes."""
     from nephoscope.summary import next_steps  # noqa: PLC0415 - imports that only measuring needs
 
-    outcome = _measure(_read("quickstart", settings), out, as_json=False)
+    outcome = _measure(_read("quickstart", settings, io), out, as_json=False)
     if outcome.status == "measured":
         _out.print(next_steps())
     _finish(outcome, as_json=False)
 
 
-def _read(name: str, settings: list[str] | None) -> Study:
+def _read(name: str, settings: list[str] | None, io: str | None = None) -> Study:
     from nephoscope.study import find_study, read_study  # noqa: PLC0415
 
-    return read_study(find_study(name), settings or ())
+    return read_study(find_study(name), [*(settings or ()), *([f"load.io={io}"] if io else ())])
 
 
 def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
