@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benches.comparisons import BENCHMARKS
+from benches.registry import BENCHMARKS, ON_DEMAND
 from benches.results import Result, keep
 from nephoscope.manifest import host_facts
 
@@ -20,7 +20,7 @@ def main() -> None:
     """Run, print, keep."""
     parser = argparse.ArgumentParser(prog="make bench")
     parser.add_argument("--only", choices=BENCHMARKS, action="append")
-    chosen = parser.parse_args().only or list(BENCHMARKS)
+    chosen = parser.parse_args().only or [name for name in BENCHMARKS if name not in ON_DEMAND]
     console = Console(highlight=False)
     host = host_facts()
     console.print(

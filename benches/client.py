@@ -7,11 +7,13 @@ what a run costs the client: the load threads, the histograms, and Python readin
 from __future__ import annotations
 
 import json
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
-from benches.servers import own_cpu
+from benches.servers import own_cpu, timed
 from nephoscope import _engine
 
 
@@ -46,11 +48,28 @@ def load_spec(url: str, workload: str, scale: float, mix: str, **changes: Any) -
     }
 
 
+def measure(spec: dict[str, Any]) -> dict[str, Any]:
+    """Run a load in a process of its own; its ``level`` and ``seconds`` stand in the specification."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(spec, file)
+        file.flush()
+        used = timed([sys.executable, "-m", "benches.client", file.name])
+    found: dict[str, Any] = json.loads(used.output)
+    return found
+
+
+def resident_mb() -> float:
+    """Memory that this process holds, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 def run(spec: dict[str, Any]) -> dict[str, Any]:
-    """Run a load whose ``level`` and ``seconds`` stand in the specification; give what the measured phase used."""
+    """Run a load; give what its measured phase used."""
     level, seconds, mix = spec.pop("level"), spec.pop("seconds"), spec.pop("mix")
     warmup = {"name": "warm-up", "kind": "warm_up", "seconds": 1.0, "loads": {"*": {**level, "mix": mix}}}
     measure = {"name": "measure", "kind": "measure", "seconds": seconds, "loads": {}}
+    at_start = resident_mb()
     load = _engine.Run(json.dumps({**spec, "phases": [warmup, measure]}))
     before = after = None
     intervals: list[dict[str, Any]] = []
@@ -74,14 +93,19 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
                 failed += series["failed"]
                 if "latency" in series:
                     latency.add(_engine.Histogram.decode(series["latency"]))
+            lag_p50 = None
             if record["lag"]:
-                lag.add(_engine.Histogram.decode(record["lag"]["histogram"]))
+                of_interval = _engine.Histogram.decode(record["lag"]["histogram"])
+                lag.add(of_interval)
+                lag_p50 = of_interval.quantile(0.5)
             load_cpu += record["cpu_s"]
             intervals.append(
                 {
                     "seconds": record["end_s"] - record["start_s"],
                     "committed": sum(series["committed"] for series in record["series"]),
                     "arrivals": sum(tenant["arrivals"] for tenant in record["tenants"]),
+                    "lag_p50_ns": lag_p50,
+                    "memory_mb": resident_mb(),
                 }
             )
     used = [b - a for a, b in zip(before or (0, 0), after or own_cpu(), strict=True)]
@@ -97,6 +121,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         "latency_max_ns": latency.max,
         "lag_ns": {str(q): lag.quantile(q) for q in (0.5, 0.99, 0.999)},
         "lag_max_ns": lag.max,
+        "grown_mb": max((interval["memory_mb"] for interval in intervals), default=at_start) - at_start,
         "intervals": intervals,
     }
 

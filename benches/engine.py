@@ -1,0 +1,109 @@
+"""The engine alone, on drivers that cost nothing or whose truth is planted."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benches.client import load_spec, measure
+from benches.results import Result, at_most, result
+from benches.servers import SCALE, pgbench_tables, server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parent.parent
+ROUNDS = 3
+
+
+def at_least(bar: float) -> tuple[str, Any]:
+    """Make a bar that a ratio should reach."""
+    return f"≥ {bar:g}", lambda ratio: ratio >= bar
+
+
+def noop(_folder: Path) -> Iterator[Result]:
+    """Transactions per second and core on the driver noop, through Lua, engine and recorder; and on two threads."""
+    spec = load_spec("noop://", "sales", 1, "RO", level={"concurrency": 8}, seconds=3.0)
+    one, two = [], []
+    for _ in range(ROUNDS):
+        one.append(1 / measure(dict(spec))["load_cpu_us"])
+        two.append(measure({**spec, "threads": 2})["tps"] / 1e6)
+    detail = f"two threads: {max(two):.2f} M transactions per second together"
+    yield result("noop, million transactions per CPU second", "1", one, at_least(1.5), detail)
+    scaling = [pair / (2 * single) for single, pair in zip(one, two, strict=True)]
+    yield result("noop, two threads against twice one", "linear", scaling, at_least(0.8))
+
+
+def instructions(folder: Path) -> Iterator[Result]:
+    """Instructions per transaction on noop, as valgrind counts them: the same on a quiet and on a noisy machine."""
+    if shutil.which("valgrind") is None:
+        return
+    build = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--quiet",
+        "-p",
+        "nephoscope-engine",
+        "--example",
+        "drive",
+    ]
+    subprocess.run(build, cwd=ROOT, check=True)
+    for workload, mix in (("sales", "RO"), ("tpcb", "TPCB")):
+        # The difference of a longer and a shorter run has no start-up in it.
+        (short, few), (long, many) = (_count(folder, workload, mix, seconds) for seconds in (1.0, 3.0))
+        each = (long - short) / (many - few)
+        name = f"instructions per transaction on noop, {workload} {mix}"
+        yield result(name, "1000", [each / 1000], at_most(3.5 if workload == "sales" else 14.0))
+
+
+def _count(folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, int]:
+    """Run a load under valgrind; give its instructions and its committed transactions."""
+    # valgrind runs one thread at a time, and does not know that a wait by io_uring lets others run.
+    spec = load_spec("noop://", workload, 1, mix, seconds=seconds, io="epoll")
+    phase = {"name": "all", "kind": "measure", "seconds": spec.pop("seconds")}
+    phase["loads"] = {"*": {"concurrency": 8, "mix": spec.pop("mix")}}
+    file = folder / "load.json"
+    file.write_text(json.dumps({**spec, "phases": [phase]}))
+    tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    command = [*tool, str(ROOT / "target" / "release" / "examples" / "drive"), str(file)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    counted = re.search(r"Collected : (\d+)", done.stderr)
+    committed = re.search(r"^committed (\d+)", done.stdout, re.MULTILINE)
+    if counted is None or committed is None:
+        raise RuntimeError(f"valgrind did not say what it counted:\n{done.stderr}")
+    return int(counted[1]), int(committed[1])
+
+
+def sessions(_folder: Path) -> Iterator[Result]:
+    """Memory of 5,000 sessions of the driver sim on one thread."""
+    spec = load_spec("sim://?latency=constant(5ms)", "sales", 1, "RO", seconds=5.0)
+    few = measure({**spec, "level": {"concurrency": 10}})
+    many = measure({**spec, "level": {"concurrency": 5_000}})
+    each = (many["grown_mb"] - few["grown_mb"]) * 1000 / 4_990
+    detail = f"{many['tps']:,.0f} TPS, p99 {many['latency_ns']['0.99'] / 1e6:.1f} ms for a planted 5 ms"
+    yield result("memory per session, 5,000 sessions of sim", "50 KB", [each / 50], at_most(1.0), detail)
+
+
+def soak(folder: Path) -> Iterator[Result]:
+    """Ten minutes at full speed and ten at 1,000/s: memory after the first minute, and drift of the lag."""
+    with server(folder) as on:
+        pgbench_tables(on)
+        spec = load_spec(on.url, "tpcb", SCALE, "SELECT", seconds=600.0)
+        for name, level in (("at full speed", {"concurrency": 32}), ("at 1,000/s", {"rate": 1000})):
+            found = measure({**spec, "level": level})
+            memory = [interval["memory_mb"] for interval in found["intervals"]]
+            growth = max(memory[60:]) - memory[60]
+            detail = f"{found['committed']:,} transactions; {growth:.1f} MB more after the first minute"
+            yield result(f"memory growth in ten minutes {name}", "5 MB", [growth / 5], at_most(1.0), detail)
+            lags = [interval["lag_p50_ns"] for interval in found["intervals"] if interval["lag_p50_ns"]]
+            if lags:
+                half = len(lags) // 2
+                drift = sum(lags[half:]) / len(lags[half:]) / (sum(lags[:half]) / half)
+                bar = ("within 20 %", lambda ratio: abs(ratio - 1) <= 0.2)
+                yield result(f"lag, second half against first, {name}", "no drift", [drift], bar)

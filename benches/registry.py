@@ -1,0 +1,32 @@
+"""Every benchmark, by the name that ``ONLY=`` takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benches.against_pgbench import lag, order_payment, point_select
+from benches.engine import instructions, noop, sessions, soak
+from benches.loading import load
+from benches.truths import rate, stall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from benches.results import Result
+
+BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
+    "point-select": point_select,
+    "order-payment": order_payment,
+    "lag": lag,
+    "noop": noop,
+    "instructions": instructions,
+    "sessions": sessions,
+    "stall": stall,
+    "rate": rate,
+    "load": load,
+    "soak": soak,
+}
+
+ON_DEMAND = frozenset({"soak"})
+"""These take long, and run only if they are named."""
