@@ -134,7 +134,7 @@ impl<'a> Replies<'a> {
     }
 
     /// Reads to the next `ReadyForQuery`; gives the rows of the last command.
-    pub(super) async fn to_the_end(&mut self) -> Result<u64, Error> {
+    pub(super) async fn finish(&mut self) -> Result<u64, Error> {
         let mut rows = 0;
         while let Some((tag, body)) = self.next().await? {
             if tag == b'C' {

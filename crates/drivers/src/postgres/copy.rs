@@ -73,7 +73,7 @@ async fn load(
             Yield::default().await;
             if sent.is_err() || has_failed(replies.channel)? {
                 // The server has said why, and takes no more rows.
-                let ended = replies.to_the_end().await;
+                let ended = replies.finish().await;
                 return ended.and(Err(wire::garbage("the end of COPY before that of its rows")));
             }
         }
@@ -84,11 +84,11 @@ async fn load(
     match &outcome {
         Ok(()) => replies.channel.out().extend_from_slice(&wire::COPY_DONE),
         Err(error) => {
-            wire::message(replies.channel.out(), b'f', |out| wire::put_text(out, &error.to_string()))
+            wire::message(replies.channel.out(), b'f', |out| wire::put_text(out, &error.to_string()));
         }
     }
     replies.channel.flush().await?;
-    let loaded = replies.to_the_end().await;
+    let loaded = replies.finish().await;
     outcome.and(loaded)
 }
 

@@ -274,7 +274,7 @@ pub(crate) fn numbers_are_loaded_exactly(postgres: &Postgres) {
         (Value::Decimal { units: i64::MAX, scale: 18 }, "9.223372036854775807"),
     ];
     let values: Vec<[Value<'_>; 1]> = rows.iter().map(|(value, _)| [*value]).collect();
-    let values: Vec<&[Value<'_>]> = values.iter().map(|row| row.as_slice()).collect();
+    let values: Vec<&[Value<'_>]> = values.iter().map(<[Value<'_>; 1]>::as_slice).collect();
     let table = load(postgres, &["numeric"], &values);
     let expected: Vec<Vec<&str>> = rows.iter().map(|(_, text)| vec![*text]).collect();
     assert_eq!(cells(&table), expected);

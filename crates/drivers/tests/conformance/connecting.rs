@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use nephoscope_drivers::{Command, ConnectionState, ErrorClass, Settings, open};
-use nephoscope_runtime::clock::{SECOND, now};
+use nephoscope_runtime::clock::SECOND;
 
 use crate::client::Client;
 use crate::fixtures::postgres::{self, Postgres, refused};
@@ -79,11 +79,9 @@ fn a_wrong_password_is_the_servers_error_and_is_not_shown() {
 
 #[test]
 fn an_unknown_host_is_named() {
-    let begun = now();
     let error = refused("postgresql://postgres@no-such-host.invalid/postgres");
     assert_eq!(error.class(), ErrorClass::ConnectionLost);
     assert!(error.message().starts_with("host \"no-such-host.invalid\": "), "{error}");
-    assert!(now() - begun < SECOND);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use nephoscope_runtime::clock::{MILLISECOND, SECOND, now};
 use rustix::process::Signal;
 
 use crate::client::Client;
-use crate::fixtures::postgres::{self, Postgres, begin_and_add, lost_update, refused};
+use crate::fixtures::postgres::{self, Postgres, begin_and_add, lost_update, refused, wait_for_sessions};
 use crate::fixtures::{Fixture, Provoked, cannot, unique};
 use crate::support::postgres::send_signal;
 
@@ -97,10 +97,12 @@ pub(crate) fn a_constraint_and_bad_sql_are_other_errors(postgres: &Postgres) {
 }
 
 pub(crate) fn an_idle_transaction_is_ended_by_the_server(postgres: &Postgres) {
-    let driver = postgres.driver(&["SET idle_in_transaction_session_timeout = '30ms'"]);
+    let name = unique("idle");
+    let named = format!("SET application_name = '{name}'");
+    let driver = postgres.driver(&["SET idle_in_transaction_session_timeout = '30ms'", &named]);
     let mut client = Client::new(&*driver, &[("one", "SELECT 1")]);
     client.control(Command::Begin).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(80));
+    wait_for_sessions(postgres.server(), &format!("application_name = '{name}'"), 0);
     let error = client.call("one", &[]).unwrap_err();
     assert_eq!((error.class(), error.code()), (ErrorClass::StatementTimeout, "25P03"));
     assert_eq!(client.state(), ConnectionState::Lost);
@@ -111,12 +113,12 @@ const MODES: [StatementMode; 3] = [StatementMode::Simple, StatementMode::Extende
 /// Connections in every mode, with and without TLS, that wait for a slow statement.
 fn waiting(server: &crate::support::postgres::Server) -> Vec<Client> {
     let tls = format!(
-        "postgresql://postgres@127.0.0.1:{}/postgres?sslmode=prefer&sslrootcert={}",
+        "postgresql://postgres@127.0.0.1:{}/postgres?sslmode=prefer&application_name=waiting&sslrootcert={}",
         server.port,
         server.root_certificate()
     );
     let mut clients = Vec::new();
-    for url in [postgres::url(server.port, ""), tls] {
+    for url in [postgres::url(server.port, "application_name=waiting"), tls] {
         for statement_mode in MODES {
             let driver = open(&url, &Settings { statement_mode, ..Settings::default() }).unwrap();
             let mut client = Client::new(
@@ -129,14 +131,15 @@ fn waiting(server: &crate::support::postgres::Server) -> Vec<Client> {
             clients.push(client);
         }
     }
+    postgres::wait_until_asleep(server, "waiting", clients.len());
     clients
 }
 
 /// What becomes of connections that wait when something happens to their server.
 fn all_are_lost(clients: Vec<Client>, class: ErrorClass, code: &str) {
-    for mut client in clients {
+    for (place, mut client) in clients.into_iter().enumerate() {
         let error = client.flush().unwrap_err();
-        assert_eq!((error.class(), error.code()), (class, code), "{error}");
+        assert_eq!((error.class(), error.code()), (class, code), "connection {place}: {error}");
         assert_eq!(client.state(), ConnectionState::Lost);
     }
 }
@@ -203,13 +206,11 @@ fn a_backend_that_is_killed_takes_the_others_with_it_and_the_server_comes_back()
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_refused_at_once() {
+fn a_port_where_nobody_listens_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
-    let begun = now();
     let error = refused(&postgres::url(port, ""));
-    assert!(now() - begun < 200 * MILLISECOND);
     assert_eq!(error.class(), ErrorClass::ConnectionLost);
     assert_eq!(error.message(), format!("127.0.0.1:{port}: Connection refused (os error 111)"));
 }

@@ -3,7 +3,7 @@
 use nephoscope_drivers::{Command, ConnectionState, Error, ErrorClass, Value, Want};
 
 use crate::client::Client;
-use crate::fixtures::postgres::Postgres;
+use crate::fixtures::postgres::{Postgres, wait_until_asleep};
 use crate::fixtures::{Entries, Fixture, cannot, unique};
 
 /// A connection that was killed says that it is lost, or that the server has ended it.
@@ -53,6 +53,7 @@ pub(crate) fn a_connection_killed_while_it_waits_is_lost(postgres: &Postgres) {
     let mut client = Client::new(&*driver, &[("sleep", "SELECT pg_sleep(20)")]);
     client.queue("sleep", &[], Want::Rows).unwrap();
     assert!(client.send().is_none());
+    wait_until_asleep(postgres.server(), &name, 1);
     postgres.kill(&*driver, &name).unwrap();
     let error = client.flush().unwrap_err();
     assert_eq!((error.class(), error.code()), (ErrorClass::ShuttingDown, "57P01"));

@@ -83,7 +83,8 @@ macro_rules! replies_and_states {
             transactions:
                 the_state_follows_the_commands
                 the_commit_of_a_failed_transaction_is_an_error
-                a_transaction_may_leave_in_one_flush;
+                a_transaction_may_leave_in_one_flush
+                a_rollback_in_the_same_flush_does_not_hide_an_error;
         }
     };
 }
@@ -94,7 +95,8 @@ macro_rules! faults_of_noop {
             transactions:
                 the_state_follows_the_commands = "a queued command does not make the state Waiting"
                 the_commit_of_a_failed_transaction_is_an_error
-                a_transaction_may_leave_in_one_flush;
+                a_transaction_may_leave_in_one_flush
+                a_rollback_in_the_same_flush_does_not_hide_an_error;
         }
     };
 }
@@ -105,7 +107,8 @@ macro_rules! faults_of_sim {
             transactions:
                 the_state_follows_the_commands = "a queued command does not make the state Waiting"
                 the_commit_of_a_failed_transaction_is_an_error = "COMMIT succeeds in a failed transaction"
-                a_transaction_may_leave_in_one_flush = "COMMIT has touched a row";
+                a_transaction_may_leave_in_one_flush = "COMMIT has touched a row"
+                a_rollback_in_the_same_flush_does_not_hide_an_error = "ROLLBACK takes the error back";
         }
     };
 }
