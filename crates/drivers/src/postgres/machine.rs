@@ -1,6 +1,9 @@
 //! The query phase of the protocol as a state machine without I/O: it says what to send and is fed what arrives
 //! (manual, section 53.2 "Message Flow").
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::rc::Rc;
@@ -220,7 +223,7 @@ impl Machine {
                 }
                 Ok(Frame::Partial(size)) => {
                     inbox.consume(used);
-                    inbox.expect(size);
+                    wire::make_room(inbox, size);
                     return Ok(Progress::More);
                 }
                 Err(error) => return Err(self.lose(error)),

@@ -308,7 +308,7 @@ pub(crate) async fn next_message(channel: &mut Channel) -> Result<(u8, Vec<u8>),
                 inbox.consume(size);
                 return Ok(whole);
             }
-            Frame::Partial(size) => inbox.expect(size),
+            Frame::Partial(size) => wire::make_room(inbox, size),
         }
         channel.fill().await?;
     }

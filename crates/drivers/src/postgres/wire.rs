@@ -1,11 +1,16 @@
 //! Messages of the protocol, version 3.0 (manual, section 53.7 "Message Formats"): reading what a server sends,
 //! writing what a client sends.
 
+use nephoscope_runtime::Inbox;
+
 use crate::error::Error;
 use crate::postgres::sqlstate;
 
 /// No message is longer than this; what claims to be is not PostgreSQL.
 const LONGEST: usize = 1 << 30;
+
+/// How large a message may claim to be at its beginning.
+const BELIEVED: usize = 64 * 1024;
 
 /// A message from the server: its type and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +40,13 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame<'_>, Error> {
         Some(body) => Frame::Message(Message { tag: header[0], body }, length + 1),
         None => Frame::Partial(length + 1),
     })
+}
+
+/// Makes room for a message of which a part is there. A claim to be large is believed only as far as it has come
+/// true: a header alone costs no memory.
+pub(crate) fn make_room(inbox: &mut Inbox, size: usize) {
+    let received = inbox.bytes().len();
+    inbox.expect(size.min(2 * received + BELIEVED));
 }
 
 /// The server sent what the protocol does not allow.

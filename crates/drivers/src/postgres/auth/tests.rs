@@ -1,3 +1,5 @@
+//! Authentication against a server that knows the password, one that does not, and one that cheats.
+
 use std::num::NonZeroU32;
 
 use base64::Engine;

@@ -1,3 +1,5 @@
+//! URLs, the environment and the password file: what is read, and what is refused with which words.
+
 mod redaction;
 
 use std::collections::HashMap;

@@ -1,3 +1,5 @@
+//! Certificates: the fields that are read, whom they name, and that damaged ones break nothing.
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! No password is ever shown, wherever in a URL it stands.
+
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
 
