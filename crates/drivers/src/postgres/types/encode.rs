@@ -92,8 +92,20 @@ pub(crate) fn encode(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Result<bo
     if binary(of, value, out) {
         return Ok(true);
     }
-    write_text(value, out);
+    text(of, value, out)?;
     Ok(false)
+}
+
+/// Writes the text form of a value that fits. No type's text holds a zero byte; nothing is written where one is.
+#[inline]
+fn text(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Misfit> {
+    let start = out.len();
+    write_text(value, out);
+    if out[start..].contains(&0) {
+        out.truncate(start);
+        return Err(misfit(of, value, false));
+    }
+    Ok(())
 }
 
 /// Encodes a cell of COPY's binary form, where nothing else will do.
@@ -106,10 +118,10 @@ pub(crate) fn encode_binary(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Re
     let start = out.len();
     match (of, fitting) {
         // The text is the binary form; that of jsonb has a version before it.
-        (Type::Text | Type::Json, _) => write_text(fitting, out),
+        (Type::Text | Type::Json, _) => text(of, fitting, out)?,
         (Type::Jsonb, _) => {
             out.push(1);
-            write_text(fitting, out);
+            text(of, fitting, out)?;
         }
         (Type::Float4 | Type::Float8, Value::Decimal { .. } | Value::Numeric(_)) => {
             let number = float(fitting).ok_or_else(|| misfit(of, value, false))?;
@@ -189,14 +201,11 @@ pub(crate) fn write_literal(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Re
         out.extend_from_slice(b"NULL");
         return Ok(());
     }
-    let mut text = Vec::new();
-    write_text(fit(of, value)?, &mut text);
-    if text.contains(&0) {
-        return Err(misfit(of, value, false));
-    }
+    let mut plain = Vec::new();
+    text(of, fit(of, value)?, &mut plain)?;
     // E'' is read the same whatever standard_conforming_strings says.
-    out.extend_from_slice(if text.contains(&b'\\') { b" E'" } else { b"'" });
-    for byte in text {
+    out.extend_from_slice(if plain.contains(&b'\\') { b" E'" } else { b"'" });
+    for byte in plain {
         if byte == b'\'' || byte == b'\\' {
             out.push(byte);
         }
@@ -212,9 +221,9 @@ pub(crate) fn write_copy_text(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> 
         out.extend_from_slice(b"\\N");
         return Ok(());
     }
-    let mut text = Vec::new();
-    write_text(fit(of, value)?, &mut text);
-    for byte in text {
+    let mut plain = Vec::new();
+    text(of, fit(of, value)?, &mut plain)?;
+    for byte in plain {
         match byte {
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\t' => out.extend_from_slice(b"\\t"),

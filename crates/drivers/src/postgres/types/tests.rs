@@ -2,7 +2,6 @@
 
 use super::encode::write_text;
 use super::*;
-use crate::calendar;
 use proptest::prelude::*;
 
 fn encoded(of: Type, value: Value<'_>) -> (bool, Vec<u8>) {
@@ -43,32 +42,186 @@ proptest! {
     }
 
     #[test]
-    fn binary_values_come_back(int in any::<i64>(), float in any::<f64>(), micros in -1_000_000_000_000_000_i64..4_000_000_000_000_000, uuid in any::<[u8; 16]>(), bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        let cases = [
-            (Type::Int8, Value::Int(int)),
-            (Type::Float8, Value::Float(float)),
-            (Type::Timestamp, Value::Timestamp(micros)),
-            (Type::Date, Value::Date((micros / calendar::DAY) as i32)),
-            (Type::Uuid, Value::Uuid(uuid)),
-            (Type::Bytea, Value::Bytes(&bytes)),
-            (Type::Bool, Value::Bool(int % 2 == 0)),
-        ];
-        for (of, value) in cases {
-            let (binary, out) = encoded(of, value);
-            let back = decode(of.kind(binary), &out);
-            if float.is_nan() && of == Type::Float8 {
-                prop_assert!(matches!(back, Value::Float(number) if number.is_nan()));
-            } else {
-                prop_assert_eq!(back, value);
-            }
-        }
+    fn numbers_are_the_same_in_binary_whether_they_come_as_decimals_or_as_text(
+        units in any::<i64>(), scale in 0_u8..=18
+    ) {
+        let (mut from_decimal, mut from_text, mut text) = (Vec::new(), Vec::new(), Vec::new());
+        numeric::from_decimal(units, scale, &mut from_decimal);
+        write_text(Value::Decimal { units, scale }, &mut text);
+        prop_assert!(numeric::from_text(std::str::from_utf8(&text).unwrap(), &mut from_text));
+        prop_assert_eq!(from_text, from_decimal);
     }
 
     #[test]
-    fn no_cell_breaks_the_decoder(kind in any::<u32>(), cell in prop::collection::vec(any::<u8>(), 0..40)) {
-        let _ = decode(kind % 40, &cell);
+    fn any_text_is_a_number_or_refused(text in "[-+]?[0-9eE.NaInfty ]{0,40}") {
+        let mut out = Vec::new();
+        let is_number = numeric::from_text(&text, &mut out);
+        prop_assert_eq!(is_number, !out.is_empty());
+        let size = text.strip_prefix(['-', '+']).unwrap_or(&text);
+        let plain = size.chars().all(|next| next.is_ascii_digit() || next == '.')
+            && size.matches('.').count() <= 1
+            && size.contains(|next: char| next.is_ascii_digit());
+        let special = ["nan", "inf", "infinity", "-inf", "-infinity"].contains(&&*text.to_ascii_lowercase());
+        prop_assert_eq!(is_number, plain || special, "{}", text);
+    }
+
+    /// As a parameter, and in the two text forms that the simple mode and COPY have.
+    #[test]
+    fn values_of_every_type_come_back((of, value) in typed_value()) {
+        let value = value.borrowed();
+        let (binary, out) = encoded(of, value);
+        same(decode(of.kind(binary), &out), value)?;
+        prop_assert_eq!(binary, of.binary(), "{:?}", of);
+        let mut text = Vec::new();
+        write_text(value, &mut text);
+        if of == Type::Bool {
+            // The server writes one letter.
+            text.truncate(1);
+        }
+        match bytea_from_text(&text).filter(|_| of == Type::Bytea) {
+            Some(bytes) => same(Value::Bytes(&bytes), value)?,
+            None => same(decode(of.kind(false), &text), value)?,
+        }
+        let (mut literal, mut cell) = (Vec::new(), Vec::new());
+        text.clear();
+        write_text(value, &mut text);
+        write_literal(of, value, &mut literal).unwrap();
+        write_copy_text(of, value, &mut cell).unwrap();
+        prop_assert_eq!(&unescaped_literal(&literal), &text);
+        prop_assert_eq!(&unescaped_cell(&cell), &text);
+        prop_assert!(!cell.contains(&b'\n') && !cell.contains(&b'\t'));
+    }
+
+    #[test]
+    fn bytes_that_are_no_value_are_given_as_they_are(
+        kind in 0_u32..40, cell in prop::collection::vec(any::<u8>(), 0..40)
+    ) {
+        let lengths = [1, 2, 4, 8, 4, 4, 8, 0, 0, 16, 4, 8];
+        let fixed = lengths.get(kind as usize / 2).filter(|length| kind % 2 == 1 && **length > 0);
+        let value = decode(kind, &cell);
+        if fixed.is_some_and(|length| *length != cell.len()) {
+            prop_assert_eq!(value, Value::Text(&cell));
+        }
         let _ = bytea_from_text(&cell);
     }
+
+    #[test]
+    fn any_value_is_encoded_or_refused_for_any_type(
+        of in prop::sample::select(Type::ALL.to_vec()), (_, value) in typed_value()
+    ) {
+        let value = value.borrowed();
+        let (mut bound, mut literal, mut copied, mut text) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let fits = encode(of, value, &mut bound).is_ok();
+        prop_assert_eq!(write_literal(of, value, &mut literal).is_ok(), fits, "the modes differ");
+        prop_assert_eq!(write_copy_text(of, value, &mut text).is_ok(), fits);
+        prop_assert!(fits || encode_binary(of, value, &mut copied).is_err());
+        prop_assert!(fits || bound.is_empty());
+    }
+}
+
+/// A value that holds its own bytes.
+#[derive(Clone, Debug)]
+enum Owned {
+    Plain(Value<'static>),
+    Numeric(String),
+    Text(String),
+    Json(String),
+    Bytes(Vec<u8>),
+}
+
+impl Owned {
+    fn borrowed(&self) -> Value<'_> {
+        match self {
+            Self::Plain(value) => *value,
+            Self::Numeric(text) => Value::Numeric(text),
+            Self::Text(text) => Value::Text(text.as_bytes()),
+            Self::Json(text) => Value::Json(text.as_bytes()),
+            Self::Bytes(bytes) => Value::Bytes(bytes),
+        }
+    }
+}
+
+/// A type, and a value that a database could give of it.
+fn typed_value() -> impl Strategy<Value = (Type, Owned)> {
+    let plain = |of, strategy: BoxedStrategy<Value<'static>>| {
+        strategy.prop_map(move |value| (of, Owned::Plain(value))).boxed()
+    };
+    let text = "[^\0]{0,40}";
+    prop::strategy::Union::new([
+        plain(Type::Bool, any::<bool>().prop_map(Value::Bool).boxed()),
+        plain(Type::Int2, any::<i16>().prop_map(|number| Value::Int(number.into())).boxed()),
+        plain(Type::Int4, any::<i32>().prop_map(|number| Value::Int(number.into())).boxed()),
+        plain(Type::Int8, any::<i64>().prop_map(Value::Int).boxed()),
+        plain(Type::Oid, any::<u32>().prop_map(|number| Value::Int(number.into())).boxed()),
+        plain(Type::Float4, any::<f32>().prop_map(|number| Value::Float(number.into())).boxed()),
+        plain(Type::Float8, any::<f64>().prop_map(Value::Float).boxed()),
+        plain(Type::Uuid, any::<[u8; 16]>().prop_map(Value::Uuid).boxed()),
+        plain(
+            Type::Date,
+            prop_oneof![FIRST_DAY..=LAST_DAY, Just(i32::MIN), Just(i32::MAX)].prop_map(Value::Date).boxed(),
+        ),
+        plain(
+            Type::Timestamp,
+            prop_oneof![FIRST_MICROS..=i64::MAX, Just(i64::MIN), Just(i64::MAX)]
+                .prop_map(Value::Timestamp)
+                .boxed(),
+        ),
+        "-?[1-9][0-9]{0,40}(\\.[0-9]{1,30})?".prop_map(|text| (Type::Numeric, Owned::Numeric(text))).boxed(),
+        text.prop_map(|text| (Type::Text, Owned::Text(text))).boxed(),
+        text.prop_map(|text| (Type::Other, Owned::Text(text))).boxed(),
+        text.prop_map(|text| (Type::Json, Owned::Json(text))).boxed(),
+        text.prop_map(|text| (Type::Jsonb, Owned::Json(text))).boxed(),
+        prop::collection::vec(any::<u8>(), 0..40)
+            .prop_map(|bytes| (Type::Bytea, Owned::Bytes(bytes)))
+            .boxed(),
+    ])
+}
+
+/// The ends of what PostgreSQL knows: 24 November 4714 BC and 31 December 5,874,897.
+const FIRST_DAY: i32 = -2_440_588;
+const LAST_DAY: i32 = 2_145_042_905;
+const FIRST_MICROS: i64 = -210_866_803_200_000_000;
+
+fn same(got: Value<'_>, expected: Value<'_>) -> Result<(), TestCaseError> {
+    match (got, expected) {
+        (Value::Float(got), Value::Float(expected)) if expected.is_nan() => prop_assert!(got.is_nan()),
+        (Value::Float(got), Value::Float(expected)) => prop_assert_eq!(got.to_bits(), expected.to_bits()),
+        _ => prop_assert_eq!(got, expected),
+    }
+    Ok(())
+}
+
+/// What the server makes of a literal.
+fn unescaped_literal(literal: &[u8]) -> Vec<u8> {
+    let body = literal.strip_prefix(b" E").unwrap_or(literal);
+    let mut bytes = body.strip_prefix(b"'").and_then(|body| body.strip_suffix(b"'")).unwrap().iter();
+    let mut text = Vec::new();
+    while let Some(byte) = bytes.next() {
+        // Each of the two stands there twice.
+        if matches!(byte, b'\'' | b'\\') {
+            assert_eq!(bytes.next(), Some(byte));
+        }
+        text.push(*byte);
+    }
+    text
+}
+
+/// What the server makes of a cell of COPY's text form.
+fn unescaped_cell(cell: &[u8]) -> Vec<u8> {
+    let mut bytes = cell.iter();
+    let mut text = Vec::new();
+    while let Some(byte) = bytes.next() {
+        text.push(match byte {
+            b'\\' => match bytes.next().unwrap() {
+                b't' => b'\t',
+                b'n' => b'\n',
+                b'r' => b'\r',
+                other => *other,
+            },
+            byte => *byte,
+        });
+    }
+    text
 }
 
 #[test]
