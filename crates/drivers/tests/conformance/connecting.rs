@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use nephoscope_drivers::{Command, ConnectionState, ErrorClass, Settings, open};
+use nephoscope_drivers::{Command, ConnectionState, ErrorClass, Settings, StatementMode, open};
 use nephoscope_runtime::clock::SECOND;
 
 use crate::client::Client;
@@ -75,6 +75,21 @@ fn a_wrong_password_is_the_servers_error_and_is_not_shown() {
     assert_eq!((error.class(), error.code()), (ErrorClass::Other, "28P01"), "{error}");
     assert!(!error.to_string().contains("swordfish"));
     assert!(!open(&url("swordfish"), &Settings::default()).unwrap().redacted_url().contains("swordfish"));
+}
+
+#[test]
+fn a_greeting_may_come_in_pieces() {
+    let (Some(pieces), Some(member)) = (postgres::pieces(), postgres::tls()) else { return };
+    let root = member.server().root_certificate();
+    for mode in ["disable".to_owned(), format!("verify-full&sslrootcert={root}&channel_binding=require")] {
+        for statement_mode in [StatementMode::Simple, StatementMode::Prepared] {
+            let url =
+                format!("postgresql://scram:correct@127.0.0.1:{}/postgres?sslmode={mode}", pieces.port());
+            let driver = open(&url, &Settings { statement_mode, ..Settings::default() }).unwrap();
+            let mut client = Client::new(&*driver, &[("who", "SELECT current_user::text")]);
+            assert_eq!(client.text("who", &[]), "scram");
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod connecting;
 mod counting;
 mod errors;
 mod fixtures;
+mod greetings;
 mod kills;
 mod notices;
 mod results;
@@ -178,6 +179,7 @@ drivers! {
     postgres_simple: crate::fixtures::postgres::simple => every_driver replies_and_states every_postgres;
     postgres_extended: crate::fixtures::postgres::extended => every_driver replies_and_states every_postgres;
     postgres_prepared: crate::fixtures::postgres::prepared => every_driver replies_and_states every_postgres;
+    postgres_pieces: crate::fixtures::postgres::pieces => every_driver replies_and_states every_postgres;
     postgres_tls: crate::fixtures::postgres::tls => every_driver replies_and_states every_postgres;
 }
 
