@@ -137,74 +137,34 @@ fn load(postgres: &Postgres, types: &[&str], rows: &[&[Value<'_>]]) -> Table {
     admin.query(&format!("SET TimeZone = 'UTC'; SELECT * FROM {table} ORDER BY ctid")).unwrap()
 }
 
-const UUID: [u8; 16] = [0xab; 16];
+/// Types, a value of each, and its text.
+const LOADED: [(&str, Value<'static>, &str); 19] = [
+    ("bool", Value::Bool(true), "t"),
+    ("int2", Value::Int(-32_768), "-32768"),
+    ("int4", Value::Int(i32::MAX as i64), "2147483647"),
+    ("int8", Value::Int(i64::MIN), "-9223372036854775808"),
+    ("oid", Value::Int(7), "7"),
+    ("float4", Value::Float(0.5), "0.5"),
+    ("float8", Value::Float(-1e300), "-1e+300"),
+    ("numeric", Value::Decimal { units: -1_234_567, scale: 4 }, "-123.4567"),
+    ("text", Value::Text("tab\t, line\n, \\N, é".as_bytes()), "tab\t, line\n, \\N, é"),
+    ("varchar(9)", Value::Text(b""), ""),
+    ("char(3)", Value::Text(b"a"), "a  "),
+    ("name", Value::Text(b"named"), "named"),
+    ("bytea", Value::Bytes(&[0, 255, 92, 9]), "\\x00ff5c09"),
+    ("uuid", Value::Uuid([0xab; 16]), "abababab-abab-abab-abab-abababababab"),
+    ("date", Value::Date(11_016), "2000-02-29"),
+    ("timestamp", Value::Timestamp(1_500_000), "1970-01-01 00:00:01.5"),
+    ("timestamptz", Value::Timestamp(-1), "1969-12-31 23:59:59.999999+00"),
+    ("json", Value::Json(b"{\"a\":  1}"), "{\"a\":  1}"),
+    ("jsonb", Value::Json(b"{\"a\":  1}"), "{\"a\": 1}"),
+];
 
 pub(crate) fn every_type_is_loaded(postgres: &Postgres) {
-    let types = [
-        "bool",
-        "int2",
-        "int4",
-        "int8",
-        "oid",
-        "float4",
-        "float8",
-        "numeric",
-        "text",
-        "varchar(9)",
-        "char(3)",
-        "name",
-        "bytea",
-        "uuid",
-        "date",
-        "timestamp",
-        "timestamptz",
-        "json",
-        "jsonb",
-    ];
-    let values = [
-        Value::Bool(true),
-        Value::Int(-32_768),
-        Value::Int(i64::from(i32::MAX)),
-        Value::Int(i64::MIN),
-        Value::Int(7),
-        Value::Float(0.5),
-        Value::Float(-1e300),
-        Value::Decimal { units: -1_234_567, scale: 4 },
-        Value::Text("tab\t, line\n, \\N, é".as_bytes()),
-        Value::Text(b""),
-        Value::Text(b"a"),
-        Value::Text(b"named"),
-        Value::Bytes(&[0, 255, 92, 9]),
-        Value::Uuid(UUID),
-        Value::Date(11_016),
-        Value::Timestamp(1_500_000),
-        Value::Timestamp(-1),
-        Value::Json(b"{\"a\":  1}"),
-        Value::Json(b"{\"a\":  1}"),
-    ];
-    let expected = [
-        "t",
-        "-32768",
-        "2147483647",
-        "-9223372036854775808",
-        "7",
-        "0.5",
-        "-1e+300",
-        "-123.4567",
-        "tab\t, line\n, \\N, é",
-        "",
-        "a  ",
-        "named",
-        "\\x00ff5c09",
-        "abababab-abab-abab-abab-abababababab",
-        "2000-02-29",
-        "1970-01-01 00:00:01.5",
-        "1969-12-31 23:59:59.999999+00",
-        "{\"a\":  1}",
-        "{\"a\": 1}",
-    ];
-    let nulls = [Value::Null; 19];
-    let table = load(postgres, &types, &[&values, &nulls]);
+    let types = LOADED.map(|(of, _, _)| of);
+    let values = LOADED.map(|(_, value, _)| value);
+    let expected = LOADED.map(|(_, _, text)| text);
+    let table = load(postgres, &types, &[&values, &[Value::Null; 19]]);
     assert_eq!(cells(&table), [expected, ["NULL"; 19]]);
 }
 
