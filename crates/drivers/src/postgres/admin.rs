@@ -9,7 +9,7 @@ use crate::bulk::{Admin, RowSource, Table};
 use crate::channel::Channel;
 use crate::error::{Error, ErrorClass};
 use crate::postgres::copy;
-use crate::postgres::startup::{Endpoint, next_message};
+use crate::postgres::startup::{Endpoint, next_message, not_in_time};
 use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
 
@@ -37,7 +37,7 @@ impl PostgresAdmin {
             let deadline = endpoint.deadline();
             let mut channel = endpoint.establish(&runtime, deadline).await?.channel;
             channel.set_deadline(deadline);
-            set_up(&mut channel, on_connect).await?;
+            set_up(&mut channel, on_connect).await.map_err(not_in_time)?;
             Ok::<_, Error>(channel)
         })?;
         Ok(Self { runtime, channel })

@@ -31,7 +31,7 @@ use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
 use connection::PostgresConnection;
 use machine::{CONTROL, Machine, Prepared};
-use startup::{Endpoint, next_message};
+use startup::{Endpoint, next_message, not_in_time};
 use tls::TlsConnector;
 use types::Type;
 
@@ -74,9 +74,10 @@ impl Driver for Postgres {
             let deadline = self.endpoint.deadline();
             let mut established = self.endpoint.establish(runtime, deadline).await?;
             established.channel.set_deadline(deadline);
-            set_up(&mut established.channel, &self.settings.on_connect).await?;
+            let channel = &mut established.channel;
+            set_up(channel, &self.settings.on_connect).await.map_err(not_in_time)?;
             let mode = self.settings.statement_mode;
-            let (prepared, status) = prepare(&mut established.channel, mode, statements).await?;
+            let (prepared, status) = prepare(channel, mode, statements).await.map_err(not_in_time)?;
             let machine = Machine::new(mode, prepared, status);
             let connection = PostgresConnection::new(established.channel, machine, established.cancel_key);
             Ok(Box::new(connection) as Box<dyn Connection>)

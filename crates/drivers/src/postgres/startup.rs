@@ -336,12 +336,22 @@ fn refused(error: &io::Error, host: &Host, deadline: Nanos) -> Error {
 
 /// While a connection is made, a time-out means that there is none.
 fn timed_out(error: Error, host: &Host) -> Error {
-    if error.class() == ErrorClass::StatementTimeout {
+    if is_time_out(&error) {
         return Error::connection_lost(format!(
             "{host} accepted the connection and did not answer within the time limit"
         ));
     }
     error
+}
+
+/// The same for what is run first on a connection.
+pub(crate) fn not_in_time(error: Error) -> Error {
+    if is_time_out(&error) { Error::connection_lost(error.message()) } else { error }
+}
+
+/// Whether it is the driver's own limit that was reached, and not one of the server's.
+fn is_time_out(error: &Error) -> bool {
+    error.class() == ErrorClass::StatementTimeout && error.code().is_empty()
 }
 
 /// The time limit of the next of several attempts that have to be over by a deadline.

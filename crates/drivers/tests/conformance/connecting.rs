@@ -6,6 +6,7 @@ use nephoscope_drivers::{Command, ConnectionState, ErrorClass, Settings, Stateme
 use nephoscope_runtime::clock::SECOND;
 
 use crate::client::Client;
+use crate::fixtures::Fixture;
 use crate::fixtures::postgres::{self, Postgres, refused};
 use crate::support::postgres::Server;
 
@@ -39,6 +40,18 @@ pub(crate) fn statements_that_run_first_are_run_in_order(postgres: &Postgres) {
     assert_eq!(client.state(), ConnectionState::InTransaction);
     client.control(Command::Commit).unwrap();
     assert_eq!(client.state(), ConnectionState::Idle);
+}
+
+pub(crate) fn the_time_limit_holds_for_what_is_run_first(postgres: &Postgres) {
+    let on_connect = vec!["SELECT pg_sleep(60)".to_owned()];
+    let settings = Settings { connect_timeout: SECOND / 2, on_connect, ..postgres.settings() };
+    let driver = open(&postgres.url(), &settings).unwrap();
+    let errors = [Client::try_new(&*driver, &[]).err().unwrap(), driver.admin().err().unwrap()];
+    for error in errors {
+        assert_eq!(error.class(), ErrorClass::ConnectionLost);
+        let expected = "on_connect \"SELECT pg_sleep(60)\": no answer within the time limit";
+        assert_eq!(error.message(), expected);
+    }
 }
 
 pub(crate) fn a_unix_socket_is_as_good_as_tcp(postgres: &Postgres) {

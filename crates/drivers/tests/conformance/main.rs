@@ -156,6 +156,7 @@ macro_rules! every_postgres {
             connecting:
                 a_missing_database_and_a_wrong_statement_are_named
                 statements_that_run_first_are_run_in_order
+                the_time_limit_holds_for_what_is_run_first
                 a_unix_socket_is_as_good_as_tcp;
         }
     };
