@@ -82,6 +82,7 @@ impl Driver for Sim {
             if self.server.is_out(clock::now()) {
                 return Err(Error::connection_lost("connection refused (planted outage)"));
             }
+            self.server.connected();
             Ok(Box::new(SimConnection {
                 runtime: runtime.clone(),
                 server: Arc::clone(&self.server),
@@ -240,11 +241,11 @@ impl Connection for SimConnection {
 struct SimAdmin(Arc<Server>);
 
 impl Admin for SimAdmin {
-    /// Whatever the SQL, gives one row with the number of committed transactions.
+    /// Whatever the SQL, gives one row: how many transactions were committed, and how many connections were made.
     fn query(&mut self, _sql: &str) -> Result<Table, Error> {
         Ok(Table {
-            columns: vec!["committed".to_owned()],
-            rows: vec![vec![Some(self.0.commits().to_string())]],
+            columns: vec!["committed".to_owned(), "connections".to_owned()],
+            rows: vec![vec![Some(self.0.commits().to_string()), Some(self.0.connections().to_string())]],
         })
     }
 

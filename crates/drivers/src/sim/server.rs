@@ -30,6 +30,7 @@ pub(crate) struct Server {
     /// The zero of the planted windows, on the monotonic clock.
     start: AtomicU64,
     committed: AtomicU64,
+    connections: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -41,6 +42,7 @@ impl Server {
             plan,
             start: AtomicU64::new(clock::now()),
             committed: AtomicU64::new(0),
+            connections: AtomicU64::new(0),
             state: Mutex::new(State { random, free }),
         }
     }
@@ -57,6 +59,15 @@ impl Server {
 
     pub(crate) fn committed(&self) {
         self.committed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connected(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many connections were made, whether they still stand or not.
+    pub(crate) fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
     }
 
     pub(crate) fn commits(&self) -> u64 {

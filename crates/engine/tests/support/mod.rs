@@ -6,6 +6,7 @@ pub mod story;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -144,16 +145,35 @@ pub fn wait_until(run: &Run, seconds: f64) {
     }
 }
 
-/// How many commits a simulated database has counted. Its URL must have a name, and somebody must keep it.
-pub fn commits(url: &str) -> u64 {
-    let driver = nephoscope_drivers::open(url, &Settings::default()).unwrap();
-    let table = driver.admin().unwrap().query("commits").unwrap();
-    table.rows[0][0].as_deref().unwrap().parse().unwrap()
+/// A simulated database that a test looks into: its counters live as long as this does.
+pub struct SimBase {
+    pub url: String,
+    driver: std::sync::Arc<dyn nephoscope_drivers::Driver>,
 }
 
-/// Keeps simulated databases, so that their counters outlive the run.
-pub fn keep(urls: &[&str]) -> Vec<std::sync::Arc<dyn nephoscope_drivers::Driver>> {
-    urls.iter().map(|url| nephoscope_drivers::open(url, &Settings::default()).unwrap()).collect()
+impl SimBase {
+    /// One of its own, with what is planted in it.
+    pub fn new(planted: &str) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let url = format!("sim://test-{}?{planted}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let driver = nephoscope_drivers::open(&url, &Settings::default()).unwrap();
+        Self { url, driver }
+    }
+
+    fn count(&self, column: usize) -> u64 {
+        let table = self.driver.admin().unwrap().query("").unwrap();
+        table.rows[0][column].as_deref().unwrap().parse().unwrap()
+    }
+
+    /// How many transactions it has committed.
+    pub fn commits(&self) -> u64 {
+        self.count(0)
+    }
+
+    /// How many connections were made to it.
+    pub fn connections(&self) -> u64 {
+        self.count(1)
+    }
 }
 
 /// One test at a time: for those that measure time, which others on the same cores would disturb.
