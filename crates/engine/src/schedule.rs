@@ -283,6 +283,37 @@ mod tests {
             }
         }
 
+        /// Whatever changes of rate and spacing, arrivals come in their order, each while the rate is above 0 and in
+        /// the number of their law, and those of a change begin with it.
+        #[test]
+        fn arrivals_of_any_course_keep_their_order_and_number(
+            changes in prop::collection::vec((1..SECOND, ramp(), any::<bool>()), 1..12),
+            workers in 1..4_usize,
+            seed in any::<u64>(),
+        ) {
+            for worker in 0..workers {
+                let mut arrivals = Arrivals::new(worker, workers, Random::new(seed, worker as u64));
+                let (mut now, mut total, mut turns) = (0, 0.0, 0.0);
+                let mut times = Vec::new();
+                for (length, ramp, poisson) in &changes {
+                    arrivals.change(now, *ramp);
+                    let spacing = if *poisson { Spacing::Poisson } else { Spacing::Constant };
+                    turns += f64::from(u8::from(spacing != arrivals.spacing));
+                    arrivals.respace(now, spacing);
+                    let of_change = until(&mut arrivals, now + length);
+                    prop_assert!(of_change.first().is_none_or(|first| *first + 1 >= now));
+                    prop_assert!(of_change.is_empty() || ramp.from > 0.0 || ramp.to > 0.0);
+                    times.extend(of_change);
+                    total += ramp.integral(*length) / workers as f64;
+                    now += length;
+                }
+                prop_assert!(times.is_sorted());
+                let off = (times.len() as f64 - total).abs();
+                let bound = 7.0 * total.sqrt() + 2.0 * turns + 10.0;
+                prop_assert!(off <= bound, "{} arrivals, integral {total}", times.len());
+            }
+        }
+
         #[test]
         fn the_integral_and_its_inverse_agree(ramp in ramp(), elapsed in 1..6 * SECOND) {
             let amount = ramp.integral(elapsed);
