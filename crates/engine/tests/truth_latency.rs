@@ -8,7 +8,7 @@ mod support;
 
 use nephoscope_engine::histogram::WindowHistogram;
 use serde_json::json;
-use support::{SECOND, alone, check, phase, run, spec};
+use support::{SECOND, SimBase, alone, check, phase, run, spec};
 
 /// What first-come-first-served sessions make of a constant rate: an independent little calculation.
 struct Queue {
@@ -100,4 +100,100 @@ fn a_stall_of_two_seconds_at_500_a_second_is_in_the_latency_of_all_who_waited() 
 fn a_short_stall_with_few_sessions_is_read_back_with_its_backlog() {
     let _alone = alone();
     stall_is_read_back(&Queue { rate: 100.0, seconds: 5.0, sessions: 10, service: 0.05, stall: (1.5, 2.5) });
+}
+
+/// More arrivals than can be served, for a while; then the rest is served. Gives latency, read against the truth.
+fn queue_is_read_back(queue: &Queue, url: &str, sessions: usize, tolerance: f64) -> WindowHistogram {
+    let load = json!({"rate": queue.rate, "mix": {"write": 1}});
+    let phases = [phase("all", queue.seconds, load), phase("rest", 3.0, json!({"rate": 0}))];
+    let mut spec = spec(url, phases);
+    spec.tenants[0].sessions = sessions;
+    let story = run(&spec);
+    check::arrivals(&story);
+    let (latencies, _) = queue.serve();
+    let all = story.all();
+    assert_eq!(all.committed() as usize, latencies.len(), "every arrival is served");
+    let latency = all.latency();
+    for q in [0.25, 0.5, 0.9, 0.99, 1.0] {
+        check::within(
+            &format!("latency, quantile {q}"),
+            read(&latency, q),
+            quantile(&latencies, q),
+            tolerance,
+        );
+    }
+    all.service()
+}
+
+#[test]
+fn a_capacity_of_the_database_makes_a_queue_that_is_read_back() {
+    let _alone = alone();
+    let queue = Queue { rate: 300.0, seconds: 2.0, sessions: 4, service: 0.02, stall: (1e6, 1e6) };
+    let service = queue_is_read_back(&queue, "sim://?latency=constant(20ms)&capacity=4", 300, 0.05);
+    // Sessions enough for all who wait: the queue is the database's, and service time has it, too.
+    let (latencies, _) = queue.serve();
+    check::within("service time, 0.9", read(&service, 0.9), quantile(&latencies, 0.9), 0.05);
+}
+
+#[test]
+fn few_sessions_make_a_queue_of_the_clients_own_that_latency_has_and_service_time_has_not() {
+    let _alone = alone();
+    let queue = Queue { rate: 60.0, seconds: 2.0, sessions: 4, service: 0.1, stall: (1e6, 1e6) };
+    // Each start waits for the end before it, so a busy machine's lateness adds up.
+    let service = queue_is_read_back(&queue, "sim://?latency=constant(100ms)", 4, 0.12);
+    check::within("service time, 0.5", read(&service, 0.5), 0.1, 0.1);
+}
+
+#[test]
+fn what_the_backlog_does_not_hold_is_dropped_and_counted() {
+    for threads in 1..=3 {
+        let base = SimBase::new("latency=constant(50ms)");
+        let mut spec = spec(&base.url, [phase("all", 1.0, json!({"rate": 500, "mix": {"write": 1}}))]);
+        spec.threads = threads;
+        (spec.tenants[0].sessions, spec.tenants[0].backlog) = (2, 50);
+        let story = run(&spec);
+        check::arrivals(&story);
+        let all = story.all();
+        assert_eq!(all.counted(|tenant| tenant.arrivals), 500);
+        // Two sessions serve at most 42 in the time, and the 50 that wait at the end are dropped with the others.
+        assert!((8..=42).contains(&all.committed()), "{}", all.committed());
+        let backlog = story.phase("all").gauge(|tenant| tenant.backlog);
+        assert!(backlog.iter().all(|waiting| *waiting <= 50), "{backlog:?}");
+        assert!(backlog[3..].iter().all(|waiting| *waiting >= 48), "{backlog:?}");
+        assert_eq!((base.connections(), base.commits()), (2, all.committed()), "sessions have a cap");
+        assert_eq!(story.phase("all").gauge(|tenant| tenant.sessions), [2; 10]);
+    }
+}
+
+#[test]
+fn the_accounts_of_every_interval_add_up_while_arrivals_wait() {
+    let mut spec =
+        spec("sim://?latency=constant(40ms)", [phase("all", 1.0, json!({"rate": 400, "mix": {"write": 1}}))]);
+    (spec.tenants[0].sessions, spec.tenants[0].backlog, spec.threads) = (4, 100, 2);
+    let story = run(&spec);
+    check::arrivals(&story);
+    let (mut arrived, mut ended, mut dropped) = (0, 0, 0);
+    for interval in &story.phase("all").0 {
+        let tenant = &interval.tenants[0];
+        arrived += tenant.arrivals;
+        dropped += tenant.dropped;
+        ended += interval.series.iter().map(|series| series.committed).sum::<u64>();
+        // What has arrived was dropped, has ended, waits, or is in flight on one of four sessions.
+        let left = arrived - dropped - tenant.backlog;
+        assert!((ended..=ended + 4).contains(&left), "{left} started, {ended} ended");
+    }
+}
+
+#[test]
+fn lateness_of_the_client_is_told_for_those_whom_a_session_waited_for() {
+    let story = run(&spec(
+        "sim://?latency=constant(1ms)",
+        [phase("all", 1.0, json!({"rate": 200, "mix": {"write": 1}}))],
+    ));
+    let lag = story.all().lag();
+    // Sixteen sessions: one is always free, unless the machine stands still for long.
+    assert!((150..=200).contains(&lag.len()), "{}", lag.len());
+    let all = story.all();
+    let late = read(&all.latency(), 0.5) - read(&all.service(), 0.5);
+    assert!((late - read(&lag, 0.5)).abs() < 0.002, "latency is lateness and service time: {late} s");
 }
