@@ -8,7 +8,7 @@ mod support;
 
 use nephoscope_engine::histogram::WindowHistogram;
 use serde_json::json;
-use support::{SECOND, SimBase, alone, check, phase, run, spec};
+use support::{SECOND, SimBase, alone, check, phase, run, spec, twice};
 
 /// What first-come-first-served sessions make of a constant rate: an independent little calculation.
 struct Queue {
@@ -75,31 +75,27 @@ fn stall_is_read_back(queue: &Queue) {
     let (latency, service) = (all.latency(), all.service());
     for q in [0.5, 0.9, 0.99, 1.0] {
         let (value, truth) = (read(&latency, q), quantile(&latencies, q));
-        check::within(&format!("latency, quantile {q}"), value, truth, 0.05);
+        check::time(&format!("latency, quantile {q}"), value, truth, 0.05);
     }
     // Measured from the actual start, all but the few in flight look as if nothing had happened.
-    check::within("service time, 0.9", read(&service, 0.9), quantile(&services, 0.9), 0.1);
-    let hidden = quantile(&services, 0.9) < quantile(&latencies, 0.9) / 5.0;
+    check::time("service time, 0.9", read(&service, 0.9), quantile(&services, 0.9), 0.05);
+    let hidden = quantile(&services, 0.9) < quantile(&latencies, 0.9) / 3.0;
     assert!(hidden, "the plan shows what coordinated omission hides");
-    check::within("service time, max", read(&service, 1.0), quantile(&services, 1.0), 0.05);
+    check::time("service time, max", read(&service, 1.0), quantile(&services, 1.0), 0.05);
 }
 
 #[test]
 fn a_stall_of_two_seconds_at_500_a_second_is_in_the_latency_of_all_who_waited() {
     let _alone = alone();
-    stall_is_read_back(&Queue {
-        rate: 500.0,
-        seconds: 20.0,
-        sessions: 100,
-        service: 0.04,
-        stall: (8.0, 10.0),
-    });
+    let queue = Queue { rate: 500.0, seconds: 10.0, sessions: 100, service: 0.04, stall: (4.0, 6.0) };
+    twice(|| stall_is_read_back(&queue));
 }
 
 #[test]
 fn a_short_stall_with_few_sessions_is_read_back_with_its_backlog() {
     let _alone = alone();
-    stall_is_read_back(&Queue { rate: 100.0, seconds: 5.0, sessions: 10, service: 0.05, stall: (1.5, 2.5) });
+    let queue = Queue { rate: 8.0, seconds: 5.0, sessions: 4, service: 0.2, stall: (1.5, 2.5) };
+    twice(|| stall_is_read_back(&queue));
 }
 
 /// More arrivals than can be served, for a while; then the rest is served. Gives latency, read against the truth.
@@ -115,12 +111,8 @@ fn queue_is_read_back(queue: &Queue, url: &str, sessions: usize, tolerance: f64)
     assert_eq!(all.committed() as usize, latencies.len(), "every arrival is served");
     let latency = all.latency();
     for q in [0.25, 0.5, 0.9, 0.99, 1.0] {
-        check::within(
-            &format!("latency, quantile {q}"),
-            read(&latency, q),
-            quantile(&latencies, q),
-            tolerance,
-        );
+        let what = format!("latency, quantile {q}");
+        check::time(&what, read(&latency, q), quantile(&latencies, q), tolerance);
     }
     all.service()
 }
@@ -129,19 +121,23 @@ fn queue_is_read_back(queue: &Queue, url: &str, sessions: usize, tolerance: f64)
 fn a_capacity_of_the_database_makes_a_queue_that_is_read_back() {
     let _alone = alone();
     let queue = Queue { rate: 300.0, seconds: 2.0, sessions: 4, service: 0.02, stall: (1e6, 1e6) };
-    let service = queue_is_read_back(&queue, "sim://?latency=constant(20ms)&capacity=4", 300, 0.05);
-    // Sessions enough for all who wait: the queue is the database's, and service time has it, too.
     let (latencies, _) = queue.serve();
-    check::within("service time, 0.9", read(&service, 0.9), quantile(&latencies, 0.9), 0.05);
+    twice(|| {
+        let service = queue_is_read_back(&queue, "sim://?latency=constant(20ms)&capacity=4", 300, 0.05);
+        // Sessions enough for all who wait: the queue is the database's, and service time has it, too.
+        check::time("service time, 0.9", read(&service, 0.9), quantile(&latencies, 0.9), 0.05);
+    });
 }
 
 #[test]
 fn few_sessions_make_a_queue_of_the_clients_own_that_latency_has_and_service_time_has_not() {
     let _alone = alone();
     let queue = Queue { rate: 60.0, seconds: 2.0, sessions: 4, service: 0.1, stall: (1e6, 1e6) };
-    // Each start waits for the end before it, so a busy machine's lateness adds up.
-    let service = queue_is_read_back(&queue, "sim://?latency=constant(100ms)", 4, 0.12);
-    check::within("service time, 0.5", read(&service, 0.5), 0.1, 0.1);
+    twice(|| {
+        // Each start waits for the end before it, so a busy machine's lateness adds up.
+        let service = queue_is_read_back(&queue, "sim://?latency=constant(100ms)", 4, 0.15);
+        check::time("service time, 0.5", read(&service, 0.5), 0.1, 0.05);
+    });
 }
 
 #[test]

@@ -85,6 +85,16 @@ pub fn within(what: &str, value: f64, truth: f64, share: f64) {
     );
 }
 
+/// By how much a busy machine may be late with what it does on time otherwise, in seconds.
+const LATE: f64 = 0.03;
+
+/// Asserts that a time in seconds lies within a share of the truth, and above that no more than a machine is late.
+#[track_caller]
+pub fn time(what: &str, value: f64, truth: f64, share: f64) {
+    let range = truth * (1.0 - share)..=truth * (1.0 + share) + LATE;
+    assert!(range.contains(&value), "{what}: {value} s instead of {truth} s, {range:?} allowed");
+}
+
 /// Asserts that a count could come from independent draws: within five standard deviations, which one run in two
 /// million exceeds by chance.
 #[track_caller]
@@ -95,18 +105,15 @@ pub fn binomial(what: &str, count: u64, draws: u64, probability: f64) {
     assert!(off <= bound, "{what}: {count} of {draws}, expected {mean:.1} ± {bound:.1}");
 }
 
-/// Asserts that a histogram's quantiles are those of a law, within a share and an absolute slack in seconds.
+/// Asserts that a histogram's quantiles are those of a law, as [`time`] does.
 #[track_caller]
 pub fn quantiles(
     what: &str,
     of: &nephoscope_engine::histogram::WindowHistogram,
     law: impl Fn(f64) -> f64,
     share: f64,
-    slack: f64,
 ) {
     for q in [0.1, 0.5, 0.9, 0.99] {
-        let (value, truth) = (of.value_at_quantile(q) as f64 / SECOND, law(q));
-        let off = (value - truth).abs();
-        assert!(off <= share * truth + slack, "{what}, quantile {q}: {value} s instead of {truth} s");
+        time(&format!("{what}, quantile {q}"), of.value_at_quantile(q) as f64 / SECOND, law(q), share);
     }
 }
