@@ -221,3 +221,22 @@ fn what_a_transaction_leaves_queued_is_sent() {
     assert!(story.all().committed() > 50);
     exact(&story, &base);
 }
+
+#[test]
+fn a_commit_that_is_not_answered_is_uncertain_and_nothing_else_is() {
+    for pipeline in [false, true] {
+        let base = SimBase::new("latency=constant(1ms)&error=connection_lost:0.1");
+        let mut spec = closed(&base.url, 1.0, "transfer", 3);
+        spec.pipeline = pipeline;
+        let story = run(&spec);
+        let (all, totals) = (story.all(), story.totals());
+        let lost = all.errors(ErrorClass::ConnectionLost);
+        assert_eq!((all.failed(), base.commits()), (lost, all.committed()));
+        // Four round trips, of which the last commits; pipelined, begin and commit ride with the writes.
+        if !pipeline {
+            check::binomial("uncertain", totals.uncertain, all.committed() + totals.uncertain, 0.1);
+        }
+        assert!((1..lost).contains(&totals.uncertain), "{} of {lost}", totals.uncertain);
+        assert_eq!(story.tally("written"), (all.committed() as f64, totals.uncertain as f64));
+    }
+}

@@ -56,6 +56,36 @@ fn a_silent_database_is_given_up_after_the_time_limit() {
 }
 
 #[test]
+fn a_reply_that_comes_after_its_time_limit_leaves_the_commit_uncertain() {
+    let base = SimBase::new("latency=uniform(100ms,500ms)");
+    let mut spec = spec(&base.url, [phase("all", 1.5, json!({"concurrency": 20, "mix": {"write": 1}}))]);
+    spec.statement_timeout_ms = 300;
+    let story = run(&spec);
+    let (all, totals) = (story.all(), story.totals());
+    assert!(all.committed() > 20 && totals.uncertain > 20);
+    assert_eq!(totals.uncertain, all.errors(ErrorClass::StatementTimeout));
+    // The reply is waited for once more, so that the connection need not be given up; by then it is a failure.
+    assert_eq!(base.commits(), all.committed() + totals.uncertain);
+    assert_eq!((base.connections(), all.counted(|tenant| tenant.lost)), (20, 0));
+}
+
+#[test]
+fn workers_without_a_session_do_no_harm() {
+    let base = SimBase::new("latency=constant(1ms)");
+    let phases = [
+        phase("closed", 0.3, json!({"concurrency": 1, "mix": {"write": 1}})),
+        phase("open", 0.3, json!({"rate": 100})),
+        phase("none", 0.2, json!({"concurrency": 0})),
+    ];
+    let mut spec = spec(&base.url, phases);
+    (spec.threads, spec.tenants[0].sessions, spec.tenants[0].backlog) = (3, 1, 1000);
+    let story = run(&spec);
+    assert_eq!(story.phase("open").counted(|tenant| tenant.arrivals), 30);
+    assert_eq!((base.connections(), base.commits()), (1, story.all().committed()));
+    assert!(story.phase("none").committed() <= 1);
+}
+
+#[test]
 fn a_run_can_be_stopped_while_nobody_is_connected() {
     let base = SimBase::new("latency=constant(1ms)&outage=200ms+1000s");
     let spec = spec(&base.url, [open_phase("all", json!({"rate": 200, "mix": {"write": 1}}))]);
