@@ -210,19 +210,8 @@ impl Collector {
     pub(crate) fn add(&mut self, shard: Shard) {
         let place = (shard.phase, (shard.start - shard.phase) / self.length);
         let worker = shard.worker;
-        let empty = || Partial {
-            interval: Interval {
-                phase: 0,
-                start: shard.start,
-                end: shard.end,
-                series: Vec::new(),
-                tenants: self.tenants.iter().map(|name| no_gauges(name)).collect(),
-                lag: None,
-                busiest: 0.0,
-                cpu: 0,
-            },
-            notes: Vec::new(),
-        };
+        let tenants = &self.tenants;
+        let empty = || Partial { interval: nothing(tenants, shard.start, shard.end), notes: Vec::new() };
         let partial = self.open.entry(place).or_insert_with(empty);
         let interval = &mut partial.interval;
         interval.end = interval.end.max(shard.end);
@@ -293,6 +282,13 @@ impl Collector {
     fn begin_phases(&mut self, until: Nanos) {
         while let Some(entry) = self.coming.first_entry().filter(|entry| *entry.key() <= until) {
             let (at, spec) = entry.remove_entry();
+            if self.through < at {
+                // Every worker heard too late of the phase before: it has its time, and nothing in it.
+                let mut missed = nothing(&self.tenants, self.through, at);
+                missed.phase = self.begun.saturating_sub(1);
+                self.ready.push_back(Record::Interval(Box::new(missed)));
+                self.through = at;
+            }
             self.ready.push_back(Record::Phase { at, number: self.begun, spec });
             self.begun += 1;
         }
@@ -336,6 +332,20 @@ fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
     merge(&mut series.service, &data.service);
 }
 
+/// An interval in which nothing happened yet.
+fn nothing(tenants: &[String], start: Nanos, end: Nanos) -> Interval {
+    Interval {
+        phase: 0,
+        start,
+        end,
+        series: Vec::new(),
+        tenants: tenants.iter().map(|name| no_gauges(name)).collect(),
+        lag: None,
+        busiest: 0.0,
+        cpu: 0,
+    }
+}
+
 fn no_gauges(tenant: &str) -> TenantInterval {
     TenantInterval {
         tenant: tenant.to_owned(),
@@ -360,3 +370,6 @@ fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
     sum.restored += part.restored;
     sum.refused += part.refused;
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ pub(crate) struct SeriesData {
 }
 
 impl SeriesData {
-    fn new() -> Box<Self> {
+    pub(crate) fn new() -> Box<Self> {
         Box::new(Self {
             committed: 0,
             aborted: 0,
