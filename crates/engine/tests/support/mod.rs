@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod story;
+pub mod watch;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ use nephoscope_engine::{LoadSpec, Record, Run};
 use serde_json::{Value, json};
 
 pub use story::Story;
+#[allow(unused_imports)] // As above.
+pub use watch::{Lateness, watched};
 
 /// A second in nanoseconds, as a float: times in tests are compared in seconds.
 pub const SECOND: f64 = 1e9;
