@@ -19,7 +19,7 @@ import pytest
 from nephoscope import cli
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PATIENCE_S = 60.0
 
@@ -59,12 +59,19 @@ def _own_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextlib.contextmanager
 def start(
-    *arguments: str | Path, cwd: Path, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own, away from this one's terminal and signals."""
-    return subprocess.Popen(
-        [_program(), *arguments],
+    *arguments: str | Path,
+    cwd: Path,
+    environment: Mapping[str, str] | None = None,
+    within: Sequence[str | Path] = (),
+) -> Iterator[subprocess.Popen[str]]:
+    """Start the command line in a process of its own, away from our terminal and signals.
+
+    It is killed at the end of the context. ``within`` is a command that runs what its last arguments say.
+    """
+    process = subprocess.Popen(
+        [*within, _program(), *arguments],
         cwd=cwd,
         env={**os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
@@ -73,6 +80,11 @@ def start(
         text=True,
         start_new_session=True,
     )
+    try:
+        yield process
+    finally:
+        with process:
+            process.kill()
 
 
 def _program() -> Path:
@@ -81,12 +93,8 @@ def _program() -> Path:
 
 
 def finish(process: subprocess.Popen[str]) -> Ended:
-    """Wait for the end of a process, and kill it if it has none."""
-    try:
-        out, err = process.communicate(timeout=PATIENCE_S)
-    finally:
-        process.kill()
-        process.wait()
+    """Wait for the end of a process."""
+    out, err = process.communicate(timeout=PATIENCE_S)
     return Ended(process.returncode, out, err)
 
 

@@ -63,43 +63,47 @@ def check_run(folder: Path, status: str, reason: str) -> StoredRun:
 
 @pytest.mark.parametrize("number", POLITE)
 def test_an_interrupted_run_is_whole(tmp_path: Path, number: Signals) -> None:
-    process = start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path)
-    folder = running(tmp_path)
-    ended = interrupt(process, number)
-    assert ended.code == 1
-    assert ended.err == f"nephoscope: interrupted by {number.name}\n"
-    run = check_run(folder, "interrupted", f"interrupted by {number.name}")
-    totals = run.manifest["totals"]
-    kept = {name: total(run, name) for name in ("committed", "aborted", "failed")}
-    # Nothing is lost, the last interval included.
-    assert {name: totals[name] for name in kept} == kept
-    assert totals["started"] == sum(kept.values()) + totals["in_flight"]
-    assert "✓ every transaction is accounted for" in ended.out
+    with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path) as process:
+        folder = running(tmp_path)
+        ended = interrupt(process, number)
+        assert ended.code == 1
+        assert ended.err == f"nephoscope: interrupted by {number.name}\n"
+        run = check_run(folder, "interrupted", f"interrupted by {number.name}")
+        totals = run.manifest["totals"]
+        kept = {name: total(run, name) for name in ("committed", "aborted", "failed")}
+        # Nothing is lost, the last interval included.
+        assert {name: totals[name] for name in kept} == kept
+        assert totals["started"] == sum(kept.values()) + totals["in_flight"]
+        assert "✓ every transaction is accounted for" in ended.out
 
 
 def test_an_interrupted_run_says_so_to_machines(tmp_path: Path) -> None:
-    process = start("run", write_study(tmp_path, sim_study(ENDLESS)), "--json", cwd=tmp_path)
-    running(tmp_path)
-    ended = interrupt(process, signal.SIGINT)
-    assert (ended.code, ended.err) == (1, "")
-    last = json.loads(ended.out.splitlines()[-1])
-    assert (last["event"], last["status"], last["reason"]) == ("end", "interrupted", "interrupted by SIGINT")
+    with start("run", write_study(tmp_path, sim_study(ENDLESS)), "--json", cwd=tmp_path) as process:
+        running(tmp_path)
+        ended = interrupt(process, signal.SIGINT)
+        assert (ended.code, ended.err) == (1, "")
+        last = json.loads(ended.out.splitlines()[-1])
+        assert (last["event"], last["status"], last["reason"]) == (
+            "end",
+            "interrupted",
+            "interrupted by SIGINT",
+        )
 
 
 def test_a_second_interruption_does_not_wait_for_transactions(tmp_path: Path) -> None:
     tables = sim_study(
         ENDLESS, planted="latency=constant(1ms)&stall=1s%2B500s", load={"drain_timeout": "300s"}
     )
-    process = start("run", write_study(tmp_path, tables), cwd=tmp_path)
-    folder = running(tmp_path)
-    wait_for(lambda: max(_times(folder)) > 2, "the stall has begun")
-    process.send_signal(signal.SIGINT)
-    time.sleep(1)
-    assert process.poll() is None, "the first one waits for what is in flight"
-    ended = interrupt(process, signal.SIGINT)
-    assert ended.code == 1
-    assert "the run has no end: it is not known what was in flight" in ended.out
-    check_run(folder, "interrupted", "interrupted by SIGINT")
+    with start("run", write_study(tmp_path, tables), cwd=tmp_path) as process:
+        folder = running(tmp_path)
+        wait_for(lambda: max(_times(folder)) > 2, "the stall has begun")
+        process.send_signal(signal.SIGINT)
+        time.sleep(1)
+        assert process.poll() is None, "the first one waits for what is in flight"
+        ended = interrupt(process, signal.SIGINT)
+        assert ended.code == 1
+        assert "the run has no end: it is not known what was in flight" in ended.out
+        check_run(folder, "interrupted", "interrupted by SIGINT")
 
 
 def _times(folder: Path) -> list[float]:
@@ -108,15 +112,15 @@ def _times(folder: Path) -> list[float]:
 
 
 def test_a_killed_run_keeps_all_but_its_last_interval(tmp_path: Path) -> None:
-    process = start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path)
-    folder = running(tmp_path)
-    ended = interrupt(process, signal.SIGKILL)
-    lines = (folder / FILES.interval_journal).read_text().splitlines()
-    assert (ended.code, ended.err) == (-signal.SIGKILL, "")
-    run = check_run(folder, "killed", "the run has no end: it was killed, or is still going on")
-    assert run.intervals.num_rows in (len(lines), len(lines) - 1)
-    # The command may be repeated: the tables stand in the place of the journals now.
-    assert call("report", folder).code == 0
+    with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path) as process:
+        folder = running(tmp_path)
+        ended = interrupt(process, signal.SIGKILL)
+        lines = (folder / FILES.interval_journal).read_text().splitlines()
+        assert (ended.code, ended.err) == (-signal.SIGKILL, "")
+        run = check_run(folder, "killed", "the run has no end: it was killed, or is still going on")
+        assert run.intervals.num_rows in (len(lines), len(lines) - 1)
+        # The command may be repeated: the tables stand in the place of the journals now.
+        assert call("report", folder).code == 0
 
 
 def test_an_interruption_before_the_run_ends_it_as_well(tmp_path: Path) -> None:
@@ -126,11 +130,11 @@ def test_an_interruption_before_the_run_ends_it_as_well(tmp_path: Path) -> None:
     )
     study = write_study(tmp_path, tables)
     for delay in (0.0, 0.1, 0.2, 0.4):
-        process = start("run", study, cwd=tmp_path)
-        time.sleep(delay)
-        ended = interrupt(process, signal.SIGTERM)
-        assert ended.code in (1, -signal.SIGTERM)
-        assert "Traceback" not in ended.err
+        with start("run", study, cwd=tmp_path) as process:
+            time.sleep(delay)
+            ended = interrupt(process, signal.SIGTERM)
+            assert ended.code in (1, -signal.SIGTERM)
+            assert "Traceback" not in ended.err
 
 
 # --- an embedded PostgreSQL
@@ -162,19 +166,19 @@ def embedded(lab: Lab) -> Path:
 
 @pytest.mark.parametrize("number", [*POLITE, signal.SIGKILL])
 def test_no_server_outlives_its_run(lab: Lab, number: Signals) -> None:
-    process = start("run", embedded(lab), cwd=lab.base)
-    folder = running(lab.base)
-    servers = users_of(lab.folder)
-    assert len(servers) > 3
-    ended = interrupt(process, number)
-    wait_until_gone(servers)
-    assert not users_of(lab.folder)
-    if number == signal.SIGKILL:
-        assert ended.code == -signal.SIGKILL
-        check_run(folder, "killed", "the run has no end: it was killed, or is still going on")
-    else:
-        assert (ended.code, ended.err) == (1, f"nephoscope: interrupted by {number.name}\n")
-        check_run(folder, "interrupted", f"interrupted by {number.name}")
+    with start("run", embedded(lab), cwd=lab.base) as process:
+        folder = running(lab.base)
+        servers = users_of(lab.folder)
+        assert len(servers) > 3
+        ended = interrupt(process, number)
+        wait_until_gone(servers)
+        assert not users_of(lab.folder)
+        if number == signal.SIGKILL:
+            assert ended.code == -signal.SIGKILL
+            check_run(folder, "killed", "the run has no end: it was killed, or is still going on")
+        else:
+            assert (ended.code, ended.err) == (1, f"nephoscope: interrupted by {number.name}\n")
+            check_run(folder, "interrupted", f"interrupted by {number.name}")
 
 
 def test_the_data_is_whole_after_interruptions(lab: Lab) -> None:
@@ -187,10 +191,10 @@ def test_the_data_is_whole_after_interruptions(lab: Lab) -> None:
 
 
 def test_a_load_that_is_interrupted_leaves_no_server(lab: Lab) -> None:
-    process = start("load", embedded(lab), "--force", "--set", "workload.scale=1", cwd=lab.base)
-    wait_for((lab.folder / "data" / "postmaster.pid").exists, "the server runs")
-    wait_for(lambda: len(users_of(lab.folder)) > 8, "there are connections")
-    servers = users_of(lab.folder)
-    ended = interrupt(process, signal.SIGINT)
-    assert (ended.code, ended.err) == (1, "nephoscope: interrupted by SIGINT\n")
-    wait_until_gone(servers)
+    with start("load", embedded(lab), "--force", "--set", "workload.scale=1", cwd=lab.base) as process:
+        wait_for((lab.folder / "data" / "postmaster.pid").exists, "the server runs")
+        wait_for(lambda: len(users_of(lab.folder)) > 8, "there are connections")
+        servers = users_of(lab.folder)
+        ended = interrupt(process, signal.SIGINT)
+        assert (ended.code, ended.err) == (1, "nephoscope: interrupted by SIGINT\n")
+        wait_until_gone(servers)

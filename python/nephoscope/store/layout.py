@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 FORMAT = 1
@@ -62,6 +64,26 @@ HISTOGRAM_HEADER = (
     "#[Tag=kind|tenant|role|transaction; times in seconds since the start of the load; values in nanoseconds]\n"
     '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
 )
+
+
+_INTEGERS = {pa.int32(): 2**31, pa.int64(): 2**63}
+
+
+def fits(row: Mapping[str, Any], schema: pa.Schema) -> bool:
+    """Whether a journal's row can be a row of the table: a damaged one must not keep the others from being read."""
+    return all(_is_of(row.get(field.name), field.type, field.name in _LATENCIES) for field in schema)
+
+
+def _is_of(value: object, kind: pa.DataType, optional: bool) -> bool:  # noqa: FBT001 - a private predicate
+    if value is None:
+        return optional
+    if kind == pa.string():
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    if kind in _INTEGERS:
+        return isinstance(value, int) and abs(value) < _INTEGERS[kind]
+    return abs(value) < math.inf
 
 
 def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.report.reader import ALL, Selection
-from nephoscope.store.layout import FILES, FORMAT, INTERVALS, SYSTEM, table_of
+from nephoscope.store.layout import FILES, FORMAT, INTERVALS, SYSTEM, fits, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -61,13 +62,18 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
             for line in file:
                 try:
                     row = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
                 if isinstance(row, dict):
                     rows.append(row)
     except OSError:
         return []
     return rows
+
+
+def journal_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a journal as a table; rows that were damaged are left out."""
+    return table_of([row for row in read_journal(path) if fits(row, schema)], schema)
 
 
 class StoredRun:
@@ -131,7 +137,7 @@ class StoredRun:
     def _table(self, name: str, journal: str, schema: pa.Schema) -> pa.Table:
         path = self.folder / name
         if not path.exists():
-            return table_of(read_journal(self.folder / journal), schema)
+            return journal_table(self.folder / journal, schema)
         try:
             return pq.read_table(path).select(schema.names).cast(schema)
         except (OSError, KeyError, pa.ArrowInvalid) as error:
@@ -141,12 +147,13 @@ class StoredRun:
     @cached_property
     def events(self) -> Sequence[Mapping[str, Any]]:
         """``events.jsonl``."""
-        return read_journal(self.folder / FILES.events)
+        rows = read_journal(self.folder / FILES.events)
+        return [row for row in rows if isinstance(row.get("event"), str) and _is_finite(row.get("time_s"))]
 
     @cached_property
     def phases(self) -> list[Phase]:
         """The phases that have intervals, in their order."""
-        known = {int(event["phase"]): event for event in self.events if event.get("event") == "phase"}
+        known = {event["phase"]: event for event in self.events if _is_phase(event)}
         bounds: dict[int, tuple[float, float]] = {}
         table = self.intervals
         columns = (table.column(name).to_pylist() for name in ("phase", "start_s", "end_s"))
@@ -257,6 +264,15 @@ class StoredRun:
                 yield entry
 
 
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+
+
+def _is_phase(event: Mapping[str, Any]) -> bool:
+    number, labels = event.get("phase"), event.get("labels")
+    return event["event"] == "phase" and type(number) is int and isinstance(labels or {}, dict)
+
+
 def _entry(line: str) -> _Entry | None:
     """Read a line of ``histograms``; None for comments, headings and what was cut off."""
     if not line.startswith("Tag=") or not line.endswith("\n"):
@@ -268,6 +284,8 @@ def _entry(line: str) -> _Entry | None:
     try:
         start, length = float(parts[1]), float(parts[2])
     except ValueError:
+        return None
+    if not (_is_finite(start) and _is_finite(length)):
         return None
     return _Entry(start, length, tag[0], tag[1], tag[2], tag[3], parts[4])
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow.parquet as pq
 
 from nephoscope.errors import MeasurementError
-from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, SYSTEM, table_of
-from nephoscope.store.reader import read_journal
+from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, SYSTEM
+from nephoscope.store.reader import journal_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,14 +85,18 @@ class RunWriter:
 
     def finish(self, status: str, reason: str | None, totals: Mapping[str, Any] | None = None) -> None:
         """End the run: the journals become tables, the manifest says how it ended."""
+        self.close()
+        seal(self.folder)
+        clock = {**self.manifest.get("clock", {}), "finished": datetime.now(UTC).isoformat()}
+        self.write_manifest(status=status, reason=reason, clock=clock, totals=dict(totals or {}))
+
+    def close(self) -> None:
+        """Close the journals; what is written afterwards opens them again."""
         with self._lock:
             for file in self._files.values():
                 with contextlib.suppress(OSError):  # what could not be written was told when it was tried
                     file.close()
             self._files.clear()
-        seal(self.folder)
-        clock = {**self.manifest.get("clock", {}), "finished": datetime.now(UTC).isoformat()}
-        self.write_manifest(status=status, reason=reason, clock=clock, totals=dict(totals or {}))
 
     def _append(self, name: str, text: str) -> None:
         if not text:
@@ -106,7 +110,7 @@ class RunWriter:
                 file.flush()
                 # Else a run whose folder is deleted would go on for nothing, and say so only at its end.
                 if not os.fstat(file.fileno()).st_nlink:
-                    raise FileNotFoundError(errno.ENOENT, "it was deleted")
+                    raise FileNotFoundError(errno.ENOENT, "deleted")
             except OSError as error:
                 raise _cannot(self.folder / name, error) from None
 
@@ -136,7 +140,7 @@ def seal(folder: Path) -> None:
             continue
         temporary = path.with_name(f".{name}.part")
         try:
-            pq.write_table(table_of(read_journal(folder / journal), schema), temporary, compression="zstd")
+            pq.write_table(journal_table(folder / journal, schema), temporary, compression="zstd")
             os.replace(temporary, path)  # noqa: PTH105 - both are paths; replace() reads better
             (folder / journal).unlink(missing_ok=True)
         except OSError as error:
@@ -150,4 +154,6 @@ def _remove(temporary: Path) -> None:
 
 
 def _cannot(path: Path, error: OSError) -> MeasurementError:
-    return MeasurementError(f"{path} cannot be written: {error.strerror or error}")
+    # By its number: Parquet's own words for it are long.
+    why = os.strerror(error.errno) if error.errno else error
+    return MeasurementError(f"{path} cannot be written: {why}")

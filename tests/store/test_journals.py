@@ -1,0 +1,226 @@
+"""The run directory: what is written is read back, and damaged journals give what was whole."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nephoscope import _engine
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.measure import write_results
+from nephoscope.report import Selection
+from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
+from nephoscope.study import make_study
+from sample_studies import phases, sim_study
+
+SERIES = dict.fromkeys(("aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()), 0)
+MANIFEST: dict[str, Any] = {"workload": {"name": "tpcb"}, "system": {"endpoints": {"rw": ["sim://"]}}}
+
+
+def interval(number: int, latencies_ms: list[float]) -> dict[str, Any]:
+    """An interval as the engine gives it: a tenth of a second, one series."""
+    histogram = _engine.Histogram()
+    for latency in latencies_ms:
+        histogram.record(round(latency * 1e6))
+    series: dict[str, Any] = {
+        **SERIES,
+        "tenant": "default",
+        "role": "rw",
+        "transaction": "select_only",
+        "committed": len(latencies_ms),
+        **{f"latency_{name}_ms": latencies_ms[0] for name in ("mean", "p50", "p95", "p99", "max")},
+        "service_max_ms": latencies_ms[0],
+        "latency": histogram.encode(),
+        "service": histogram.encode(),
+    }
+    return {"phase": 0, "start_s": number / 10, "end_s": (number + 1) / 10, "series": [series]}
+
+
+def write_run(folder: Path, intervals: int = 6) -> RunWriter:
+    """Write a small run, its end left out."""
+    study = make_study(sim_study(phases({"concurrency": 1, "duration": intervals / 10})), "study")
+    writer = RunWriter(folder, MANIFEST, study.to_toml())
+    labels = {"measure": 0, "mix": "SELECT", "concurrency": 1, "planned_s": intervals / 10}
+    writer.event(0, "phase", phase=0, name="é phase", kind="measure", labels=labels)
+    for number in range(intervals):
+        writer.interval(interval(number, [1 + number, 2]))
+        writer.metrics((number + 1) / 10, "client", {"cpu_busy": 0.1 * number, "lag_p99_us": 5.0}.items())
+    return writer
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    writer = write_run(tmp_path)
+    during = StoredRun(tmp_path)
+    assert during.manifest["status"] == "killed"
+    writer.finish("measured", None, {"started": 12, "committed": 12})
+    after = StoredRun(tmp_path)
+    assert (after.manifest["status"], after.manifest["totals"]) == (
+        "measured",
+        {"started": 12, "committed": 12},
+    )
+    assert after.intervals.equals(during.intervals)
+    assert after.system_metrics.equals(during.system_metrics)
+    assert after.intervals.column("committed").to_pylist() == [2] * 6
+    assert after.merged().count == 12
+    assert after.merged().max == pytest.approx(6e6, rel=0.001)
+    assert after.merged(Selection(phases=frozenset({1}))).count == 0
+    assert after.percentiles([(0, 0.3), (0.3, 0.6)], [100])[1][0] == pytest.approx(6e6, rel=0.001)
+    assert [(phase.name, phase.kind, phase.start_s) for phase in after.phases] == [("é phase", "measure", 0)]
+    assert not (tmp_path / FILES.interval_journal).exists()
+    assert StoredRun(tmp_path).study == during.study
+
+
+JOURNALS = (FILES.interval_journal, FILES.histograms, FILES.events, FILES.system_journal)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    write_run(folder, intervals=3).close()
+    return folder
+
+
+@pytest.mark.parametrize("name", JOURNALS)
+def test_a_journal_that_is_cut_off_anywhere_gives_its_whole_lines(
+    whole: Path, tmp_path: Path, name: str
+) -> None:
+    for file in whole.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    content = (whole / name).read_bytes()
+    lines = [line for line in content.splitlines(keepends=True) if line.startswith((b"{", b"Tag="))]
+    heading = content[: content.index(lines[0])]
+    for length in range(len(content)):
+        (tmp_path / name).write_bytes(content[:length])
+        complete = content[:length].removeprefix(heading).count(b"\n") if length > len(heading) else 0
+        # A line of JSON that lacks only its end is whole.
+        ended = complete + (content[length : length + 1] == b"\n" and name != FILES.histograms and length > 0)
+        assert count(StoredRun(tmp_path), name) == ended, length
+
+
+def count(run: StoredRun, name: str) -> int:
+    """Count what was read from a journal, by its lines."""
+    counts = {
+        FILES.interval_journal: lambda: run.intervals.num_rows,
+        FILES.histograms: lambda: len(run._entries),
+        FILES.events: lambda: len(run.events),
+        FILES.system_journal: lambda: run.system_metrics.num_rows,
+    }
+    return counts[name]()
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
+@pytest.mark.parametrize("name", JOURNALS)
+def test_a_run_with_a_journal_cut_off_is_reported(
+    whole: Path, tmp_path: Path, name: str, share: float
+) -> None:
+    for file in whole.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    content = (whole / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: int(len(content) * share)])
+    write_results(tmp_path)
+    assert StoredRun(tmp_path).manifest["status"] == "killed"
+    assert "</html>" in (tmp_path / FILES.report).read_text()
+
+
+garbage = st.binary(max_size=80) | st.sampled_from(
+    [
+        b"null\n",
+        b"[1]\n",
+        b'{"phase": "x"}\n',
+        b'{"phase": 0, "start_s": null, "end_s": []}\n',
+        b'{"event": "phase"}\n',
+        b'{"event": "phase", "phase": "x", "time_s": {}}\n',
+        b'{"event": "error", "time_s": 1}\n',
+        b'{"time_s": "soon", "source": 3, "metric": null, "value": "much"}\n',
+        b"Tag=latency|a|b|c,nan,1,1,HISTFAAA\n",
+        b"Tag=latency|default|rw|select_only,0.1,0.1,1,HISTFAAAAEV42pNpmSzMwMDAzAABMJoRTM2YzmD/AQA=\n",
+        b"\x00" * 64,
+        b'{"committed": 1' + b"9" * 40 + b"}\n",
+        b"[" * 3000 + b"\n",
+    ]
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sampled_from(JOURNALS), garbage, st.floats(0, 1))
+def test_garbage_in_a_journal_keeps_nobody_from_reading_the_rest(
+    name: str, junk: bytes, share: float
+) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        write_run(folder, intervals=3).close()
+        lines = (folder / name).read_bytes().splitlines(keepends=True)
+        at = round(share * len(lines))
+        (folder / name).write_bytes(b"".join([*lines[:at], junk, b"\n", *lines[at:]]))
+        run = StoredRun(folder)
+        assert count(run, name) >= len([line for line in lines if line.startswith((b"{", b"Tag="))])
+        write_results(folder)
+        assert "</html>" in (folder / FILES.report).read_text()
+
+
+# --- what is no run directory
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "is no run directory: manifest.json: No such file or directory"),
+        ("", "is no run directory: manifest.json is not JSON"),
+        ("{", "is no run directory: manifest.json is not JSON"),
+        ("[]", "is no run directory: manifest.json has no format"),
+        ("{}", "is no run directory: manifest.json has no format"),
+        ('{"format": "1"}', "is no run directory: manifest.json has no format"),
+        ('{"format": 99}', "was written by a later nephoscope (format 99)"),
+        ("\udcff", "is no run directory: manifest.json is not JSON"),
+    ],
+)
+def test_what_is_no_run_directory_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / FILES.manifest).write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(InputError) as refused:
+        StoredRun(tmp_path)
+    assert str(refused.value) == f"{tmp_path} {message}"
+
+
+def test_a_damaged_table_is_told_with_its_name(tmp_path: Path) -> None:
+    write_run(tmp_path).finish("measured", None)
+    (tmp_path / FILES.intervals).write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(InputError, match=r"intervals\.parquet cannot be read: "):
+        _ = StoredRun(tmp_path).intervals
+
+
+# --- folders
+
+
+def test_runs_of_the_same_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    folders = [new_run_directory(tmp_path / "runs", "study") for _ in range(5)]
+    assert len(set(folders)) == 5
+    assert (tmp_path / "runs" / "latest").resolve() == folders[-1]
+    assert not [path for path in (tmp_path / "runs").iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("obstacle", ["file", "latest"])
+def test_where_no_run_directory_can_be_made_is_told(tmp_path: Path, obstacle: str) -> None:
+    runs = tmp_path / "runs"
+    if obstacle == "file":
+        runs.write_text("")
+    else:
+        (runs / "latest" / "here").mkdir(parents=True)
+    with pytest.raises(MeasurementError, match=f"no run directory can be made in {runs}: "):
+        new_run_directory(runs, "study")
+
+
+def test_a_stored_run_whose_workload_is_gone_can_be_read(tmp_path: Path) -> None:
+    writer = write_run(tmp_path)
+    writer.finish("measured", None)
+    study = (tmp_path / FILES.study).read_text().replace('"tpcb"', '"/nowhere/mine"')
+    (tmp_path / FILES.study).write_text(study)
+    scores = write_results(tmp_path)
+    assert scores["warnings"][0].startswith("no scores: workload.name: '/nowhere/mine' is no workload")
+    assert json.loads((tmp_path / FILES.scores).read_text()) == scores

@@ -1,0 +1,81 @@
+"""A disk that is full and a folder that is deleted while a run goes on: one message, exit code 1, no endless run."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from commands import call, finish, start, wait_for
+from nephoscope.store import FILES, StoredRun
+from sample_studies import phases, sim_study, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENDLESS = phases({"duration": "600s", "concurrency": 4})
+
+
+def journal(folder: Path) -> Path:
+    return folder / "runs" / "latest" / str(FILES.interval_journal)
+
+
+def test_a_run_whose_folder_is_deleted_ends_at_once(tmp_path: Path) -> None:
+    with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path) as process:
+        wait_for(journal(tmp_path).exists, "the run has begun")
+        folder = journal(tmp_path).parent.resolve()
+        shutil.rmtree(folder)
+        ended = finish(process)
+        lines = ended.err.splitlines()
+        assert (ended.code, len(lines)) == (1, 1), ended.err
+        assert lines[0].startswith(f"nephoscope: runs/{folder.name}/")
+        assert lines[0].endswith("cannot be written: No such file or directory")
+
+
+@pytest.mark.parametrize("blocks", [1, 8, 30, 100])
+def test_a_run_whose_files_cannot_grow_ends_with_one_message(tmp_path: Path, blocks: int) -> None:
+    """Whichever file meets the limit: the manifest, a journal, a table, the report."""
+    with start(
+        *("run", write_study(tmp_path, sim_study(ENDLESS))),
+        cwd=tmp_path,
+        within=("bash", "-c", 'ulimit -f "$0"; exec "$@"', str(blocks)),
+    ) as process:
+        if blocks >= 100:
+            wait_for(journal(tmp_path).exists, "a part is written")
+            process.send_signal(signal.SIGINT)
+        ended = finish(process)
+        lines = ended.err.splitlines()
+        assert (ended.code, len(lines)) == (1, 1), ended.err
+        assert lines[0].startswith("nephoscope: runs/")
+        assert lines[0].endswith(" cannot be written: File too large")
+        folder = (tmp_path / "runs" / "latest").resolve()
+        assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
+        if blocks > 1:
+            # With room again, what was measured is there.
+            assert call("report", folder).code == 0
+            assert StoredRun(folder).intervals.num_rows > 0
+
+
+def test_a_full_disk_ends_a_run_with_one_message(tmp_path: Path) -> None:
+    """A file system of its own, in a name space of its own: it goes with the process."""
+    script = 'mkdir runs && mount -t tmpfs -o size=64k none runs && exec "$@"'
+    within = ("unshare", "--mount", "bash", "-c", script, "bash")
+    probe = subprocess.run([*within, "true"], cwd=tmp_path, capture_output=True, check=False)
+    if probe.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    (tmp_path / "runs").rmdir()
+    with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path, within=within) as process:
+        ended = finish(process)
+    assert ended.code == 1
+    assert len(ended.err.splitlines()) == 1, ended.err
+    assert ended.err.endswith(" cannot be written: No space left on device\n")
+
+
+def test_a_folder_that_may_not_be_written_to_is_told_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    ended = call("run", write_study(tmp_path, sim_study(ENDLESS)), "--out", tmp_path / "runs")
+    assert ended.code == 1
+    assert ended.err == f"nephoscope: no run directory can be made in {tmp_path}/runs: Not a directory\n"
