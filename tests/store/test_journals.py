@@ -5,53 +5,24 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measure import write_results
 from nephoscope.report import Selection
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
-from nephoscope.study import make_study
 from sample_studies import phases, sim_study
-
-SERIES = dict.fromkeys(("aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()), 0)
-MANIFEST: dict[str, Any] = {"workload": {"name": "tpcb"}, "system": {"endpoints": {"rw": ["sim://"]}}}
-
-
-def interval(number: int, latencies_ms: list[float]) -> dict[str, Any]:
-    """An interval as the engine gives it: a tenth of a second, one series."""
-    histogram = _engine.Histogram()
-    for latency in latencies_ms:
-        histogram.record(round(latency * 1e6))
-    series: dict[str, Any] = {
-        **SERIES,
-        "tenant": "default",
-        "role": "rw",
-        "transaction": "select_only",
-        "committed": len(latencies_ms),
-        **{f"latency_{name}_ms": latencies_ms[0] for name in ("mean", "p50", "p95", "p99", "max")},
-        "service_max_ms": latencies_ms[0],
-        "latency": histogram.encode(),
-        "service": histogram.encode(),
-    }
-    return {"phase": 0, "start_s": number / 10, "end_s": (number + 1) / 10, "series": [series]}
+from stored_runs import Step, begin_run
 
 
 def write_run(folder: Path, intervals: int = 6) -> RunWriter:
     """Write a small run, its end left out."""
-    study = make_study(sim_study(phases({"concurrency": 1, "duration": intervals / 10})), "study")
-    writer = RunWriter(folder, MANIFEST, study.to_toml())
-    labels = {"measure": 0, "mix": "SELECT", "concurrency": 1, "planned_s": intervals / 10}
-    writer.event(0, "phase", phase=0, name="é phase", kind="measure", labels=labels)
-    for number in range(intervals):
-        writer.interval(interval(number, [1 + number, 2]))
-        writer.metrics((number + 1) / 10, "client", {"cpu_busy": 0.1 * number, "lag_p99_us": 5.0}.items())
-    return writer
+    tables = sim_study(phases({"concurrency": 1, "duration": intervals / 10}))
+    latencies = [2.0 + number for number in range(intervals)]
+    return begin_run(folder, tables, [Step({"mix": "SELECT", "concurrency": 1}, [2] * intervals, latencies)])
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
@@ -68,10 +39,12 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert after.system_metrics.equals(during.system_metrics)
     assert after.intervals.column("committed").to_pylist() == [2] * 6
     assert after.merged().count == 12
-    assert after.merged().max == pytest.approx(6e6, rel=0.001)
+    assert after.merged().max == pytest.approx(7e6, rel=0.001)
     assert after.merged(Selection(phases=frozenset({1}))).count == 0
-    assert after.percentiles([(0, 0.3), (0.3, 0.6)], [100])[1][0] == pytest.approx(6e6, rel=0.001)
-    assert [(phase.name, phase.kind, phase.start_s) for phase in after.phases] == [("é phase", "measure", 0)]
+    assert after.percentiles([(0, 0.3), (0.3, 0.6)], [100])[1][0] == pytest.approx(7e6, rel=0.001)
+    assert [(phase.name, phase.kind, phase.start_s) for phase in after.phases] == [
+        ("SELECT c=1", "measure", 0)
+    ]
     assert not (tmp_path / FILES.interval_journal).exists()
     assert StoredRun(tmp_path).study == during.study
 

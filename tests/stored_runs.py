@@ -1,0 +1,104 @@
+"""Run directories with planted figures: written as a run writes them, with no engine and no chance in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nephoscope import _engine
+from nephoscope.measure import write_results
+from nephoscope.store import RunWriter
+from nephoscope.study import make_study
+from sample_studies import RESOURCES, Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+INTERVAL_S = 0.1
+
+_ZEROS = dict.fromkeys(("aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()), 0)
+_MANIFEST: dict[str, Any] = {
+    "nephoscope": "0.1.0",
+    "study": "planted",
+    "seed": 1,
+    "clock": {"origin": "2026-01-02T03:04:05+00:00"},
+    "host": {"name": "planet", "cpu": "abacus", "cores": 2},
+    "workload": {"name": "tpcb", "scale": 1.0, "files": {"workload.lua": "sha256:0"}},
+    "load": {"threads": 1, "statement_mode": "prepared", "pipeline": False},
+    "system": {"provider": "url", "endpoints": {"rw": ["sim://"], "ro": []}, "resources": RESOURCES},
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A measured phase: what was committed in each interval, and how long each of its transactions took."""
+
+    labels: Mapping[str, Any]
+    committed: Sequence[int]
+    latency_ms: Sequence[float]
+
+    @property
+    def seconds(self) -> float:
+        return round(len(self.committed) * INTERVAL_S, 6)
+
+
+def begin_run(
+    folder: Path, tables: Tables, steps: Sequence[Step], manifest: Mapping[str, Any] | None = None
+) -> RunWriter:
+    """Write a run but for its end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    writer = RunWriter(folder, {**_MANIFEST, **(manifest or {})}, make_study(tables, "planted").to_toml())
+    at = 0
+    for number, step in enumerate(steps):
+        labels = {"measure": 0, "repetition": 1, "planned_s": step.seconds, **step.labels}
+        name = f"{labels['mix']} c={labels['concurrency']}"
+        writer.event(_time(at), "phase", phase=number, name=name, kind="measure", labels=labels)
+        for committed, latency in zip(step.committed, step.latency_ms, strict=True):
+            writer.interval(_interval(number, at, committed, latency))
+            client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
+            at += 1
+            writer.metrics(_time(at), "client", client.items())
+    return writer
+
+
+def write_run(
+    folder: Path, tables: Tables, steps: Sequence[Step], manifest: Mapping[str, Any] | None = None
+) -> Path:
+    """Write a whole run, its scores and its report."""
+    writer = begin_run(folder, tables, steps, manifest)
+    committed = sum(sum(step.committed) for step in steps)
+    totals = {
+        "started": committed,
+        "committed": committed,
+        "aborted": 0,
+        "failed": 0,
+        "in_flight": 0,
+        "dropped": 0,
+    }
+    writer.event(sum(step.seconds for step in steps), "end", status="measured", reason=None)
+    writer.finish("measured", None, totals)
+    write_results(folder)
+    return folder
+
+
+def _time(intervals: int) -> float:
+    return round(intervals * INTERVAL_S, 6)
+
+
+def _interval(phase: int, at: int, committed: int, latency_ms: float) -> dict[str, Any]:
+    """Make an interval as the engine gives it, of one series."""
+    histogram = _engine.Histogram()
+    histogram.record(round(latency_ms * 1e6), committed)
+    series: dict[str, Any] = {
+        **_ZEROS,
+        "tenant": "default",
+        "role": "rw",
+        "transaction": "select_only",
+        "committed": committed,
+        **{f"latency_{name}_ms": latency_ms for name in ("mean", "p50", "p95", "p99", "max")},
+        "service_max_ms": latency_ms,
+        "latency": histogram.encode(),
+        "service": histogram.encode(),
+    }
+    return {"phase": phase, "start_s": _time(at), "end_s": _time(at + 1), "series": [series]}
