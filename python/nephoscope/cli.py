@@ -205,7 +205,8 @@ def report(run_directory: RunArgument) -> None:
     from nephoscope.store import StoredRun  # noqa: PLC0415
     from nephoscope.summary import summary  # noqa: PLC0415
 
-    folder = run_directory.resolve()
+    # First as it was given, for the message where it is none.
+    folder = StoredRun(run_directory).folder
     scores = write_results(folder)
     manifest = StoredRun(folder).manifest
     _out.print(summary(Outcome(folder, manifest["status"], manifest.get("reason"), scores)))

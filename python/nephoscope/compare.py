@@ -116,7 +116,7 @@ def _series(run: StoredRun, points: Sequence[Mapping[str, Any]]) -> list[float] 
     for phase, start, end, committed in rows:
         if phase == points[0]["phase"]:
             rates[start] = rates.get(start, 0.0) + committed
-            longest[start] = end - start
+            longest[start] = round(end - start, 9)
     usual = max(longest.values(), default=0.0)
     return [rates[start] / longest[start] for start in rates if longest[start] >= 0.98 * usual > 0]
 

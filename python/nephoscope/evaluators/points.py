@@ -184,7 +184,8 @@ def _fill(
     for start, length, count in zip(starts, lengths, committed, strict=True):
         place = round((start - phase.start_s) / interval_s)
         if length >= _WHOLE * interval_s and 0 <= place < len(rates):
-            rates[place] = count / length
+            # To the nanosecond: a rate that is kept exactly must not have a trend of rounding.
+            rates[place] = count / round(float(length), 9)
     return rates
 
 
