@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,13 +63,6 @@ class _State:
     detail: dict[str, Any]
 
 
-def option_text(value: str | bool | float) -> str:  # noqa: FBT001 - the value of an option
-    """Write an option's value for people: Lua knows one kind of number, and a whole one needs no point."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -101,7 +95,7 @@ class WorkloadData:
 
     def _describe(self, identity: Mapping[str, Any]) -> str:
         options = "".join(
-            f", {name} {option_text(value)}" for name, value in identity.get("options", {}).items()
+            f", {name} {describe_value(value)}" for name, value in identity.get("options", {}).items()
         )
         return f"SF {identity.get('scale'):g}, seed {identity.get('seed')}{options}"
 

@@ -345,6 +345,8 @@ def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
 
 def _is_path(key: str, value: str, folder: Path) -> bool:
     """Tell a path from the name of something that comes with nephoscope."""
+    if "://" in value:
+        return False
     if "/" in value or value.startswith("."):
         return True
     match key:

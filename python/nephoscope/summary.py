@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
-from nephoscope.data import option_text
 from nephoscope.store import FILES
+from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,7 +234,9 @@ def describe_workload(workload: Workload) -> RenderableType:
     if about["options"]:
         parts.append(_heading("Options"))
         parts += [
-            Text(f"{option['name']} ({option['kind']}; {option_text(option['default'])}): {option['help']}")
+            Text(
+                f"{option['name']} ({option['kind']}; {describe_value(option['default'])}): {option['help']}"
+            )
             for option in about["options"]
         ]
     if about["invariants"]:

@@ -60,3 +60,8 @@ def describe_seconds(seconds: float) -> str:
     if whole < 3600:  # noqa: PLR2004
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def describe_value(value: object) -> str:
+    """Write the value of an option: a whole number without its fraction."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

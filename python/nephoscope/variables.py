@@ -9,6 +9,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _MASK = "***"
 
 
@@ -43,6 +44,9 @@ def endpoint(url: str, where: str) -> str:
     Raises ``InputError``; ``where`` is the key that the URL stands at.
     """
     whole = substitute(url, where)
+    if not _SCHEME.match(whole):  # a connection string of another form may hold a password: it is not shown
+        known = ", ".join(f"{scheme}://" for scheme, _ in _engine.schemes())
+        raise InputError(f"{where}: this is no URL; it begins with one of {known}")
     try:
         _engine.check_url(whole)
     except InputError as error:

@@ -163,6 +163,8 @@ WRONG_FOR_OTHERS = {
     "postgresql://, noop://, sim://",
     "system.ro='mysql://h/db'": 'system.ro: the scheme "mysql" has no driver; allowed are '
     "postgresql://, noop://, sim://",
+    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0',
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
     "system.ro='${NEPHOSCOPE_UNSET}'": "system.ro: the environment variable NEPHOSCOPE_UNSET is not set",

@@ -1,0 +1,60 @@
+"""A real server for tests of the command line: one for a module, a new database for a test."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from postgres_lab import Lab
+
+from nephoscope import _engine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sample_studies import Tables
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._numbers = itertools.count(1)
+
+    def new_database(self) -> str:
+        """Make a database; return its URL."""
+        name = f"test{next(self._numbers)}"
+        query(self.url, f"CREATE DATABASE {name}")
+        return f"{self.url.rpartition('/')[0]}/{name}"
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """Run a server on a free port."""
+    lab = Lab()
+    try:
+        with lab.provider(settings={"fsync": False}) as provider:
+            yield Server(provider.start().rw[0])
+    finally:
+        lab.close()
+
+
+def query(url: str, sql: str) -> Sequence[Sequence[str | None]]:
+    admin = _engine.Admin(url)
+    try:
+        return admin.query(sql)[1]
+    finally:
+        admin.close()
+
+
+def study_of(url: str, measure: Tables, **workload: object) -> Tables:
+    """A study of a small workload in a database."""
+    return {
+        "study": {"name": "real"},
+        "system": {"provider": "url", "rw": url},
+        "workload": {"name": "sales", "scale": 0.002, **workload},
+        "load": {"interval": "100ms"},
+        "measure": [measure],
+    }
