@@ -131,12 +131,7 @@ def test_a_load_that_broke_off_is_seen_and_never_measured(
 def test_tables_of_somebody_else_are_never_touched(url: str, tmp_path: Path) -> None:
     query(url, "CREATE TABLE orders AS SELECT 42 AS precious")
     study = write_study(tmp_path, study_of(url, BRIEF))
-    for arguments in (
-        ["load", study],
-        ["load", study, "--force"],
-        ["run", study, "--out", tmp_path / "runs"],
-    ):
-        ended = call(*arguments)
+    for ended in (call("load", study), call("load", study, "--force"), call("run", study)):
         assert ended.code == 1
         assert "the table orders exists already and was not made by nephoscope" in ended.err
     assert query(url, "SELECT precious FROM orders") == [["42"]]

@@ -1,0 +1,218 @@
+"""What evaluators read from the simulated database is what was planted in it.
+
+Service times are long against a scheduler's delays, and bounds are wider than what a busy machine does: all runs go on
+at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scipy.stats import t as student
+
+from commands import Ended, finish, start
+from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
+from nephoscope.store import StoredRun
+from nephoscope.systems.base import Resources
+from sample_studies import RESOURCES, Tables, phases, sim_study, throughput, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SERVICE_S, CAPACITY = 0.025, 4
+PLANTED = f"latency=constant(25ms)&capacity={CAPACITY}"
+MOST_TPS = CAPACITY / SERVICE_S
+UNLIMITED = "latency=constant(25ms)"
+
+STUDIES: dict[str, Tables] = {
+    "sweep": sim_study(
+        throughput(concurrency=[1, 4, 8], duration="1.5s", repetitions=3, slo="35ms"), planted=PLANTED
+    ),
+    "search": sim_study(
+        throughput(
+            concurrency="search", search={"most": 32, "gain": 0.2, "duration": "1200ms"}, duration="1200ms"
+        ),
+        planted=PLANTED,
+    ),
+    "drift": sim_study(
+        phases(
+            {"name": "flat", "concurrency": 11, "duration": "4s"},
+            {"name": "rising", "concurrency": {"from": 2, "to": 20}, "duration": "4s"},
+        ),
+        planted=UNLIMITED,
+    ),
+    "course": sim_study(
+        phases(
+            {"name": "before", "kind": "warm_up", "concurrency": 2, "duration": "500ms"},
+            {"name": "thinking", "concurrency": 4, "think": "75ms", "duration": "2s"},
+            {"name": "resting", "kind": "pause", "concurrency": 0, "duration": "500ms"},
+            {"name": "arriving", "rate": 60, "duration": "2s", "mix": "SELECT"},
+            {"name": "climbing", "rate": {"from": 20, "to": 100}, "duration": "2s"},
+            {"name": "half climbing", "rate": {"from": 20, "to": 100, "over": "1s"}, "duration": "2s"},
+            repetitions=2,
+        ),
+        planted=UNLIMITED,
+    ),
+    "overload": sim_study(
+        phases({"name": "too much", "rate": 400, "duration": "2s"}),
+        planted=PLANTED,
+        load={"sessions": 8, "backlog": 50},
+    ),
+    "outage": sim_study(
+        phases({"name": "with an outage", "concurrency": 4, "duration": "3s"}),
+        planted=f"{UNLIMITED}&outage=1s%2B1s",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    ended: Ended
+    run: StoredRun
+
+    @property
+    def scores(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.run.folder / "scores.json").read_text())
+        return found
+
+    def points(self, name: str) -> list[dict[str, Any]]:
+        """The points of the phases of a name."""
+        phases = {phase.number for phase in self.run.phases if phase.name == name}
+        return [point for point in self.scores["points"] if point["phase"] in phases]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Measured]:
+    folders: dict[str, Path] = {name: tmp_path_factory.mktemp(name) for name in STUDIES}
+    with ExitStack() as stack:
+        processes = {
+            name: stack.enter_context(start("run", write_study(folders[name], tables), cwd=folders[name]))
+            for name, tables in STUDIES.items()
+        }
+        ended = {name: finish(process) for name, process in processes.items()}
+    for name, one in ended.items():
+        assert (one.code, one.err) == (0, ""), name
+    return {name: Measured(ended[name], StoredRun(folders[name] / "runs" / "latest")) for name in STUDIES}
+
+
+# --- the evaluator throughput
+
+
+def test_a_sweep_reads_the_planted_throughput_and_latency(measured: dict[str, Measured]) -> None:
+    points = measured["sweep"].scores["points"]
+    assert [(point["concurrency"], point["repetition"]) for point in points] == [
+        (level, repetition) for repetition in (1, 2, 3) for level in (1, 4, 8)
+    ]
+    for point in points:
+        # Sessions beyond the capacity wait: Little's law.
+        served = min(point["concurrency"], CAPACITY)
+        assert point["tps"] == pytest.approx(served / SERVICE_S, rel=0.15)
+        planted_ms = 1000 * SERVICE_S * point["concurrency"] / served
+        assert planted_ms * 0.99 <= point["latency_ms"]["p50"] <= planted_ms * 1.2
+        assert point["goodput"] == pytest.approx(
+            0 if served < point["concurrency"] else point["tps"], rel=0.3, abs=20
+        )
+        assert (point["failed"], point["aborted"], point["dropped"]) == (0, 0, 0)
+
+
+def test_p_is_the_planted_throughput_by_the_cost(measured: dict[str, Measured]) -> None:
+    score = measured["sweep"].scores["scores"]["P"]
+    per_minute = cost(Resources.model_validate(RESOURCES), load_price_book(DEFAULT_PRICE_BOOK)).per_minute
+    assert score["value"] == pytest.approx(MOST_TPS / per_minute, rel=0.1)
+    assert score["repetitions"] == 3
+
+
+def test_the_interval_of_p_is_student_s_over_the_repetitions(measured: dict[str, Measured]) -> None:
+    score = measured["sweep"].scores["scores"]["P"]
+    (mix,) = score["detail"]["mixes"].values()
+    values = [
+        point["tps"] / score["detail"]["cost_per_minute"]
+        for point in measured["sweep"].scores["points"]
+        if point["concurrency"] == mix["concurrency"]
+    ]
+    mean = sum(values) / 3
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / 2)
+    half = float(student.ppf(0.975, 2)) * deviation / math.sqrt(3)
+    assert score["value"] == pytest.approx(mean)
+    assert score["ci95"] == pytest.approx([mean - half, mean + half], rel=1e-6, abs=1e-6 * mean)
+
+
+def test_a_sweep_saturates_at_the_planted_capacity(measured: dict[str, Measured]) -> None:
+    found = measured["sweep"].scores["saturation"]["SELECT"]
+    # A machine that is late loses some throughput just at the capacity, where no session waits for its turn.
+    assert found["concurrency"] in (CAPACITY, 2 * CAPACITY)
+    assert found["tps"] == pytest.approx(MOST_TPS, rel=0.1)
+
+
+def test_a_search_finds_the_planted_capacity(measured: dict[str, Measured]) -> None:
+    run = measured["search"]
+    assert run.scores["saturation"]["SELECT"]["concurrency"] == CAPACITY
+    searched = [phase.labels["concurrency"] for phase in run.run.phases if phase.labels.get("search")]
+    assert set(searched) == {1, 2, 3, 4, 8}
+    assert run.scores["scores"]["P"]["detail"]["mixes"]["SELECT"]["concurrency"] == CAPACITY
+    assert "SELECT: saturated at 4 sessions (TPS changed by" in run.ended.out
+
+
+# --- the evaluator load
+
+
+def test_a_planted_drift_is_found_with_its_slope(measured: dict[str, Measured]) -> None:
+    (rising,), (flat,) = (measured["drift"].points(name) for name in ("rising", "flat"))
+    # From 2 to 20 sessions in 4 s, about a mean of 11.
+    planted = (20 - 2) / 4 * 60 / 11
+    assert rising["steady"] is False
+    assert rising["drift_per_minute"] == pytest.approx(planted, rel=0.25)
+    assert abs(flat["drift_per_minute"]) < planted / 5
+    verdicts = {verdict["verdict"]: verdict for verdict in measured["drift"].scores["verdicts"]}
+    assert verdicts["not every phase was steady"]["level"] == "warning"
+    assert "! not every phase was steady: TPS has a trend in SELECT c=20" in measured["drift"].ended.out
+
+
+def test_phases_follow_each_other_as_written(measured: dict[str, Measured]) -> None:
+    run = measured["course"].run
+    names = ["before", "thinking", "resting", "arriving", "climbing", "half climbing"]
+    told = [phase for phase in run.phases if "repetition" in phase.labels]
+    assert [phase.name for phase in told] == names * 2
+    lengths = [0.5, 2, 0.5, 2, 2, 2] * 2
+    assert [phase.end_s - phase.start_s for phase in told] == pytest.approx(lengths, abs=0.002)
+    assert [phase.labels["repetition"] for phase in told] == [1] * 6 + [2] * 6
+    # Warm-up and pause are no points.
+    assert len(measured["course"].scores["points"]) == 8
+    assert measured["course"].scores["absent"]["P"].startswith("a course of load is no measurement")
+
+
+@pytest.mark.parametrize(
+    ("name", "tps"),
+    [("thinking", 4 / (0.025 + 0.075)), ("arriving", 60.0), ("climbing", 60.0), ("half climbing", 80.0)],
+)
+def test_a_phase_has_its_planted_load(measured: dict[str, Measured], name: str, tps: float) -> None:
+    points = measured["course"].points(name)
+    assert len(points) == 2
+    for point in points:
+        assert point["tps"] == pytest.approx(tps, rel=0.12)
+        assert point["latency_ms"]["p50"] == pytest.approx(25, rel=0.2)
+
+
+def test_what_arrives_beyond_the_capacity_is_dropped_and_counted(measured: dict[str, Measured]) -> None:
+    (point,) = measured["overload"].points("too much")
+    arrived, served, waiting = 2 * 400, 2 * MOST_TPS, 50 + 8
+    assert point["tps"] == pytest.approx(MOST_TPS, rel=0.1)
+    assert point["dropped"] == pytest.approx(arrived - served - waiting, rel=0.1)
+    # At most 50 wait before them and 8 with them.
+    assert point["latency_ms"]["max"] == pytest.approx(1000 * waiting / MOST_TPS, rel=0.25)
+    assert any("arrivals were dropped" in warning for warning in measured["overload"].scores["warnings"])
+
+
+def test_an_outage_shows_in_events_and_not_as_a_crash(measured: dict[str, Measured]) -> None:
+    run = measured["outage"].run
+    states = [event["state"] for event in run.events if event["event"] == "connection"]
+    assert "lost" in states
+    assert "restored" in states
+    starts, counts = (run.intervals.column(name).to_numpy() for name in ("start_s", "committed"))
+    assert counts[(starts > 1.05) & (starts < 1.85)].sum() == 0
+    assert counts[starts > 2.5].sum() > 20
