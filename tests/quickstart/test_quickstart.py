@@ -1,0 +1,136 @@
+"""The first thing that a user does, with shorter phases: from nothing to a report."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from postgres_lab import Lab, users_of
+
+from commands import Ended, finish, start
+from nephoscope.store import StoredRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BRIEF = (
+    *(
+        "--set",
+        "workload.scale=0.002",
+        "--set",
+        "measure.0.concurrency=[1,2]",
+        "--set",
+        "measure.0.repetitions=2",
+    ),
+    *("--set", "measure.0.warmup=100ms", "--set", "measure.0.duration=500ms"),
+)
+MIXES = ("RO", "RW", "WO")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    lab = Lab()
+    try:
+        yield lab
+    finally:
+        lab.close()
+
+
+@pytest.fixture(scope="module")
+def quickstarts(lab: Lab) -> list[Ended]:
+    """Begin twice: the first makes the database and loads the data, the second finds them."""
+    ended = []
+    for _ in range(2):
+        environment = {"NEPHOSCOPE_CACHE": str(lab.base / "cache")}
+        with start("quickstart", *BRIEF, cwd=lab.base, environment=environment) as process:
+            ended.append(finish(process))
+        assert not users_of(lab.base)
+    return ended
+
+
+@pytest.fixture(scope="module")
+def folders(lab: Lab, quickstarts: list[Ended]) -> list[Path]:
+    assert [(ended.code, ended.err) for ended in quickstarts] == [(0, "")] * 2
+    return sorted(path for path in (lab.base / "runs").iterdir() if path.name != "latest")
+
+
+def test_it_tells_what_it_does_from_nothing_to_a_report(
+    quickstarts: list[Ended], folders: list[Path]
+) -> None:
+    for ended, folder in zip(quickstarts, folders, strict=True):
+        lines = ended.out.splitlines()
+        assert lines[0] == "system: embedded-postgres"
+        assert f"run: runs/{folder.name} (about 7 s)" in lines
+        measured = [
+            line.split(" s  ")[1] for line in lines if re.match(r" *\d+\.\d s  (RO|RW|WO) c=\d$", line)
+        ]
+        assert measured == [f"{mix} c={level}" for mix in MIXES for level in (1, 2)] * 2
+        assert f"report: runs/{folder.name}/report.html" in lines
+        assert lines[-1] == "  nephoscope run mine.toml"
+    loaded = [
+        re.findall(r"^sales: loaded [\d,]+ rows, SF 0.002", ended.out, re.MULTILINE) for ended in quickstarts
+    ]
+    assert [len(found) for found in loaded] == [1, 0]
+
+
+def test_its_table_is_what_was_measured(quickstarts: list[Ended], folders: list[Path]) -> None:
+    for ended, folder in zip(quickstarts, folders, strict=True):
+        scores = json.loads((folder / "scores.json").read_text())
+        score = scores["scores"]["P"]
+        table = ended.out[ended.out.index("P-Score: TPS per $/min") :].splitlines()
+        assert table[0] == f"P-Score: TPS per $/min, at ${score['detail']['cost_per_minute']:.4f} a minute"
+        assert table[1].split() == ["mix", "sessions", "TPS", "p50", "p99", "P"]
+        for line, mix in zip(table[2:5], MIXES, strict=True):
+            entry = score["detail"]["mixes"][mix]
+            cells = [mix, f"{entry['concurrency']:g}", f"{entry['tps']:,.0f}"]
+            assert line.split()[:3] == cells
+            assert entry["tps"] > 0
+        assert f"{score['value']:,.0f} ±" in table[5]
+        mean = sum(entry["p"] for entry in score["detail"]["mixes"].values()) / 3
+        assert score["value"] == pytest.approx(mean)
+
+
+def test_its_run_directory_and_report_are_whole(lab: Lab, folders: list[Path]) -> None:
+    assert (lab.base / "runs" / "latest").resolve() == folders[-1]
+    for folder in folders:
+        run = StoredRun(folder)
+        assert run.manifest["status"] == "measured"
+        assert run.manifest["system"]["facts"]["server_version"].startswith("18.")
+        assert "***" in run.manifest["system"]["endpoints"]["rw"][0]
+        sources = set(run.system_metrics.column("source").to_pylist())
+        assert sources == {"client", "host", "server:rw"}
+        totals = run.manifest["totals"]
+        assert totals["failed"] == 0
+        assert totals["started"] == totals["committed"] + totals["aborted"] + totals["in_flight"]
+        page = (folder / "report.html").read_text()
+        assert re.findall(r'<section[^>]*\bid="([a-z]+)"', page) == [
+            *("top", "headline", "verdicts", "sweep", "timeline", "latency", "cost"),
+            *("errors", "accounting", "client", "system", "record", "definitions"),
+        ]
+
+
+def test_the_embedded_database_s_password_is_kept_nowhere(
+    lab: Lab, quickstarts: list[Ended], folders: list[Path]
+) -> None:
+    (passwords,) = (lab.base / "cache").rglob("pgpass")
+    password = passwords.read_text().strip().rpartition(":")[2]
+    assert len(password) > 20
+    for ended in quickstarts:
+        assert password not in ended.out + ended.err
+    for path in [path for folder in folders for path in folder.iterdir()]:
+        assert password.encode() not in path.read_bytes(), path
+
+
+def test_its_data_keeps_its_invariants(lab: Lab, folders: list[Path]) -> None:
+    assert folders
+    environment = {"NEPHOSCOPE_CACHE": str(lab.base / "cache")}
+    arguments = ("check", "quickstart", "--set", "workload.scale=0.002", "--json")
+    with start(*arguments, cwd=lab.base, environment=environment) as process:
+        checked = finish(process)
+    assert checked.code == 0, checked.err
+    verdicts = {result["name"]: result["verdict"] for result in json.loads(checked.out)}
+    assert verdicts.pop("order_totals") == "unknown"
+    assert set(verdicts.values()) == {"holds"}
