@@ -181,6 +181,20 @@ def test_no_server_outlives_its_run(lab: Lab, number: Signals) -> None:
             check_run(folder, "interrupted", f"interrupted by {number.name}")
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.4])
+def test_no_server_outlives_a_run_that_is_interrupted_twice(lab: Lab, delay: float) -> None:
+    """The second comes while transactions are waited for, results are written, or the server is stopped."""
+    with start("run", embedded(lab), cwd=lab.base) as process:
+        folder = running(lab.base)
+        servers = users_of(lab.folder)
+        process.send_signal(signal.SIGINT)
+        time.sleep(delay)
+        ended = interrupt(process, signal.SIGINT)
+        assert (ended.code, ended.err) == (1, "nephoscope: interrupted by SIGINT\n")
+        wait_until_gone(servers)
+        check_run(folder, "interrupted", "interrupted by SIGINT")
+
+
 def test_the_data_is_whole_after_interruptions(lab: Lab) -> None:
     """What the killed run has added up is not known; what can be checked without it holds."""
     checked = call("check", embedded(lab), "--json")
