@@ -208,14 +208,12 @@ class UniformAccess(Settings):
     """Every key alike."""
 
     distribution: Literal["uniform"] = "uniform"
-    """Which distribution it is."""
 
 
 class LatestAccess(Settings):
     """The ``k`` newest keys alike."""
 
     distribution: Literal["latest"] = "latest"
-    """Which distribution it is."""
     k: Annotated[int, Field(ge=1)]
     """How many keys are the newest."""
 
@@ -224,7 +222,6 @@ class ZipfianAccess(Settings):
     """The i-th most popular key in proportion to 1/i**theta."""
 
     distribution: Literal["zipfian"] = "zipfian"
-    """Which distribution it is."""
     theta: Annotated[float, Field(ge=0, le=10)] = 0.99
     """The skew: 0 is uniform, 0.99 is YCSB's."""
 
@@ -233,7 +230,6 @@ class HotspotAccess(Settings):
     """A share of the keys gets a share of the accesses."""
 
     distribution: Literal["hotspot"] = "hotspot"
-    """Which distribution it is."""
     keys: Annotated[float, Field(ge=0, le=1)] = 0.2
     """The share of keys that is hot."""
     accesses: Annotated[float, Field(ge=0, le=1)] = 0.8
@@ -280,7 +276,6 @@ class MeasureSettings(Settings):
     """An entry of ``[[measure]]``; each evaluator adds its own keys."""
 
     evaluator: str
-    """What measures: ``nephoscope systems`` lists the evaluators."""
 
 
 class Study(BaseModel):

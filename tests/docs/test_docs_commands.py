@@ -57,6 +57,8 @@ def parse(given: list[str]) -> None:
 def refused(given: list[str]) -> str | None:
     try:
         parse(given)
+    except typer.Exit:  # it was asked for help
+        return None
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

@@ -51,6 +51,8 @@ def fields(model: type[BaseModel]) -> Iterator[str]:
     hints = get_type_hints(model, include_extras=True)
     meanings = _docstrings(model)
     for name, field in model.model_fields.items():
+        if _is_mark(hints[name]):
+            meanings.setdefault(name, "Says that it is this one.")
         if name not in meanings:
             raise SystemExit(f"{model.__module__}:{model.__name__}.{name} has no docstring")
         limits = _limits(field.metadata) if get_origin(hints[name]) is not Annotated else ""
@@ -83,6 +85,11 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
                 case _:
                     pass
     return found
+
+
+def _is_mark(hint: Any) -> bool:
+    """Whether a key has one value only: it tells models apart, and the study has to write it."""
+    return get_origin(hint) is Literal and len(get_args(hint)) == 1
 
 
 def _kind(hint: Any) -> str:  # noqa: PLR0911 - one for each sort of type
@@ -138,8 +145,7 @@ def _limits(extras: Sequence[Any]) -> str:
 
 
 def _default(field: FieldInfo, hint: Any) -> str:
-    # What has one value only tells models apart: the study has to write it.
-    if field.is_required() or (get_origin(hint) is Literal and len(get_args(hint)) == 1):
+    if field.is_required() or _is_mark(hint):
         return "required"
     value = field.get_default(call_default_factory=True, validated_data={})
     if value is None or value is PydanticUndefined:

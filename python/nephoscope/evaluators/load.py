@@ -73,7 +73,6 @@ class LoadSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "load"``."""
 
     evaluator: Literal["load"] = "load"
-    """This evaluator."""
     phases: Annotated[list[PhaseSettings], Field(min_length=1)]
     """The phases, in their order: see [phases](#measurephases)."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1

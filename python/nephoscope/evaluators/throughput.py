@@ -70,7 +70,6 @@ class ThroughputSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "throughput"``."""
 
     evaluator: Literal["throughput"] = "throughput"
-    """This evaluator."""
     mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO", "RW", "WO"])
     """The mixes that are measured, one after another."""
     concurrency: (

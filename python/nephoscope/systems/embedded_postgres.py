@@ -21,7 +21,6 @@ class EmbeddedPostgresSettings(SystemSettings):
     """The ``[system]`` table of a study that measures the embedded PostgreSQL."""
 
     provider: Literal["embedded-postgres"] = "embedded-postgres"
-    """This provider."""
     version: Literal[18, 16] = 18
     """PostgreSQL's major version."""
     data: Annotated[Path | None, Field(strict=False)] = None

@@ -24,7 +24,6 @@ class UrlSettings(SystemSettings):
     """
 
     provider: Literal["url"] = "url"
-    """This provider."""
     rw: Annotated[Urls, Field(min_length=1)]
     """The URLs of the endpoints that take writes; a single one needs no brackets."""
     ro: Urls = Field(default_factory=list)

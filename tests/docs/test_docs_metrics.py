@@ -1,0 +1,101 @@
+"""docs/metrics.md and docs/run-directory.md against what is stored: a real run, read as the page says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from docs_pages import ROOT, blocks, prose
+
+from nephoscope import monitor
+from nephoscope.evaluators.points import Latency, Point
+from nephoscope.live import Silence
+from nephoscope.measure import run_study
+from nephoscope.price_book import built_in_price_books
+from nephoscope.scoring import DEFINITIONS
+from nephoscope.store import FILES, StoredRun
+from nephoscope.store.layout import INTERVALS, SYSTEM
+from nephoscope.study import make_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN_DIRECTORY = ROOT / "docs" / "run-directory.md"
+METRICS = ROOT / "docs" / "metrics.md"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    tables = {
+        "study": {"name": "documented"},
+        "system": {"provider": "url", "rw": "sim://?latency=exponential(2ms)"},
+        "workload": {"name": "tpcb"},
+        "load": {"interval": "100ms"},
+        "measure": [
+            {
+                "evaluator": "load",
+                "phases": [{"name": "all", "duration": 2, "mix": "SELECT", "concurrency": 8}],
+            },
+            {"evaluator": "load", "phases": [{"name": "open", "duration": 1, "mix": "SELECT", "rate": 100}]},
+        ],
+    }
+    outcome = run_study(make_study(tables, "documented"), tmp_path_factory.mktemp("docs") / "runs", Silence())
+    assert outcome.status == "measured"
+    return StoredRun(outcome.folder)
+
+
+def lacking(page: Path, words: set[str]) -> list[str]:
+    text = prose(page) + "".join(block.text for block in blocks(page))
+    return sorted(word for word in words if f"`{word}`" not in text and f'"{word}"' not in text)
+
+
+def keys(value: Any) -> set[str]:
+    if isinstance(value, dict):
+        return set(value).union(*map(keys, value.values()))
+    return set().union(*map(keys, value)) if isinstance(value, list | tuple) else set()
+
+
+def error_classes() -> set[str]:
+    names = INTERVALS.names
+    return set(names[names.index("serialization") : names.index("latency_mean_ms")])
+
+
+def test_every_file_and_column_is_described() -> None:
+    shown = set(vars(FILES).values()) | set(SYSTEM.names)
+    # The classes of errors are named by the first and the last of them.
+    shown |= {name for name in INTERVALS.names if name not in error_classes()}
+    assert not lacking(RUN_DIRECTORY, shown)
+    assert not lacking(METRICS, error_classes())
+
+
+def test_every_metric_is_described(run: StoredRun) -> None:
+    metrics = {str(metric) for metric in run.system_metrics.column("metric").to_pylist()}
+    assert {"cpu_busy", "lag_p99_us"} <= metrics
+    metrics |= {*monitor._RATES, *monitor._LEVELS, "wal_mb_per_s", "cache_hit_ratio"}
+    assert not lacking(RUN_DIRECTORY, metrics)
+
+
+def test_every_key_of_a_point_and_a_score_is_described() -> None:
+    assert not lacking(METRICS, {*Point.model_fields, *Latency.model_fields, *built_in_price_books()})
+    assert all(f"{name}" in prose(METRICS) for name in DEFINITIONS)
+
+
+def test_the_manifest_has_no_key_that_is_not_shown(run: StoredRun) -> None:
+    manifest = {key: value for key, value in run.manifest.items() if key != "system"}
+    manifest["workload"] = {**manifest["workload"], "options": {}, "files": {}}
+    found = keys(manifest) | set(run.manifest["system"])
+    assert not lacking(RUN_DIRECTORY, found)
+
+
+def test_a_run_can_be_read_as_the_page_says(run: StoredRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run.folder.parents[1])
+    names: dict[str, Any] = {}
+    for block in blocks(RUN_DIRECTORY):
+        if block.language == "python":
+            exec(compile(block.text, str(block), "exec"), names)  # noqa: S102 - our own page
+    points = (run.scores or {})["points"]
+    assert names["tps"] == pytest.approx({"all": points[0]["tps"], "open": points[1]["tps"]})
+    whole = run.merged()
+    assert names["latency"].total() == whole.count
+    for share in (0.01, 0.5, 0.9, 0.99, 1.0):
+        assert names["quantile"](share) == whole.quantile(share)
