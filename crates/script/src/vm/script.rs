@@ -1,34 +1,15 @@
-//! A thread's Lua state, and the coroutine of each session in it.
-//!
-//! Workload functions are called hundreds of thousands of times a second, so what they call (`tx`, `pick`, the
-//! fields of a row) is written against Lua's own C interface: arguments go from the Lua stack straight into the
-//! parameters of a statement, and nothing is allocated for a transaction once a session is in its stride.
-//!
-//! The rules that the unsafe code here rests on:
-//! * [`Shared`] lives in a box that [`Core`] owns beside the state, so the pointer that the C functions hold as
-//!   their upvalue is valid as long as they can be called.
-//! * [`Context`] lives in a box that its [`Script`] owns; `Shared::current` points at it only while `Script`
-//!   resumes the coroutine, and `Shared::contexts` forgets it when the script is dropped.
-//! * A C function that raises a Lua error has no value left to drop when it does so: the message is pushed first.
-//! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
-//!   cannot reach an upvalue.
+//! The script side of one session: its coroutine, resumed step by step.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use mlua::Lua;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Params, Reply, Rows, Want};
-use nephoscope_runtime::clock;
 
-use crate::access::{Access, KeySpace, Picker};
+use super::{Call, Context, Core, RowObject, Shape};
+use crate::api;
 use crate::error::ScriptError;
-use crate::random::Random;
-use crate::workload::{Source, Workload};
-use crate::{api, sandbox};
 
 /// What a transaction wants next.
 #[derive(Debug)]
@@ -51,190 +32,31 @@ pub enum Step {
     Failed(ScriptError),
 }
 
-/// How a reply is given to Lua.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// Nothing.
-    Nothing,
-    /// The number of rows.
-    Affected,
-    /// The first row, or nil.
-    One,
-    /// A list of all rows.
-    List,
+/// The script side of one session: runs transactions as steps.
+pub struct Script {
+    coroutine: *mut lua_State,
+    reference: c_int,
+    context: Box<Context>,
+    core: Rc<Core>,
 }
 
-/// A call that a C function has left for the engine.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
-    pub(crate) command: Command,
-    pub(crate) want: Want,
-    pub(crate) flush: bool,
-    pub(crate) shape: Shape,
-}
-
-/// The state of one session that the C functions reach.
-pub(crate) struct Context {
-    /// The session's number within its tenant, counted from 1.
-    pub(crate) session: u64,
-    /// Its place in `Shared::contexts`.
-    slot: usize,
-    /// The number of the transaction; rows of earlier ones are refused.
-    pub(crate) transaction: u64,
-    pub(crate) attempt: u32,
-    pub(crate) params: Params,
-    pub(crate) rows: Rows,
-    pub(crate) random: Random,
-    /// The generator as it was when the transaction began, for its retries.
-    random_at_start: Random,
-    pub(crate) call: Option<Call>,
-    pub(crate) aborted: bool,
-    /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
-    pub(crate) now: Option<f64>,
-    /// What to add to the tallies when the transaction has committed.
-    pub(crate) tallies: Vec<(usize, f64)>,
-    /// Keys that will be there when the transaction has committed: table and key.
-    pub(crate) arrivals: Vec<(usize, i64)>,
-    /// The registry's reference to the list of row objects of this session, and how many it holds and uses.
-    row_pool: c_int,
-    pooled: usize,
-    used: usize,
-}
-
-/// What the C functions of one state share.
-pub(crate) struct Shared {
-    pub(crate) current: Cell<*mut Context>,
-    contexts: RefCell<Vec<*const Context>>,
-    pub(crate) statements: RefCell<api::Names>,
-    pub(crate) tally_names: RefCell<Vec<String>>,
-    pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
-    pub(crate) pickers: RefCell<Vec<Picker>>,
-    pub(crate) pipeline: bool,
-    transactions_begun: Cell<u64>,
-}
-
-impl Shared {
-    /// The session whose row it is, if that session still runs the transaction that read it.
-    pub(crate) fn context_of(&self, row: &RowObject) -> Option<&Context> {
-        let context = *self.contexts.borrow().get(row.slot)?;
-        if context.is_null() {
-            return None;
-        }
-        // SAFETY: scripts replace their pointer by null when they are dropped, and the box does not move.
-        let context = unsafe { &*context };
-        (context.transaction == row.transaction).then_some(context)
-    }
-}
-
-/// What a row in Lua points at. The objects are used again by later transactions of the session.
-#[repr(C)]
-pub(crate) struct RowObject {
-    slot: usize,
-    transaction: u64,
-    pub(crate) result: u32,
-    pub(crate) row: u32,
-}
-
-/// The Lua state and what its functions share. Dropped in this order.
-struct Core {
-    state: *mut lua_State,
-    /// References into the registry: the workload's functions, `tx`, `pick`, the metatable of rows.
-    functions: Vec<c_int>,
-    tx: c_int,
-    pick: c_int,
-    row_metatable: c_int,
-    lua: Lua,
-    shared: Box<Shared>,
-}
-
-/// One thread's Lua state with a workload loaded.
-#[derive(Clone)]
-pub struct Vm(Rc<Core>);
-
-impl Vm {
-    /// Loads the workload into a state of its own. `keys` are the key spaces of the tables that have one, as
-    /// [`Workload::key_spaces`] made them; `pipeline` lets commands without a result ride with the next.
-    pub fn new(
-        source: &Source,
-        keys: &[(String, Arc<KeySpace>)],
-        pipeline: bool,
-    ) -> Result<(Self, Workload), ScriptError> {
-        let lua = sandbox::state()?;
-        let (workload, functions) = source.run(&lua)?;
-        let shared = Box::new(Shared {
-            current: Cell::new(ptr::null_mut()),
-            contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(&workload.statements)),
-            tally_names: RefCell::default(),
-            tables: keys.to_vec(),
-            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
-            pipeline,
-            transactions_begun: Cell::new(0),
-        });
-        let pointer: *const Shared = &raw const *shared;
-        let mut state = ptr::null_mut();
-        let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
-        // SAFETY: `api` leaves one value for each reference, and `pointer` stays valid as `Core` says.
-        let built: mlua::Result<()> = unsafe {
-            lua.exec_raw((), |l| {
-                state = l;
-                api::push_tx(l, pointer);
-                tx = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
-                api::push_pick(l, pointer);
-                pick = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
-                api::push_row_metatable(l, pointer);
-                row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
-                api::replace_math_random(l, pointer);
-            })
-        };
-        built.map_err(|error| ScriptError::plain(error.to_string()))?;
-        let mut references = Vec::new();
-        for function in functions {
-            // SAFETY: the function that was pushed is taken off by making the reference.
-            let kept: mlua::Result<()> = unsafe {
-                lua.exec_raw(function, |l| references.push(ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)))
-            };
-            kept.map_err(|error| ScriptError::plain(error.to_string()))?;
-        }
-        let core = Core { state, functions: references, tx, pick, row_metatable, lua, shared };
-        Ok((Self(Rc::new(core)), workload))
-    }
-
-    /// A session: its coroutine, its random numbers, its parameters and rows.
-    pub fn script(&self, seed: u64, session: u64) -> Result<Script, ScriptError> {
-        let shared = &self.0.shared;
-        let mut context = Box::new(Context {
-            session,
-            slot: 0,
-            transaction: 0,
-            attempt: 0,
-            params: Params::default(),
-            rows: Rows::default(),
-            random: Random::new(seed, session),
-            random_at_start: Random::new(seed, session),
-            call: None,
-            aborted: false,
-            now: None,
-            tallies: Vec::with_capacity(8),
-            arrivals: Vec::with_capacity(8),
-            row_pool: 0,
-            pooled: 0,
-            used: 0,
-        });
+impl Script {
+    /// A session of a state: see [`super::Vm::script`].
+    pub(super) fn new(core: &Rc<Core>, seed: u64, session: u64) -> Result<Script, ScriptError> {
+        let mut context = Box::new(Context::new(seed, session));
         {
-            let mut contexts = shared.contexts.borrow_mut();
+            let mut contexts = core.shared.contexts.borrow_mut();
             context.slot = contexts.iter().position(|context| context.is_null()).unwrap_or(contexts.len());
             if context.slot == contexts.len() {
                 contexts.push(ptr::null());
             }
             contexts[context.slot] = &raw const *context;
         }
-        let mut script =
-            Script { coroutine: ptr::null_mut(), reference: 0, context, core: Rc::clone(&self.0) };
+        let mut script = Script { coroutine: ptr::null_mut(), reference: 0, context, core: Rc::clone(core) };
         let mut pool = 0;
         // SAFETY: the table that is made is taken off by making the reference.
         let made: mlua::Result<()> = unsafe {
-            self.0.lua.exec_raw((), |l| {
+            core.lua.exec_raw((), |l| {
                 ffi::lua_createtable(l, 4, 0);
                 pool = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
             })
@@ -245,35 +67,6 @@ impl Vm {
         Ok(script)
     }
 
-    /// Changes how `pick` chooses keys, from the next pick on.
-    pub fn set_access(&self, access: Access) {
-        for picker in &mut *self.0.shared.pickers.borrow_mut() {
-            picker.set_access(access);
-        }
-    }
-
-    /// The names under which [`Script::take_tallies`] adds.
-    #[must_use]
-    pub fn tally_names(&self) -> Vec<String> {
-        self.0.shared.tally_names.borrow().clone()
-    }
-
-    /// Bytes that the Lua state holds.
-    #[must_use]
-    pub fn memory(&self) -> usize {
-        self.0.lua.used_memory()
-    }
-}
-
-/// The script side of one session: runs transactions as steps.
-pub struct Script {
-    coroutine: *mut lua_State,
-    reference: c_int,
-    context: Box<Context>,
-    core: Rc<Core>,
-}
-
-impl Script {
     /// Begins a transaction, by its place in [`Workload::transactions`].
     #[inline]
     pub fn begin(&mut self, transaction: usize) -> Step {
@@ -458,9 +251,4 @@ impl Drop for Script {
             ffi::luaL_unref(self.core.state, ffi::LUA_REGISTRYINDEX, self.reference);
         }
     }
-}
-
-/// The wall clock as a script sees it: seconds since 1970, to the microsecond.
-pub(crate) fn wall_seconds() -> f64 {
-    (clock::wall() / 1000) as f64 / 1e6
 }

@@ -1,0 +1,228 @@
+//! `pick`: keys as the access distribution has them, and other random choices of a session; `math.random` too.
+
+use std::ffi::{c_int, c_void};
+
+use mlua::ffi::{self, lua_State};
+
+use super::{Function, Message, context, finish, number, set, set_index, shared, table, text, type_name};
+use crate::vm::Shared;
+
+/// `pick.orders()`: a key of the table whose place is the second upvalue, as the access distribution has it.
+unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`; the second upvalue was set with the function.
+        unsafe {
+            let shared = shared(l);
+            let context = context(shared)?;
+            let place = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)) as usize;
+            let (name, keys) = &shared.tables[place];
+            let key = shared.pickers.borrow_mut()[place].pick(keys, &mut context.random);
+            ffi::lua_pushnumber(l, key.ok_or_else(|| format!("the table {name} is empty"))? as f64);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `pick.once(table)`: a key that was never handed out before, or nil.
+unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let shared = shared(l);
+            context(shared)?;
+            let place = table(l, 1, shared)?;
+            match shared.tables[place].1.once() {
+                Some(key) => ffi::lua_pushnumber(l, key as f64),
+                None => ffi::lua_pushnil(l),
+            }
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// Reads two bounds, the first not above the second.
+unsafe fn bounds(l: *mut lua_State, what: &str) -> Result<(f64, f64), Message> {
+    // SAFETY: see `exec`.
+    let (low, high) = unsafe { (number(l, 1, "the lower bound")?, number(l, 2, "the upper bound")?) };
+    if low <= high {
+        Ok((low, high))
+    } else {
+        Err(format!("{what}: the lower bound {low} is above the upper, {high}"))
+    }
+}
+
+/// `pick.integer(low, high)`: a whole number, both bounds included.
+unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let (low, high) = bounds(l, "pick.integer")?;
+            ffi::lua_pushnumber(l, context.random.between(low as i64, high as i64) as f64);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `pick.number(low, high)`: a number, the upper bound excluded; `pick.number(low, high, digits)`: rounded to a
+/// number of digits behind the point.
+unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let (low, high) = bounds(l, "pick.number")?;
+            let mut value = low + context.random.uniform() * (high - low);
+            if ffi::lua_gettop(l) > 2 {
+                let power = 10_f64.powi(number(l, 3, "the number of digits")? as i32);
+                value = (value * power).round() / power;
+            }
+            ffi::lua_pushnumber(l, value);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `pick.chance(p)`: true with the probability p.
+unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let probability = number(l, 1, "a probability")?;
+            ffi::lua_pushboolean(l, c_int::from(context.random.uniform() < probability));
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `pick.choice(list)`: one of the list's values.
+unsafe extern "C-unwind" fn pick_choice(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            if ffi::lua_type(l, 1) != ffi::LUA_TTABLE {
+                return Err(format!("pick.choice takes a list, not {}", type_name(l, 1)));
+            }
+            let count = ffi::lua_objlen(l, 1) as u64;
+            if count == 0 {
+                return Err("pick.choice was given an empty list".to_owned());
+            }
+            ffi::lua_rawgeti(l, 1, context.random.below(count) as ffi::lua_Integer + 1);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `pick.letters(low, high)`: random small letters, their number between two bounds.
+unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> c_int {
+    const LONGEST: f64 = 65_536.0;
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let (low, high) = bounds(l, "pick.letters")?;
+            if low < 0.0 || high > LONGEST {
+                return Err(format!("pick.letters makes texts of 0 to {LONGEST} letters"));
+            }
+            let length = context.random.between(low as i64, high as i64);
+            let letters: Vec<u8> = (0..length).map(|_| b'a' + context.random.below(26) as u8).collect();
+            ffi::lua_pushlstring(l, letters.as_ptr().cast(), letters.len());
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// The helpers of `pick`, which no table may be called.
+pub(crate) const PICK_HELPERS: [&str; 6] = ["once", "integer", "number", "chance", "choice", "letters"];
+
+unsafe extern "C-unwind" fn pick_field(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let known: Vec<&str> = shared(l).tables.iter().map(|(name, _)| name.as_str()).collect();
+            let name = String::from_utf8_lossy(text(l, 2).unwrap_or(b"?"));
+            let (tables, helpers) = (known.join(", "), PICK_HELPERS.join(", "));
+            Err(format!("pick has no {name:?}; it has the tables with a serial key ({tables}) and {helpers}"))
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// Pushes `pick`.
+pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
+    // SAFETY: the caller has room on the stack, and the pointer is valid.
+    unsafe {
+        let tables = &(*shared).tables;
+        ffi::lua_createtable(l, 0, (tables.len() + PICK_HELPERS.len()) as c_int);
+        for (name, function) in [
+            (c"once", pick_once as Function),
+            (c"integer", pick_integer),
+            (c"number", pick_number),
+            (c"chance", pick_chance),
+            (c"choice", pick_choice),
+            (c"letters", pick_letters),
+        ] {
+            set(l, shared, name, function);
+        }
+        for (place, (name, _)) in tables.iter().enumerate() {
+            ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
+            ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
+            ffi::lua_pushnumber(l, place as f64);
+            ffi::lua_pushcclosure(l, pick_key, 2);
+            ffi::lua_rawset(l, -3);
+        }
+        set_index(l, shared, pick_field);
+    }
+}
+
+/// `math.random`, drawn from the session's generator so that a run can be repeated.
+unsafe extern "C-unwind" fn math_random(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let (low, high) = match ffi::lua_gettop(l) {
+                0 => {
+                    ffi::lua_pushnumber(l, context.random.uniform());
+                    return Ok(1);
+                }
+                1 => (1.0, number(l, 1, "the upper bound")?),
+                _ => bounds(l, "math.random")?,
+            };
+            if low > high {
+                return Err(format!("math.random: the interval up to {high} is empty"));
+            }
+            ffi::lua_pushnumber(l, context.random.between(low as i64, high as i64) as f64);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// Puts the session's generator in the place of Lua's, whose seed the process shares.
+pub(crate) unsafe fn replace_math_random(l: *mut lua_State, shared: *const Shared) {
+    // SAFETY: the caller has room on the stack.
+    unsafe {
+        ffi::lua_getglobal(l, c"math".as_ptr());
+        set(l, shared, c"random", math_random);
+        ffi::lua_pop(l, 1);
+    }
+}

@@ -1,0 +1,245 @@
+//! `tx`: statements and the borders of a transaction, tallies, and what a transaction knows of itself.
+
+use std::ffi::c_int;
+
+use mlua::ffi::{self, lua_State};
+use nephoscope_drivers::{Command, Value, Want};
+
+use super::{Function, Message, context, finish, number, set, set_index, shared, table, text, type_name};
+use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
+
+/// Leaves a call for the engine and yields.
+unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: Call) -> c_int {
+    context.call = Some(call);
+    // SAFETY: a C function may return what lua_yield returns; nothing is passed.
+    unsafe { ffi::lua_yield(l, 0) }
+}
+
+/// `tx:exec(name, …)` and its kin: reads the statement's name and parameters.
+#[inline]
+unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
+    // SAFETY: as the helpers say.
+    unsafe {
+        let shared = shared(l);
+        let context = context(shared)?;
+        let Some(name) = text(l, 2) else {
+            return Err(format!(
+                "the name of a statement is expected, not {}; write tx:exec(…), with a colon",
+                type_name(l, 2)
+            ));
+        };
+        let place = shared.statements.borrow_mut().find(name)?;
+        context.params.clear();
+        let top = ffi::lua_gettop(l);
+        if top == 3 && ffi::lua_type(l, 3) == ffi::LUA_TTABLE {
+            named_parameters(l, shared, context, place, name)?;
+        } else {
+            for at in 3..=top {
+                context.params.push(parameter(l, at, name)?);
+            }
+        }
+        let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
+        let flush = shape != Shape::Nothing || !shared.pipeline;
+        Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
+    }
+}
+
+/// Takes a statement's parameters by their names from the table at place 3.
+unsafe fn named_parameters(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    statement: usize,
+    name: &[u8],
+) -> Result<(), Message> {
+    let names = shared.statements.borrow();
+    for param in &names.params[statement] {
+        // SAFETY: reading the table; the value is copied before it leaves the stack.
+        unsafe {
+            ffi::lua_getfield(l, 3, param.as_ptr());
+            context.params.push(parameter(l, 4, name)?);
+            ffi::lua_settop(l, 3);
+        }
+    }
+    // What the statement does not know is a slip of the pen.
+    // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
+    unsafe {
+        ffi::lua_pushnil(l);
+        while ffi::lua_next(l, 3) != 0 {
+            ffi::lua_settop(l, 4);
+            let key = text(l, 4).unwrap_or(b"?");
+            if !names.params[statement].iter().any(|param| param.as_bytes() == key) {
+                let known: Vec<_> =
+                    names.params[statement].iter().map(|param| param.to_string_lossy()).collect();
+                let (name, key, known) =
+                    (String::from_utf8_lossy(name), String::from_utf8_lossy(key), known.join(", "));
+                return Err(format!("{name} has no parameter :{key}; it has {known}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+unsafe fn parameter<'a>(l: *mut lua_State, at: c_int, statement: &[u8]) -> Result<Value<'a>, Message> {
+    // SAFETY: reading the stack; a text is copied by the caller before the stack changes.
+    unsafe {
+        Ok(match ffi::lua_type(l, at) {
+            ffi::LUA_TNUMBER => {
+                let number = ffi::lua_tonumber(l, at);
+                let whole = number as i64;
+                // Whole numbers up to 2^53 are exact in Lua, and are meant as whole numbers.
+                if whole as f64 == number && whole.unsigned_abs() <= 1 << 53 {
+                    Value::Int(whole)
+                } else {
+                    Value::Float(number)
+                }
+            }
+            ffi::LUA_TSTRING => Value::Text(text(l, at).unwrap_or_default()),
+            ffi::LUA_TNIL => Value::Null,
+            ffi::LUA_TBOOLEAN => Value::Bool(ffi::lua_toboolean(l, at) != 0),
+            _ => {
+                let (statement, kind) = (String::from_utf8_lossy(statement), type_name(l, at));
+                return Err(format!(
+                    "parameter {} of {statement} is a {kind}; allowed are nil, numbers, texts and booleans",
+                    at - 2
+                ));
+            }
+        })
+    }
+}
+
+unsafe extern "C-unwind" fn exec(l: *mut lua_State) -> c_int {
+    // SAFETY: called by Lua, as all functions of this kind below.
+    unsafe { finish(l, statement(l, Shape::Affected)) }
+}
+
+unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::Nothing)) }
+}
+
+unsafe extern "C-unwind" fn one(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::One)) }
+}
+
+unsafe extern "C-unwind" fn rows(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::List)) }
+}
+
+unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message> {
+    // SAFETY: see `exec`.
+    unsafe {
+        let shared = shared(l);
+        let context = context(shared)?;
+        context.params.clear();
+        context.aborted = command == Command::Rollback;
+        let flush = command != Command::Begin || !shared.pipeline;
+        Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
+    }
+}
+
+unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, control(l, Command::Begin)) }
+}
+
+unsafe extern "C-unwind" fn commit(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, control(l, Command::Commit)) }
+}
+
+unsafe extern "C-unwind" fn rollback(l: *mut lua_State) -> c_int {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, control(l, Command::Rollback)) }
+}
+
+/// `tx:tally(name, amount)`.
+unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let shared = shared(l);
+            let context = context(shared)?;
+            let name = text(l, 2)
+                .ok_or_else(|| format!("a tally's name must be a text, not {}", type_name(l, 2)))?;
+            let amount = number(l, 3, "the amount of a tally")?;
+            let mut names = shared.tally_names.borrow_mut();
+            let place = names.iter().position(|known| known.as_bytes() == name).unwrap_or_else(|| {
+                names.push(String::from_utf8_lossy(name).into_owned());
+                names.len() - 1
+            });
+            context.tallies.push((place, amount));
+            Ok(0)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `tx:inserted(table, key)`.
+unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let shared = shared(l);
+            let context = context(shared)?;
+            let table = table(l, 2, shared)?;
+            let key = number(l, 3, "a key")?;
+            context.arrivals.push((table, key as i64));
+            Ok(0)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `tx.now`, `tx.session`, `tx.attempt`: what `tx` holds beside its functions.
+unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> c_int {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            let value = match text(l, 2) {
+                Some(b"now") => *context.now.get_or_insert_with(wall_seconds),
+                Some(b"session") => context.session as f64,
+                Some(b"attempt") => f64::from(context.attempt),
+                name => {
+                    let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
+                    return Err(format!(
+                        "tx has no {name:?}; it has begin, commit, rollback, exec, queue, one, rows, tally, inserted, \
+                         now, session, attempt"
+                    ));
+                }
+            };
+            ffi::lua_pushnumber(l, value);
+            Ok(1)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// Pushes `tx`.
+pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
+    // SAFETY: the caller has room on the stack.
+    unsafe {
+        ffi::lua_createtable(l, 0, 10);
+        for (name, function) in [
+            (c"begin", begin as Function),
+            (c"commit", commit),
+            (c"rollback", rollback),
+            (c"exec", exec),
+            (c"queue", queue),
+            (c"one", one),
+            (c"rows", rows),
+            (c"tally", tally),
+            (c"inserted", inserted),
+        ] {
+            set(l, shared, name, function);
+        }
+        set_index(l, shared, tx_field);
+    }
+}

@@ -1,0 +1,124 @@
+//! What the C functions of a state reach: the state of the session that runs, and what all sessions share.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::sync::Arc;
+
+use nephoscope_drivers::{Command, Params, Rows, Want};
+use nephoscope_runtime::clock;
+
+use crate::access::{KeySpace, Picker};
+use crate::api;
+use crate::random::Random;
+
+/// How a reply is given to Lua.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Nothing.
+    Nothing,
+    /// The number of rows.
+    Affected,
+    /// The first row, or nil.
+    One,
+    /// A list of all rows.
+    List,
+}
+
+/// A call that a C function has left for the engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) command: Command,
+    pub(crate) want: Want,
+    pub(crate) flush: bool,
+    pub(crate) shape: Shape,
+}
+
+/// The state of one session that the C functions reach.
+pub(crate) struct Context {
+    /// The session's number within its tenant, counted from 1.
+    pub(crate) session: u64,
+    /// Its place in `Shared::contexts`.
+    pub(super) slot: usize,
+    /// The number of the transaction; rows of earlier ones are refused.
+    pub(crate) transaction: u64,
+    pub(crate) attempt: u32,
+    pub(crate) params: Params,
+    pub(crate) rows: Rows,
+    pub(crate) random: Random,
+    /// The generator as it was when the transaction began, for its retries.
+    pub(super) random_at_start: Random,
+    pub(crate) call: Option<Call>,
+    pub(crate) aborted: bool,
+    /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
+    pub(crate) now: Option<f64>,
+    /// What to add to the tallies when the transaction has committed.
+    pub(crate) tallies: Vec<(usize, f64)>,
+    /// Keys that will be there when the transaction has committed: table and key.
+    pub(crate) arrivals: Vec<(usize, i64)>,
+    /// The registry's reference to the list of row objects of this session, and how many it holds and uses.
+    pub(super) row_pool: c_int,
+    pub(super) pooled: usize,
+    pub(super) used: usize,
+}
+
+impl Context {
+    pub(super) fn new(seed: u64, session: u64) -> Self {
+        Self {
+            session,
+            slot: 0,
+            transaction: 0,
+            attempt: 0,
+            params: Params::default(),
+            rows: Rows::default(),
+            random: Random::new(seed, session),
+            random_at_start: Random::new(seed, session),
+            call: None,
+            aborted: false,
+            now: None,
+            tallies: Vec::with_capacity(8),
+            arrivals: Vec::with_capacity(8),
+            row_pool: 0,
+            pooled: 0,
+            used: 0,
+        }
+    }
+}
+
+/// What the C functions of one state share.
+pub(crate) struct Shared {
+    pub(crate) current: Cell<*mut Context>,
+    pub(super) contexts: RefCell<Vec<*const Context>>,
+    pub(crate) statements: RefCell<api::Names>,
+    pub(crate) tally_names: RefCell<Vec<String>>,
+    pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
+    pub(crate) pickers: RefCell<Vec<Picker>>,
+    pub(crate) pipeline: bool,
+    pub(super) transactions_begun: Cell<u64>,
+}
+
+impl Shared {
+    /// The session whose row it is, if that session still runs the transaction that read it.
+    pub(crate) fn context_of(&self, row: &RowObject) -> Option<&Context> {
+        let context = *self.contexts.borrow().get(row.slot)?;
+        if context.is_null() {
+            return None;
+        }
+        // SAFETY: scripts replace their pointer by null when they are dropped, and the box does not move.
+        let context = unsafe { &*context };
+        (context.transaction == row.transaction).then_some(context)
+    }
+}
+
+/// What a row in Lua points at. The objects are used again by later transactions of the session.
+#[repr(C)]
+pub(crate) struct RowObject {
+    pub(super) slot: usize,
+    pub(super) transaction: u64,
+    pub(crate) result: u32,
+    pub(crate) row: u32,
+}
+
+/// The wall clock as a script sees it: seconds since 1970, to the microsecond.
+pub(crate) fn wall_seconds() -> f64 {
+    (clock::wall() / 1000) as f64 / 1e6
+}

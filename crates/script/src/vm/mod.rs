@@ -1,0 +1,124 @@
+//! A thread's Lua state, and the coroutine of each session in it.
+//!
+//! Workload functions are called hundreds of thousands of times a second, so what they call (`tx`, `pick`, the
+//! fields of a row) is written against Lua's own C interface: arguments go from the Lua stack straight into the
+//! parameters of a statement, and nothing is allocated for a transaction once a session is in its stride.
+//!
+//! The rules that the unsafe code here rests on:
+//! * [`Shared`] lives in a box that [`Core`] owns beside the state, so the pointer that the C functions hold as
+//!   their upvalue is valid as long as they can be called.
+//! * [`Context`] lives in a box that its [`Script`] owns; `Shared::current` points at it only while `Script`
+//!   resumes the coroutine, and `Shared::contexts` forgets it when the script is dropped.
+//! * A C function that raises a Lua error has no value left to drop when it does so: the message is pushed first.
+//! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
+//!   cannot reach an upvalue.
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::Lua;
+use mlua::ffi::{self, lua_State};
+
+use crate::access::{Access, KeySpace, Picker};
+use crate::error::ScriptError;
+use crate::workload::{Source, Workload};
+use crate::{api, sandbox};
+
+mod context;
+mod script;
+
+pub(crate) use context::{Call, Context, RowObject, Shape, Shared, wall_seconds};
+pub use script::{Script, Step};
+
+/// The Lua state and what its functions share. Dropped in this order.
+struct Core {
+    state: *mut lua_State,
+    /// References into the registry: the workload's functions, `tx`, `pick`, the metatable of rows.
+    functions: Vec<c_int>,
+    tx: c_int,
+    pick: c_int,
+    row_metatable: c_int,
+    lua: Lua,
+    shared: Box<Shared>,
+}
+
+/// One thread's Lua state with a workload loaded.
+#[derive(Clone)]
+pub struct Vm(Rc<Core>);
+
+impl Vm {
+    /// Loads the workload into a state of its own. `keys` are the key spaces of the tables that have one, as
+    /// [`Workload::key_spaces`] made them; `pipeline` lets commands without a result ride with the next.
+    pub fn new(
+        source: &Source,
+        keys: &[(String, Arc<KeySpace>)],
+        pipeline: bool,
+    ) -> Result<(Self, Workload), ScriptError> {
+        let lua = sandbox::state()?;
+        let (workload, functions) = source.run(&lua)?;
+        let shared = Box::new(Shared {
+            current: Cell::new(ptr::null_mut()),
+            contexts: RefCell::default(),
+            statements: RefCell::new(api::Names::new(&workload.statements)),
+            tally_names: RefCell::default(),
+            tables: keys.to_vec(),
+            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            pipeline,
+            transactions_begun: Cell::new(0),
+        });
+        let pointer: *const Shared = &raw const *shared;
+        let mut state = ptr::null_mut();
+        let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
+        // SAFETY: `api` leaves one value for each reference, and `pointer` stays valid as `Core` says.
+        let built: mlua::Result<()> = unsafe {
+            lua.exec_raw((), |l| {
+                state = l;
+                api::push_tx(l, pointer);
+                tx = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+                api::push_pick(l, pointer);
+                pick = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+                api::push_row_metatable(l, pointer);
+                row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+                api::replace_math_random(l, pointer);
+            })
+        };
+        built.map_err(|error| ScriptError::plain(error.to_string()))?;
+        let mut references = Vec::new();
+        for function in functions {
+            // SAFETY: the function that was pushed is taken off by making the reference.
+            let kept: mlua::Result<()> = unsafe {
+                lua.exec_raw(function, |l| references.push(ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)))
+            };
+            kept.map_err(|error| ScriptError::plain(error.to_string()))?;
+        }
+        let core = Core { state, functions: references, tx, pick, row_metatable, lua, shared };
+        Ok((Self(Rc::new(core)), workload))
+    }
+
+    /// A session: its coroutine, its random numbers, its parameters and rows.
+    pub fn script(&self, seed: u64, session: u64) -> Result<Script, ScriptError> {
+        Script::new(&self.0, seed, session)
+    }
+
+    /// Changes how `pick` chooses keys, from the next pick on.
+    pub fn set_access(&self, access: Access) {
+        for picker in &mut *self.0.shared.pickers.borrow_mut() {
+            picker.set_access(access);
+        }
+    }
+
+    /// The names under which [`Script::take_tallies`] adds.
+    #[must_use]
+    pub fn tally_names(&self) -> Vec<String> {
+        self.0.shared.tally_names.borrow().clone()
+    }
+
+    /// Bytes that the Lua state holds.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.0.lua.used_memory()
+    }
+}
