@@ -2,21 +2,37 @@
 
 use mlua::{Lua, LuaOptions, StdLib, Value};
 
+use crate::api;
 use crate::error::ScriptError;
 
-/// What of Lua's base library stays: nothing that loads code, reaches the collector or changes environments.
-const REMOVED: [&str; 11] = [
-    "collectgarbage",
-    "dofile",
-    "gcinfo",
-    "getfenv",
-    "load",
-    "loadfile",
-    "loadstring",
-    "module",
-    "newproxy",
-    "require",
-    "setfenv",
+/// What stays of Lua's base library, and the libraries that are open: nothing that reads files, loads code, makes
+/// coroutines (a session is one, and only the engine may resume it), reaches the collector or changes environments.
+const KEPT: [&str; 25] = [
+    "_G",
+    "_VERSION",
+    "assert",
+    "bit",
+    "error",
+    "getmetatable",
+    "ipairs",
+    "math",
+    "next",
+    "pairs",
+    "pcall",
+    "print",
+    "rawequal",
+    "rawget",
+    "rawlen",
+    "rawset",
+    "select",
+    "setmetatable",
+    "string",
+    "table",
+    "tonumber",
+    "tostring",
+    "type",
+    "unpack",
+    "xpcall",
 ];
 
 /// Makes a state with `table`, `string`, `math` and `bit`, and without what a workload must not do.
@@ -31,14 +47,19 @@ pub(crate) fn state() -> Result<Lua, ScriptError> {
             LuaOptions::new().catch_rust_panics(false),
         )?;
         let globals = lua.globals();
-        for name in REMOVED {
-            globals.set(name, Value::Nil)?;
+        let names = globals.pairs::<String, Value>().map(|pair| pair.map(|(name, _)| name));
+        for name in names.collect::<mlua::Result<Vec<_>>>()? {
+            if !KEPT.contains(&name.as_str()) {
+                globals.set(name, Value::Nil)?;
+            }
         }
         let string: mlua::Table = globals.get("string")?;
         string.set("dump", Value::Nil)?;
         let math: mlua::Table = globals.get("math")?;
         math.set("randomseed", Value::Nil)?;
         globals.set("print", lua.create_function(print)?)?;
+        // SAFETY: the stack is left as it was.
+        unsafe { lua.exec_raw::<()>((), |l| api::refuse_unknown_globals(l))? };
         Ok(lua)
     };
     build().map_err(|error| ScriptError::plain(error.to_string()))
@@ -53,4 +74,10 @@ fn print(lua: &Lua, values: mlua::MultiValue) -> mlua::Result<()> {
     }
     tracing::info!(target: "workload", "{}", words.join("\t"));
     Ok(())
+}
+
+/// Ends the declaring: from now on the workload's functions cannot make global variables.
+pub(crate) fn close(lua: &Lua) -> mlua::Result<()> {
+    // SAFETY: the stack is left as it was.
+    unsafe { lua.exec_raw((), |l| api::forbid_new_globals(l)) }
 }

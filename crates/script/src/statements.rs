@@ -49,11 +49,36 @@ fn finish(
     if sql.is_empty() {
         return Err(ScriptError::new(file, number, &format!("the statement {name} has no SQL")));
     }
+    if let Some((line, what)) = unended(sql) {
+        let message = format!("the statement {name} has {what} that does not end");
+        return Err(ScriptError::new(file, number + 1 + first + line, &message));
+    }
     if statements.iter().any(|other| other.name() == name) {
         return Err(ScriptError::new(file, number, &format!("a second statement has the name {name}")));
     }
     statements.push(Statement::new(name, sql));
     Ok(())
+}
+
+/// What is opened in SQL and not closed, and on which of its lines.
+///
+/// A parameter is put in at the end, on a line of its own: where it is not seen as one, it is part of something.
+fn unended(sql: &str) -> Option<(usize, &'static str)> {
+    let ends = |sql: &str, closed_by: &str| {
+        let probe = "an_end_that_nobody_else_writes";
+        let sql = format!("{sql}{closed_by}\n:{probe}");
+        Statement::new("", &sql).params().iter().any(|param| param == probe)
+    };
+    if ends(sql, "") {
+        return None;
+    }
+    let lines: Vec<&str> = sql.split('\n').collect();
+    let line = (0..lines.len()).rev().find(|line| ends(&lines[..*line].join("\n"), "")).unwrap_or(0);
+    // From that line on, since what comes before is in order.
+    let rest = lines[line..].join("\n");
+    let kinds = [("'", "a text in '…'"), ("\"", "a name in \"…\""), ("*/", "a comment in /* … */")];
+    let kind = kinds.into_iter().find(|(closed_by, _)| ends(&rest, closed_by));
+    Some((line, kind.map_or("a quotation or comment", |(_, what)| what)))
 }
 
 /// Puts a dialect's statements over the common ones, by name. A name that the common file lacks is an error:
@@ -99,6 +124,22 @@ mod tests {
             ("\n-- name: a b\nSELECT 1", "s.sql:2: a name is one word of letters, digits and underscores"),
             ("-- name:\nSELECT 1", "s.sql:1: a name is one word of letters, digits and underscores"),
             ("-- name: a\n;", "s.sql:1: the statement a has no SQL"),
+            (
+                "-- name: a\n\n-- why\nSELECT 'b',\n  'c",
+                "s.sql:5: the statement a has a text in '…' that does not end",
+            ),
+            (
+                "-- name: a\nSELECT E'\\\\', \"b",
+                "s.sql:2: the statement a has a name in \"…\" that does not end",
+            ),
+            (
+                "-- name: a\nSELECT 1 /* b\nc",
+                "s.sql:2: the statement a has a comment in /* … */ that does not end",
+            ),
+            (
+                "-- name: a\nSELECT $x$\n 1",
+                "s.sql:2: the statement a has a quotation or comment that does not end",
+            ),
             ("-- name: a\nSELECT 1\n-- name: a\nSELECT 2", "s.sql:3: a second statement has the name a"),
         ] {
             assert_eq!(parse_statements("s.sql", text).unwrap_err().to_string(), expected);

@@ -10,11 +10,15 @@ use mlua::ffi::{self, lua_State};
 
 use crate::vm::{Context, Shared};
 
+mod failure;
+mod globals;
 mod names;
 mod pick;
 mod rows;
 mod tx;
 
+pub(crate) use failure::error_message;
+pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
 pub(crate) use rows::push_row_metatable;
@@ -48,22 +52,6 @@ unsafe fn finish(l: *mut lua_State, outcome: Result<c_int, Message>) -> c_int {
 unsafe fn raise(l: *mut lua_State) -> ! {
     // SAFETY: the caller has nothing left to drop.
     unsafe { ffi::lua_error(l) }
-}
-
-/// The message of a failed coroutine, with its traceback.
-pub(crate) unsafe fn error_message(l: *mut lua_State) -> String {
-    // SAFETY: the error lies on top of the stack of a dead coroutine, which still has room.
-    unsafe {
-        let message = text(l, -1).map_or_else(
-            || "an error that is no text".to_owned(),
-            |text| String::from_utf8_lossy(text).into_owned(),
-        );
-        ffi::luaL_traceback(l, l, std::ptr::null(), 0);
-        let trace = text(l, -1).map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
-        let trace = trace.replace("stack traceback:", "").replace("\n\t[C]: in ?", "");
-        let calls: Vec<&str> = trace.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        if calls.is_empty() { message } else { format!("{message}\n  in {}", calls.join("\n  in ")) }
-    }
 }
 
 /// The text at a place of the stack; `None` where there is none. Numbers are left alone.
@@ -143,14 +131,31 @@ unsafe fn push_function(l: *mut lua_State, shared: *const Shared, function: Func
     }
 }
 
-/// Gives the table on top of the stack a metatable whose `__index` is a function, hidden from the workload.
+/// Gives the table on top of the stack a metatable whose `__index` is a function, hidden from the workload, and
+/// which lets nothing be added to the table.
 unsafe fn set_index(l: *mut lua_State, shared: *const Shared, index: Function) {
     // SAFETY: a table is on top, and there is room for three values.
     unsafe {
-        ffi::lua_createtable(l, 0, 2);
-        set(l, shared, c"__index", index);
-        ffi::lua_pushboolean(l, 0);
-        ffi::lua_setfield(l, -2, c"__metatable".as_ptr());
+        push_metatable(l, shared, index);
         ffi::lua_setmetatable(l, -2);
     }
+}
+
+/// Pushes a metatable for [`set_index`].
+unsafe fn push_metatable(l: *mut lua_State, shared: *const Shared, index: Function) {
+    // SAFETY: there is room for three values.
+    unsafe {
+        ffi::lua_createtable(l, 0, 3);
+        set(l, shared, c"__index", index);
+        set(l, shared, c"__newindex", no_new_field);
+        ffi::lua_pushboolean(l, 0);
+        ffi::lua_setfield(l, -2, c"__metatable".as_ptr());
+    }
+}
+
+/// Sessions share `tx` and `pick`, and a row is what the database said.
+unsafe extern "C-unwind" fn no_new_field(l: *mut lua_State) -> c_int {
+    let message = "tx, pick and rows cannot be changed; keep values in local variables".to_owned();
+    // SAFETY: called by Lua.
+    unsafe { finish(l, Err(message)) }
 }

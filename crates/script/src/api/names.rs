@@ -13,7 +13,7 @@ use super::Message;
 pub(crate) struct Names {
     known: Vec<String>,
     /// The names of each statement's parameters.
-    pub(super) params: Vec<Vec<CString>>,
+    params: Vec<Vec<CString>>,
     seen: [(*const u8, usize); 64],
 }
 
@@ -27,6 +27,13 @@ impl Names {
         Self { known, params: params.collect(), seen: [(std::ptr::null(), 0); 64] }
     }
 
+    /// The names of a statement's parameters.
+    #[inline]
+    pub(super) fn params(&self, statement: usize) -> &[CString] {
+        &self.params[statement]
+    }
+
+    /// The place of a statement.
     #[inline]
     pub(super) fn find(&mut self, name: &[u8]) -> Result<usize, Message> {
         let seen = &mut self.seen[(name.as_ptr() as usize >> 4) % 64];
@@ -40,4 +47,10 @@ impl Names {
         *seen = (name.as_ptr(), place);
         Ok(place)
     }
+}
+
+/// The names of parameters as a message shows them.
+pub(super) fn listed(params: &[CString]) -> String {
+    let params: Vec<_> = params.iter().map(|param| format!(":{}", param.to_string_lossy())).collect();
+    if params.is_empty() { "no parameters".to_owned() } else { params.join(", ") }
 }

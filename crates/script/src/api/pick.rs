@@ -62,7 +62,11 @@ unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> c_int {
         unsafe {
             let context = context(shared(l))?;
             let (low, high) = bounds(l, "pick.integer")?;
-            ffi::lua_pushnumber(l, context.random.between(low as i64, high as i64) as f64);
+            let (from, to) = (low as i64, high as i64);
+            if from as f64 != low || to as f64 != high {
+                return Err(format!("pick.integer: the bounds {low} and {high} must be whole numbers"));
+            }
+            ffi::lua_pushnumber(l, context.random.between(from, to) as f64);
             Ok(1)
         }
     }
@@ -80,7 +84,11 @@ unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> c_int {
             let (low, high) = bounds(l, "pick.number")?;
             let mut value = low + context.random.uniform() * (high - low);
             if ffi::lua_gettop(l) > 2 {
-                let power = 10_f64.powi(number(l, 3, "the number of digits")? as i32);
+                let digits = number(l, 3, "the number of digits")?;
+                if !(0.0..=15.0).contains(&digits) {
+                    return Err(format!("pick.number: the number of digits is {digits}; it must be 0 to 15"));
+                }
+                let power = 10_f64.powi(digits as i32);
                 value = (value * power).round() / power;
             }
             ffi::lua_pushnumber(l, value);
@@ -98,6 +106,9 @@ unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> c_int {
         unsafe {
             let context = context(shared(l))?;
             let probability = number(l, 1, "a probability")?;
+            if !(0.0..=1.0).contains(&probability) {
+                return Err(format!("pick.chance: the probability is {probability}; it must be 0 to 1"));
+            }
             ffi::lua_pushboolean(l, c_int::from(context.random.uniform() < probability));
             Ok(1)
         }

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{ResultIndex, Value, calendar};
 
-use super::{Message, finish, number, set, shared, text};
+use super::{Message, finish, number, push_metatable, shared, text};
 use crate::vm::{Context, RowObject, Shared};
 
 /// `row.column`, `row[1]`.
@@ -87,10 +87,5 @@ fn uuid_text(uuid: [u8; 16]) -> String {
 /// Pushes the metatable of rows.
 pub(crate) unsafe fn push_row_metatable(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
-    unsafe {
-        ffi::lua_createtable(l, 0, 2);
-        set(l, shared, c"__index", row_field);
-        ffi::lua_pushboolean(l, 0);
-        ffi::lua_setfield(l, -2, c"__metatable".as_ptr());
-    }
+    unsafe { push_metatable(l, shared, row_field) }
 }

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
 
+use super::names::listed;
 use super::{Function, Message, context, finish, number, set, set_index, shared, table, text, type_name};
 use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
 
@@ -24,7 +25,7 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
         let context = context(shared)?;
         let Some(name) = text(l, 2) else {
             return Err(format!(
-                "the name of a statement is expected, not {}; write tx:exec(…), with a colon",
+                "the name of a statement is expected, not {}; write tx:exec(\"name\", …), with a colon",
                 type_name(l, 2)
             ));
         };
@@ -35,7 +36,10 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
             named_parameters(l, shared, context, place, name)?;
         } else {
             for at in 3..=top {
-                context.params.push(parameter(l, at, name)?);
+                context.params.push(parameter(l, at).map_err(|kind| unfit(at - 2, name, &kind))?);
+            }
+            if context.params.len() != shared.statements.borrow().params(place).len() {
+                return Err(wrong_count(shared, place, name, context.params.len()));
             }
         }
         let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
@@ -44,7 +48,24 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
     }
 }
 
-/// Takes a statement's parameters by their names from the table at place 3.
+#[cold]
+fn wrong_count(shared: &Shared, statement: usize, name: &[u8], given: usize) -> Message {
+    let names = shared.statements.borrow();
+    let (name, params) = (String::from_utf8_lossy(name), names.params(statement));
+    match params.len() {
+        0 => format!("{name} takes no parameters; {given} are given"),
+        count => format!("{name} takes {count} ({}); {given} are given", listed(params)),
+    }
+}
+
+#[cold]
+fn unfit(param: impl std::fmt::Display, statement: &[u8], kind: &str) -> Message {
+    let statement = String::from_utf8_lossy(statement);
+    format!("parameter {param} of {statement} is a {kind}; allowed are numbers, texts, booleans and tx.null")
+}
+
+/// Takes a statement's parameters by their names from the table at place 3. What is missing or not known is a slip
+/// of the pen, so NULL has to be written: `tx.null`.
 unsafe fn named_parameters(
     l: *mut lua_State,
     shared: &Shared,
@@ -53,35 +74,42 @@ unsafe fn named_parameters(
     name: &[u8],
 ) -> Result<(), Message> {
     let names = shared.statements.borrow();
-    for param in &names.params[statement] {
-        // SAFETY: reading the table; the value is copied before it leaves the stack.
+    let params = names.params(statement);
+    for param in params {
+        // SAFETY: reading the table without its metatable; the value is copied before it leaves the stack.
         unsafe {
-            ffi::lua_getfield(l, 3, param.as_ptr());
-            context.params.push(parameter(l, 4, name)?);
+            ffi::lua_pushlstring(l, param.as_ptr(), param.as_bytes().len());
+            ffi::lua_rawget(l, 3);
+            let shown = param.to_string_lossy();
+            if ffi::lua_type(l, 4) == ffi::LUA_TNIL {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!(
+                    "{name} lacks its parameter :{shown}; NULL is written {shown} = tx.null"
+                ));
+            }
+            let value = parameter(l, 4).map_err(|kind| unfit(format_args!(":{shown}"), name, &kind))?;
+            context.params.push(value);
             ffi::lua_settop(l, 3);
         }
     }
-    // What the statement does not know is a slip of the pen.
     // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
     unsafe {
         ffi::lua_pushnil(l);
         while ffi::lua_next(l, 3) != 0 {
             ffi::lua_settop(l, 4);
             let key = text(l, 4).unwrap_or(b"?");
-            if !names.params[statement].iter().any(|param| param.as_bytes() == key) {
-                let known: Vec<_> =
-                    names.params[statement].iter().map(|param| param.to_string_lossy()).collect();
-                let (name, key, known) =
-                    (String::from_utf8_lossy(name), String::from_utf8_lossy(key), known.join(", "));
-                return Err(format!("{name} has no parameter :{key}; it has {known}"));
+            if !params.iter().any(|param| param.as_bytes() == key) {
+                let (name, key) = (String::from_utf8_lossy(name), String::from_utf8_lossy(key));
+                return Err(format!("{name} has no parameter :{key}; it has {}", listed(params)));
             }
         }
     }
     Ok(())
 }
 
+/// The value at a place of the stack, or the name of its type if no parameter can have it.
 #[inline]
-unsafe fn parameter<'a>(l: *mut lua_State, at: c_int, statement: &[u8]) -> Result<Value<'a>, Message> {
+unsafe fn parameter<'a>(l: *mut lua_State, at: c_int) -> Result<Value<'a>, Message> {
     // SAFETY: reading the stack; a text is copied by the caller before the stack changes.
     unsafe {
         Ok(match ffi::lua_type(l, at) {
@@ -96,15 +124,10 @@ unsafe fn parameter<'a>(l: *mut lua_State, at: c_int, statement: &[u8]) -> Resul
                 }
             }
             ffi::LUA_TSTRING => Value::Text(text(l, at).unwrap_or_default()),
-            ffi::LUA_TNIL => Value::Null,
+            // A light pointer is tx.null: a workload has no other.
+            ffi::LUA_TNIL | ffi::LUA_TLIGHTUSERDATA => Value::Null,
             ffi::LUA_TBOOLEAN => Value::Bool(ffi::lua_toboolean(l, at) != 0),
-            _ => {
-                let (statement, kind) = (String::from_utf8_lossy(statement), type_name(l, at));
-                return Err(format!(
-                    "parameter {} of {statement} is a {kind}; allowed are nil, numbers, texts and booleans",
-                    at - 2
-                ));
-            }
+            _ => return Err(type_name(l, at)),
         })
     }
 }
@@ -210,7 +233,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> c_int {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
                         "tx has no {name:?}; it has begin, commit, rollback, exec, queue, one, rows, tally, inserted, \
-                         now, session, attempt"
+                         now, null, session, attempt"
                     ));
                 }
             };
@@ -226,7 +249,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> c_int {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 10);
+        ffi::lua_createtable(l, 0, 11);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -240,6 +263,8 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
         ] {
             set(l, shared, name, function);
         }
+        ffi::lua_pushlightuserdata(l, std::ptr::null_mut());
+        ffi::lua_setfield(l, -2, c"null".as_ptr());
         set_index(l, shared, tx_field);
     }
 }

@@ -77,7 +77,7 @@ impl Context {
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),
-            row_pool: 0,
+            row_pool: mlua::ffi::LUA_NOREF,
             pooled: 0,
             used: 0,
         }

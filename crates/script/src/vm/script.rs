@@ -52,7 +52,8 @@ impl Script {
             }
             contexts[context.slot] = &raw const *context;
         }
-        let mut script = Script { coroutine: ptr::null_mut(), reference: 0, context, core: Rc::clone(core) };
+        let mut script =
+            Script { coroutine: ptr::null_mut(), reference: ffi::LUA_NOREF, context, core: Rc::clone(core) };
         let mut pool = 0;
         // SAFETY: the table that is made is taken off by making the reference.
         let made: mlua::Result<()> = unsafe {
@@ -89,6 +90,7 @@ impl Script {
         context.transaction = begun;
         context.attempt += 1;
         context.rows.clear();
+        context.call = None;
         context.aborted = false;
         context.now = None;
         context.tallies.clear();
@@ -181,7 +183,7 @@ impl Script {
             }
             _ => {
                 // SAFETY: a failed coroutine has its error on top of its stack.
-                let message = unsafe { api::error_message(self.coroutine) };
+                let message = unsafe { api::error_message(self.coroutine, self.core.state) };
                 self.abandon();
                 Step::Failed(ScriptError::plain(message))
             }
@@ -193,9 +195,7 @@ impl Script {
         // and the reference to the old one, if any, is the script's own.
         unsafe {
             let main = self.core.state;
-            if self.reference != 0 {
-                ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, self.reference);
-            }
+            ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, self.reference);
             self.coroutine = ffi::lua_newthread(main);
             self.reference = ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX);
         }

@@ -1,201 +1,12 @@
-//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`.
+//! What each declaring word makes of its arguments.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, Lua, Table, UserData, UserDataMethods, Value};
+use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
+use super::{Draft, Keys, at, named, text};
 use crate::api::PICK_HELPERS;
-use crate::error::ScriptError;
-use crate::generators::{self, GeneratorValue};
-use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Source, Transaction, When};
-
-/// What the Lua file has declared so far.
-#[derive(Default)]
-pub(crate) struct Draft {
-    file: String,
-    scale: f64,
-    given: Vec<(String, OptionValue)>,
-    pub(crate) name: String,
-    pub(crate) description: String,
-    pub(crate) options: Vec<OptionSpec>,
-    pub(crate) tables: Vec<TableSpec>,
-    pub(crate) transactions: Vec<(Transaction, Function)>,
-    pub(crate) mixes: Vec<Mix>,
-    pub(crate) invariants: Vec<Invariant>,
-}
-
-impl Draft {
-    /// An error about the file as a whole.
-    pub(crate) fn error(&self, message: &str) -> ScriptError {
-        ScriptError::new(&self.file, 0, message)
-    }
-}
-
-/// Runs the Lua file of a source and gives what it declares.
-pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
-    let draft = Rc::new(RefCell::new(Draft {
-        file: source.lua_name.clone(),
-        scale: source.scale,
-        given: source.options.clone().into_iter().collect(),
-        ..Draft::default()
-    }));
-    let execute = || -> mlua::Result<()> {
-        let globals = lua.globals();
-        generators::install(lua, source)?;
-        let handle = Rc::clone(&draft);
-        let begin = move |lua: &Lua, name: Value| {
-            let name = named(lua, &name, "a workload's name")?;
-            let mut draft = handle.borrow_mut();
-            if !draft.name.is_empty() {
-                return Err(at(lua, "a file declares one workload, and this is the second"));
-            }
-            draft.name = name;
-            drop(draft);
-            lua.create_userdata(Builder(Rc::clone(&handle)))
-        };
-        globals.set("workload", lua.create_function(begin)?)?;
-        lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()
-    };
-    execute().map_err(|error| ScriptError::plain(describe(&error)))?;
-    // The declaring words make no sense in a transaction.
-    let draft = draft.take();
-    if draft.name.is_empty() {
-        return Err(
-            draft.error("the file declares no workload; it should begin with local w = workload \"name\"")
-        );
-    }
-    if let Some((name, _)) =
-        draft.given.iter().find(|(name, _)| !draft.options.iter().any(|o| o.name == *name))
-    {
-        let known: Vec<&str> = draft.options.iter().map(|option| option.name.as_str()).collect();
-        let known = if known.is_empty() {
-            "it has none".to_owned()
-        } else {
-            format!("they are {}", known.join(", "))
-        };
-        return Err(ScriptError::plain(format!(
-            "workload.options: {} has no option {name:?}; {known}",
-            draft.name
-        )));
-    }
-    Ok(draft)
-}
-
-/// The innermost message of an error: mlua wraps what a callback raised.
-pub(crate) fn describe(error: &Error) -> String {
-    match error {
-        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => describe(cause),
-        Error::RuntimeError(message) | Error::SyntaxError { message, .. } | Error::MemoryError(message) => {
-            message.split("\nstack traceback:").next().unwrap_or_default().to_owned()
-        }
-        other => other.to_string(),
-    }
-}
-
-/// An error at the line of the file that called.
-pub(crate) fn at(lua: &Lua, message: &str) -> Error {
-    for level in 0..16 {
-        let place = lua.inspect_stack(level, |debug| {
-            let line = debug.current_line();
-            line.map(|line| format!("{}:{line}: ", debug.source().short_src.unwrap_or_default()))
-        });
-        match place {
-            Some(Some(place)) => return Error::runtime(format!("{place}{message}")),
-            Some(None) => {}
-            None => break,
-        }
-    }
-    Error::runtime(message)
-}
-
-/// A name: a text of letters, digits and underscores that does not begin with a digit.
-fn named(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
-    let Value::String(text) = value else {
-        return Err(at(lua, &format!("{what} must be a text, not {}", value.type_name())));
-    };
-    let text = text.to_string_lossy();
-    let word = text.chars().all(|next| next.is_ascii_alphanumeric() || next == '_' || next == '-');
-    if !word || text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit()) {
-        return Err(at(
-            lua,
-            &format!("{what} must be one word of letters, digits, - and _; {text:?} is not"),
-        ));
-    }
-    Ok(text)
-}
-
-fn text(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
-    match value {
-        Value::String(text) => Ok(text.to_string_lossy()),
-        Value::Nil => Ok(String::new()),
-        other => Err(at(lua, &format!("{what} must be a text, not {}", other.type_name()))),
-    }
-}
-
-/// Takes the keys of a table of settings; whatever is left is not allowed.
-struct Keys<'a> {
-    lua: &'a Lua,
-    table: Table,
-    what: String,
-    allowed: &'static [&'static str],
-}
-
-impl Keys<'_> {
-    fn check(&self) -> mlua::Result<()> {
-        for pair in self.table.pairs::<Value, Value>() {
-            let (key, _) = pair?;
-            let known = matches!(&key, Value::String(key) if self.allowed.contains(&&*key.to_string_lossy()));
-            if !known && !matches!(key, Value::Integer(_) | Value::Number(_)) {
-                let key = key.to_string().unwrap_or_default();
-                let allowed = self.allowed.join(", ");
-                return Err(at(
-                    self.lua,
-                    &format!("{}: {key:?} is not allowed; allowed are {allowed}", self.what),
-                ));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What `workload "name"` returns.
-struct Builder(Rc<RefCell<Draft>>);
-
-impl UserData for Builder {
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_method("describe", |lua, this, description: Value| {
-            this.0.borrow_mut().description = text(lua, &description, "a description")?;
-            Ok(())
-        });
-        methods.add_method(
-            "option",
-            |lua, this, (name, kind, default, help): (Value, Value, Value, Value)| {
-                option(lua, &mut this.0.borrow_mut(), &name, &kind, &default, &help)
-            },
-        );
-        methods.add_method("table", |lua, this, (name, spec): (Value, Value)| {
-            let table = table(lua, this.0.borrow().scale, &name, &spec)?;
-            let mut draft = this.0.borrow_mut();
-            if draft.tables.iter().any(|other| other.name == table.name) {
-                return Err(at(lua, &format!("the table {} is declared twice", table.name)));
-            }
-            draft.tables.push(table);
-            Ok(())
-        });
-        methods.add_method("transaction", |lua, this, (name, second, third): (Value, Value, Value)| {
-            transaction(lua, &mut this.0.borrow_mut(), &name, second, third)
-        });
-        methods.add_method("mix", |lua, this, (name, weights): (Value, Value)| {
-            mix(lua, &mut this.0.borrow_mut(), &name, &weights)
-        });
-        methods.add_method("invariant", |lua, this, (statement, second, third): (Value, Value, Value)| {
-            invariant(lua, &mut this.0.borrow_mut(), &statement, second, third)
-        });
-    }
-}
+use crate::generators::GeneratorValue;
+use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Transaction, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
     Some(match value {
@@ -208,7 +19,7 @@ fn option_value(value: &Value) -> Option<OptionValue> {
 }
 
 /// `w:option(name, kind, default, help)`; gives the option's value in this run.
-fn option(
+pub(super) fn option(
     lua: &Lua,
     draft: &mut Draft,
     name: &Value,
@@ -269,7 +80,7 @@ fn option(
 }
 
 /// `w:table(name, { rows = …, columns = { { "name", generator }, … } })`.
-fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::Result<TableSpec> {
+pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::Result<TableSpec> {
     let name = named(lua, name, "a table's name")?;
     if PICK_HELPERS.contains(&name.as_str()) {
         return Err(at(lua, &format!("a table cannot be called {name}: pick.{name} is something else")));
@@ -277,8 +88,14 @@ fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::Result<Tabl
     let Value::Table(spec) = spec else {
         return Err(at(lua, &format!("table {name}: expected is {{ rows = …, columns = {{ … }} }}")));
     };
-    Keys { lua, table: spec.clone(), what: format!("table {name}"), allowed: &["rows", "columns"] }
-        .check()?;
+    Keys {
+        lua,
+        table: spec.clone(),
+        what: format!("table {name}"),
+        unnamed: 0,
+        allowed: &["rows", "columns"],
+    }
+    .check()?;
     let rows = match spec.get::<Value>("rows")? {
         Value::Nil => None,
         Value::Function(rows) => Some(rows.call::<f64>(scale)?),
@@ -318,8 +135,14 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
         )
     };
     let Value::Table(column) = value else { return Err(wrong()) };
-    Keys { lua, table: column.clone(), what: format!("table {table}: a column"), allowed: &["stored"] }
-        .check()?;
+    Keys {
+        lua,
+        table: column.clone(),
+        what: format!("table {table}: a column"),
+        unnamed: 2,
+        allowed: &["stored"],
+    }
+    .check()?;
     let name = named(lua, &column.get::<Value>(1)?, &format!("table {table}: a column's name"))?;
     let Value::UserData(generator) = column.get::<Value>(2)? else { return Err(wrong()) };
     let generator = generator.borrow::<GeneratorValue>().map_err(|_| wrong())?.0.clone();
@@ -336,7 +159,13 @@ fn with_settings(second: Value, third: Value) -> (Option<Table>, Value) {
 }
 
 /// `w:transaction(name, function)` or `w:transaction(name, { read_only = true, help = "…" }, function)`.
-fn transaction(lua: &Lua, draft: &mut Draft, name: &Value, second: Value, third: Value) -> mlua::Result<()> {
+pub(super) fn transaction(
+    lua: &Lua,
+    draft: &mut Draft,
+    name: &Value,
+    second: Value,
+    third: Value,
+) -> mlua::Result<()> {
     let name = named(lua, name, "a transaction's name")?;
     if draft.transactions.iter().any(|(other, _)| other.name == name) {
         return Err(at(lua, &format!("the transaction {name} is declared twice")));
@@ -345,7 +174,8 @@ fn transaction(lua: &Lua, draft: &mut Draft, name: &Value, second: Value, third:
     let (mut read_only, mut help) = (false, String::new());
     if let Some(table) = settings {
         let what = format!("transaction {name}");
-        Keys { lua, table: table.clone(), what: what.clone(), allowed: &["read_only", "help"] }.check()?;
+        Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed: &["read_only", "help"] }
+            .check()?;
         read_only = match table.get::<Value>("read_only")? {
             Value::Nil => false,
             Value::Boolean(value) => value,
@@ -368,7 +198,7 @@ fn transaction(lua: &Lua, draft: &mut Draft, name: &Value, second: Value, third:
 }
 
 /// `w:mix(name, { transaction = weight, … })`.
-fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -> mlua::Result<()> {
+pub(super) fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -> mlua::Result<()> {
     let name = named(lua, name, "a mix's name")?;
     let Value::Table(table) = weights else {
         return Err(at(lua, &format!("mix {name}: expected is {{ transaction = weight, … }}")));
@@ -411,7 +241,7 @@ fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -> mlua::Res
 }
 
 /// `w:invariant(statement, help)` or `w:invariant(statement, { when = "loaded" }, help)`.
-fn invariant(
+pub(super) fn invariant(
     lua: &Lua,
     draft: &mut Draft,
     statement: &Value,
@@ -419,11 +249,14 @@ fn invariant(
     third: Value,
 ) -> mlua::Result<()> {
     let statement = named(lua, statement, "an invariant's statement")?;
+    if draft.invariants.iter().any(|other| other.statement == statement) {
+        return Err(at(lua, &format!("the invariant {statement} is declared twice")));
+    }
     let (settings, help) = with_settings(second, third);
     let mut when = When::Always;
     if let Some(table) = settings {
         let what = format!("invariant {statement}");
-        Keys { lua, table: table.clone(), what: what.clone(), allowed: &["when"] }.check()?;
+        Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed: &["when"] }.check()?;
         when = match &*text(lua, &table.get::<Value>("when")?, &format!("{what}: when"))? {
             "" | "always" => When::Always,
             "loaded" => When::Loaded,

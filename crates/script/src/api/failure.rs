@@ -1,0 +1,101 @@
+//! What a failed transaction says: the error, whatever object it is, and the calls that led to it.
+
+use std::ffi::{CStr, c_int};
+
+use mlua::ffi::{self, lua_State};
+
+use super::{text, type_name};
+
+/// How many fields of an error that is a table are shown.
+const FIELDS: usize = 8;
+
+/// The message of a failed coroutine, with its traceback; `main` is the state that it belongs to.
+pub(crate) unsafe fn error_message(l: *mut lua_State, main: *mut lua_State) -> String {
+    // SAFETY: the error lies on top of the stack of a dead coroutine, which still has room; so has the main state.
+    unsafe {
+        let message = match text(l, -1) {
+            Some(message) => explained(&String::from_utf8_lossy(message)),
+            None => object(l, main),
+        };
+        ffi::luaL_traceback(l, l, std::ptr::null(), 0);
+        let trace = text(l, -1).map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
+        let calls: Vec<&str> =
+            trace.lines().skip(1).map(str::trim).filter(|line| *line != "[C]: in ?").collect();
+        if calls.is_empty() { message } else { format!("{message}\n  in {}", calls.join("\n  in ")) }
+    }
+}
+
+/// Lua's own words where they help nobody, in ours.
+fn explained(message: &str) -> String {
+    message.replace(
+        "attempt to yield across C-call boundary",
+        "tx cannot be called from within a function that table.sort, string.gsub or a metatable calls",
+    )
+}
+
+/// An error that is no text: what its metatable makes of it, or else its fields. Both are done under protection,
+/// for they can fail in their turn.
+unsafe fn object(l: *mut lua_State, main: *mut lua_State) -> String {
+    // SAFETY: the value moves to the main state, whose stack is left as it was.
+    unsafe {
+        let kind = type_name(l, -1);
+        let top = ffi::lua_gettop(main);
+        ffi::lua_pushcclosure(main, describe, 0);
+        ffi::lua_pushvalue(l, -1);
+        ffi::lua_xmove(l, main, 1);
+        let described = ffi::lua_pcall(main, 1, 1, 0) == ffi::LUA_OK;
+        let words =
+            text(main, -1).filter(|_| described).map(|words| String::from_utf8_lossy(words).into_owned());
+        ffi::lua_settop(main, top);
+        let words = words.unwrap_or_default();
+        format!(
+            "an error that is no text but a {kind}: {}",
+            words.split("\nstack traceback:").next().unwrap_or("")
+        )
+    }
+}
+
+/// Describes its argument as a text.
+unsafe extern "C-unwind" fn describe(l: *mut lua_State) -> c_int {
+    // SAFETY: called by Lua with one value.
+    unsafe {
+        if ffi::lua_type(l, 1) == ffi::LUA_TTABLE && ffi::luaL_getmetafield(l, 1, c"__tostring".as_ptr()) == 0
+        {
+            let words = fields(l);
+            ffi::lua_pushlstring(l, words.as_ptr().cast(), words.len());
+        } else {
+            ffi::lua_settop(l, 1);
+            ffi::luaL_tolstring(l, 1, std::ptr::null_mut());
+        }
+        1
+    }
+}
+
+/// The fields of the table at place 1, in an order that is always the same.
+unsafe fn fields(l: *mut lua_State) -> String {
+    let mut fields = Vec::new();
+    // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
+    unsafe {
+        ffi::lua_pushnil(l);
+        while ffi::lua_next(l, 1) != 0 {
+            fields.push(format!("{} = {}", plain(l, -2), plain(l, -1)));
+            ffi::lua_settop(l, 2);
+        }
+    }
+    fields.sort();
+    let more = fields.len() > FIELDS;
+    fields.truncate(FIELDS);
+    format!("{{ {}{} }}", fields.join(", "), if more { ", …" } else { "" })
+}
+
+unsafe fn plain(l: *mut lua_State, at: c_int) -> String {
+    // SAFETY: reading the stack.
+    unsafe {
+        match ffi::lua_type(l, at) {
+            ffi::LUA_TSTRING => text(l, at).map(String::from_utf8_lossy).unwrap_or_default().into_owned(),
+            ffi::LUA_TNUMBER => ffi::lua_tonumber(l, at).to_string(),
+            ffi::LUA_TBOOLEAN => (ffi::lua_toboolean(l, at) != 0).to_string(),
+            other => CStr::from_ptr(ffi::lua_typename(l, other)).to_string_lossy().into_owned(),
+        }
+    }
+}

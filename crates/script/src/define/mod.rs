@@ -1,0 +1,235 @@
+//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`.
+
+use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
+
+use mlua::chunk::ChunkMode;
+use mlua::{Error, Function, Lua, Table, UserData, UserDataMethods, Value};
+use nephoscope_datagen::TableSpec;
+
+use crate::error::ScriptError;
+use crate::generators;
+use crate::sandbox;
+use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
+
+mod words;
+
+/// What the Lua file has declared so far.
+#[derive(Default)]
+pub(crate) struct Draft {
+    file: String,
+    scale: f64,
+    given: Vec<(String, OptionValue)>,
+    /// The file has run: nothing can be declared any more.
+    closed: bool,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) options: Vec<OptionSpec>,
+    pub(crate) tables: Vec<TableSpec>,
+    pub(crate) transactions: Vec<(Transaction, Function)>,
+    pub(crate) mixes: Vec<Mix>,
+    pub(crate) invariants: Vec<Invariant>,
+}
+
+impl Draft {
+    /// An error about the file as a whole.
+    pub(crate) fn error(&self, message: &str) -> ScriptError {
+        ScriptError::new(&self.file, 0, message)
+    }
+}
+
+/// Runs the Lua file of a source and gives what it declares.
+pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
+    let draft = Rc::new(RefCell::new(Draft {
+        file: source.lua_name.clone(),
+        scale: source.scale,
+        given: source.options.clone().into_iter().collect(),
+        ..Draft::default()
+    }));
+    let execute = || -> mlua::Result<()> {
+        let globals = lua.globals();
+        generators::install(lua, source)?;
+        let handle = Rc::clone(&draft);
+        let begin = move |lua: &Lua, name: Value| {
+            let name = named(lua, &name, "a workload's name")?;
+            let mut draft = open(lua, &handle)?;
+            if !draft.name.is_empty() {
+                return Err(at(lua, "a file declares one workload, and this is the second"));
+            }
+            draft.name = name;
+            drop(draft);
+            lua.create_userdata(Builder(Rc::clone(&handle)))
+        };
+        globals.set("workload", lua.create_function(begin)?)?;
+        lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()?;
+        sandbox::close(lua)
+    };
+    execute().map_err(|error| ScriptError::plain(describe(&error)))?;
+    let draft = draft.replace(Draft { closed: true, ..Draft::default() });
+    if draft.name.is_empty() {
+        return Err(
+            draft.error("the file declares no workload; it should begin with local w = workload \"name\"")
+        );
+    }
+    if let Some((name, _)) =
+        draft.given.iter().find(|(name, _)| !draft.options.iter().any(|o| o.name == *name))
+    {
+        let known: Vec<&str> = draft.options.iter().map(|option| option.name.as_str()).collect();
+        let known = if known.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("they are {}", known.join(", "))
+        };
+        return Err(ScriptError::plain(format!(
+            "workload.options: {} has no option {name:?}; {known}",
+            draft.name
+        )));
+    }
+    Ok(draft)
+}
+
+/// The declarations, as long as the file runs.
+fn open<'a>(lua: &Lua, draft: &'a RefCell<Draft>) -> mlua::Result<RefMut<'a, Draft>> {
+    let draft = draft.borrow_mut();
+    if draft.closed {
+        return Err(at(lua, "a workload is declared by the file itself, not by a transaction"));
+    }
+    Ok(draft)
+}
+
+/// The innermost message of an error: mlua wraps what a callback raised.
+pub(crate) fn describe(error: &Error) -> String {
+    let first = |message: &str| message.split("\nstack traceback:").next().unwrap_or_default().to_owned();
+    match error {
+        Error::CallbackError { cause, traceback } => match &**cause {
+            // These do not say where they were raised, but the traceback does.
+            cause @ (Error::BadArgument { .. } | Error::FromLuaConversionError { .. }) => {
+                let calls = traceback.lines().map(str::trim);
+                let place = calls.filter_map(|call| call.split_once(": in ")).find(|(at, _)| *at != "[C]");
+                let message = describe(cause);
+                place.map_or(message.clone(), |(at, _)| format!("{at}: {message}"))
+            }
+            cause => describe(cause),
+        },
+        Error::WithContext { cause, .. } => describe(cause),
+        Error::BadArgument { pos: 1, to: Some(word), .. } => {
+            format!("{word} is called with a colon: w:{word}(…)")
+        }
+        Error::RuntimeError(message) | Error::SyntaxError { message, .. } | Error::MemoryError(message) => {
+            first(message)
+        }
+        other => first(&other.to_string()),
+    }
+}
+
+/// An error at the line of the file that called.
+pub(crate) fn at(lua: &Lua, message: &str) -> Error {
+    for level in 0..16 {
+        let place = lua.inspect_stack(level, |debug| {
+            let line = debug.current_line();
+            line.map(|line| format!("{}:{line}: ", debug.source().short_src.unwrap_or_default()))
+        });
+        match place {
+            Some(Some(place)) => return Error::runtime(format!("{place}{message}")),
+            Some(None) => {}
+            None => break,
+        }
+    }
+    Error::runtime(message)
+}
+
+/// A name: a text of letters, digits and underscores that does not begin with a digit.
+fn named(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
+    let Value::String(text) = value else {
+        return Err(at(lua, &format!("{what} must be a text, not {}", value.type_name())));
+    };
+    let text = text.to_string_lossy();
+    let word = text.chars().all(|next| next.is_ascii_alphanumeric() || next == '_' || next == '-');
+    if !word || text.is_empty() || text.starts_with(|first: char| first.is_ascii_digit()) {
+        return Err(at(
+            lua,
+            &format!("{what} must be one word of letters, digits, - and _; {text:?} is not"),
+        ));
+    }
+    Ok(text)
+}
+
+fn text(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
+    match value {
+        Value::String(text) => Ok(text.to_string_lossy()),
+        Value::Nil => Ok(String::new()),
+        other => Err(at(lua, &format!("{what} must be a text, not {}", other.type_name()))),
+    }
+}
+
+/// Takes the keys of a table of settings; whatever is left is not allowed.
+struct Keys<'a> {
+    lua: &'a Lua,
+    table: Table,
+    what: String,
+    /// How many values without a name come first.
+    unnamed: usize,
+    allowed: &'static [&'static str],
+}
+
+impl Keys<'_> {
+    fn check(&self) -> mlua::Result<()> {
+        for pair in self.table.pairs::<Value, Value>() {
+            let (key, _) = pair?;
+            let known = matches!(&key, Value::String(key) if self.allowed.contains(&&*key.to_string_lossy()));
+            let unnamed = key.as_usize().is_some_and(|place| (1..=self.unnamed).contains(&place));
+            if !known && !unnamed {
+                let key = key.to_string().unwrap_or_default();
+                let allowed = self.allowed.join(", ");
+                return Err(at(
+                    self.lua,
+                    &format!("{}: {key:?} is not allowed; allowed are {allowed}", self.what),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `workload "name"` returns.
+struct Builder(Rc<RefCell<Draft>>);
+
+impl UserData for Builder {
+    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
+        methods.add_method("describe", |lua, this, description: Value| {
+            open(lua, &this.0)?.description = text(lua, &description, "a description")?;
+            Ok(())
+        });
+        methods.add_method(
+            "option",
+            |lua, this, (name, kind, default, help): (Value, Value, Value, Value)| {
+                words::option(lua, &mut *open(lua, &this.0)?, &name, &kind, &default, &help)
+            },
+        );
+        methods.add_method("table", |lua, this, (name, spec): (Value, Value)| {
+            // A function for the rows may run while the table is read: the declarations are not held then.
+            let scale = open(lua, &this.0)?.scale;
+            let table = words::table(lua, scale, &name, &spec)?;
+            let mut draft = open(lua, &this.0)?;
+            if draft.tables.iter().any(|other| other.name == table.name) {
+                return Err(at(lua, &format!("the table {} is declared twice", table.name)));
+            }
+            draft.tables.push(table);
+            Ok(())
+        });
+        methods.add_method("transaction", |lua, this, (name, second, third): (Value, Value, Value)| {
+            words::transaction(lua, &mut *open(lua, &this.0)?, &name, second, third)
+        });
+        methods.add_method("mix", |lua, this, (name, weights): (Value, Value)| {
+            words::mix(lua, &mut *open(lua, &this.0)?, &name, &weights)
+        });
+        methods.add_method("invariant", |lua, this, (statement, second, third): (Value, Value, Value)| {
+            words::invariant(lua, &mut *open(lua, &this.0)?, &statement, second, third)
+        });
+        methods.add_meta_method("__index", |lua, _, word: Value| -> mlua::Result<Value> {
+            let word = word.to_string().unwrap_or_default();
+            let words = "describe, option, table, transaction, mix, invariant";
+            Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
+        });
+    }
+}
