@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, Lua, MultiValue, UserData, Value};
+use mlua::{Function, LightUserData, Lua, MultiValue, Value};
 use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunction, decimal_units};
 use nephoscope_drivers::{Error, Params, Value as Cell};
 
@@ -14,14 +14,31 @@ use crate::define::{at, describe};
 use crate::workload::Source;
 use crate::{define, sandbox};
 
-/// A generator as a value in Lua.
-pub(crate) struct GeneratorValue(pub(crate) Generator);
-
-impl UserData for GeneratorValue {}
-
-/// The functions given to `derive`, in the order of the calls, kept in the state for [`LuaFunction`].
+/// What a state keeps for its workload file. A generator is a value in Lua by its place here, as a light pointer: a
+/// userdata would do, but for what [`crate::api::Results`] says.
 #[derive(Default)]
-struct Derived(Vec<Function>);
+struct Made {
+    generators: Vec<Generator>,
+    /// The functions given to `derive`, in the order of the calls, for [`LuaFunction`].
+    functions: Vec<Function>,
+}
+
+/// The generator that a value stands for.
+pub(crate) fn of(lua: &Lua, value: &Value) -> Option<Generator> {
+    let Value::LightUserData(place) = value else { return None };
+    let made = lua.app_data_ref::<RefCell<Made>>()?;
+    let made = made.borrow();
+    made.generators.get((place.0 as usize).checked_sub(1)?).cloned()
+}
+
+/// Keeps a generator: the value that stands for it.
+fn keep(lua: &Lua, generator: Generator) -> mlua::Result<Value> {
+    let made = lua.app_data_ref::<RefCell<Made>>();
+    let made = made.ok_or_else(|| at(lua, "columns can be declared only in the file itself"))?;
+    let mut made = made.borrow_mut();
+    made.generators.push(generator);
+    Ok(Value::LightUserData(LightUserData(std::ptr::without_provenance_mut(made.generators.len()))))
+}
 
 /// The arguments of a word.
 struct Arguments<'a> {
@@ -121,9 +138,8 @@ impl Arguments<'_> {
 
     fn generator(&mut self) -> mlua::Result<Generator> {
         let value = self.next();
-        let wrong = || self.wrong(&format!("a generator is expected, not {}", value.type_name()));
-        let Value::UserData(generator) = &value else { return Err(wrong()) };
-        Ok(generator.borrow::<GeneratorValue>().map_err(|_| wrong())?.0.clone())
+        of(self.lua, &value)
+            .ok_or_else(|| self.wrong(&format!("a generator is expected, not {}", value.type_name())))
     }
 
     fn done(&self) -> mlua::Result<()> {
@@ -258,15 +274,15 @@ pub(crate) fn install(lua: &Lua, source: &Source) -> mlua::Result<()> {
             let mut arguments = Arguments { lua, word, values: values.into_iter().collect() };
             let generator = make(&mut arguments)?;
             arguments.done()?;
-            Ok(GeneratorValue(generator))
+            keep(lua, generator)
         })?;
         globals.set(word, function)?;
     }
-    lua.set_app_data(RefCell::new(Derived::default()));
+    lua.set_app_data(RefCell::new(Made::default()));
     let source = Arc::new(source.clone());
     let derive = lua.create_function(move |lua, values: MultiValue| {
         let mut arguments = Arguments { lua, word: "derive", values: values.into_iter().collect() };
-        derive(&mut arguments, &source).map(GeneratorValue)
+        keep(lua, derive(&mut arguments, &source)?)
     })?;
     globals.set("derive", derive)
 }
@@ -288,12 +304,12 @@ fn derive(a: &mut Arguments<'_>, source: &Arc<Source>) -> mlua::Result<Generator
         return Err(a.wrong("a function(row, random, …) is expected as the third argument"));
     };
     a.done()?;
-    let Some(derived) = a.lua.app_data_ref::<RefCell<Derived>>() else {
+    let Some(derived) = a.lua.app_data_ref::<RefCell<Made>>() else {
         return Err(a.wrong("columns can be declared only in the file itself"));
     };
-    let mut derived = derived.borrow_mut();
-    derived.0.push(function);
-    let function = LuaFunction { source: Arc::clone(source), place: derived.0.len() - 1, kind };
+    let functions = &mut derived.borrow_mut().functions;
+    functions.push(function);
+    let function = LuaFunction { source: Arc::clone(source), place: functions.len() - 1, kind };
     Ok(Generator::Function { inputs, kind, function: Arc::new(function) })
 }
 
@@ -317,8 +333,8 @@ impl RowFunction for LuaFunction {
         let lua = sandbox::state().map_err(|error| wrong(error.to_string()))?;
         define::run(&self.source, &lua).map_err(|error| wrong(error.to_string()))?;
         let function = lua
-            .app_data_ref::<RefCell<Derived>>()
-            .and_then(|derived| derived.borrow().0.get(self.place).cloned())
+            .app_data_ref::<RefCell<Made>>()
+            .and_then(|derived| derived.borrow().functions.get(self.place).cloned())
             .ok_or_else(|| wrong(format!("{self:?} is gone: the file does not declare the same twice")))?;
         let draws: Rc<RefCell<Option<Draws>>> = Rc::default();
         let source = Rc::clone(&draws);

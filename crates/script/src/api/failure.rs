@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 
 use mlua::ffi::{self, lua_State};
 
-use super::{text, type_name};
+use super::{Results, c_function, text, type_name};
 
 /// How many fields of an error that is a table are shown.
 const FIELDS: usize = 8;
@@ -40,7 +40,7 @@ unsafe fn object(l: *mut lua_State, main: *mut lua_State) -> String {
     unsafe {
         let kind = type_name(l, -1);
         let top = ffi::lua_gettop(main);
-        ffi::lua_pushcclosure(main, describe, 0);
+        ffi::lua_pushcclosure(main, c_function(describe), 0);
         ffi::lua_pushvalue(l, -1);
         ffi::lua_xmove(l, main, 1);
         let described = ffi::lua_pcall(main, 1, 1, 0) == ffi::LUA_OK;
@@ -56,7 +56,7 @@ unsafe fn object(l: *mut lua_State, main: *mut lua_State) -> String {
 }
 
 /// Describes its argument as a text.
-unsafe extern "C-unwind" fn describe(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn describe(l: *mut lua_State) -> Results {
     // SAFETY: called by Lua with one value.
     unsafe {
         if ffi::lua_type(l, 1) == ffi::LUA_TTABLE && ffi::luaL_getmetafield(l, 1, c"__tostring".as_ptr()) == 0

@@ -27,13 +27,27 @@ pub(crate) use tx::push_tx;
 /// An error for the workload's author, without its place in the file.
 type Message = String;
 
-type Function = unsafe extern "C-unwind" fn(*mut lua_State) -> c_int;
+/// How many results a C function has.
+///
+/// Lua says that this is an `int`, but LuaJIT's assembler takes the whole register for it, and the upper half of one
+/// that returns an `int` may hold anything: whether it does depends on how the compiler moves values, so that a
+/// state whose userdata were dropped by `mlua` crashed at one level of optimisation and not at another. A whole
+/// register is what LuaJIT is given, then, and nothing with a finalizer of that kind is made.
+pub(crate) type Results = u64;
+
+type Function = unsafe extern "C-unwind" fn(*mut lua_State) -> Results;
+
+/// A function as Lua's headers want it.
+fn c_function(function: Function) -> ffi::lua_CFunction {
+    // SAFETY: only LuaJIT calls it, and reads the register that holds the wider result: see `Results`.
+    unsafe { std::mem::transmute::<Function, ffi::lua_CFunction>(function) }
+}
 
 /// Ends a C function: with its number of results, or by a Lua error that says where the workload called it.
 #[inline]
-unsafe fn finish(l: *mut lua_State, outcome: Result<c_int, Message>) -> c_int {
+unsafe fn finish(l: *mut lua_State, outcome: Result<c_int, Message>) -> Results {
     match outcome {
-        Ok(results) => results,
+        Ok(results) => results as Results,
         Err(message) => {
             // SAFETY: `l` is running a C function, which has room for these values. The message is copied and
             // dropped before the error leaves this function.
@@ -127,7 +141,7 @@ unsafe fn push_function(l: *mut lua_State, shared: *const Shared, function: Func
     // SAFETY: there is room for two values.
     unsafe {
         ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
-        ffi::lua_pushcclosure(l, function, 1);
+        ffi::lua_pushcclosure(l, c_function(function), 1);
     }
 }
 
@@ -154,7 +168,7 @@ unsafe fn push_metatable(l: *mut lua_State, shared: *const Shared, index: Functi
 }
 
 /// Sessions share `tx` and `pick`, and a row is what the database said.
-unsafe extern "C-unwind" fn no_new_field(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn no_new_field(l: *mut lua_State) -> Results {
     let message = "tx, pick and rows cannot be changed; keep values in local variables".to_owned();
     // SAFETY: called by Lua.
     unsafe { finish(l, Err(message)) }

@@ -4,11 +4,14 @@ use std::ffi::{c_int, c_void};
 
 use mlua::ffi::{self, lua_State};
 
-use super::{Function, Message, context, finish, number, set, set_index, shared, table, text, type_name};
+use super::{
+    Function, Message, Results, c_function, context, finish, number, set, set_index, shared, table, text,
+    type_name,
+};
 use crate::vm::Shared;
 
 /// `pick.orders()`: a key of the table whose place is the second upvalue, as the access distribution has it.
-unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`; the second upvalue was set with the function.
         unsafe {
@@ -26,7 +29,7 @@ unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> c_int {
 }
 
 /// `pick.once(table)`: a key that was never handed out before, or nil.
-unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -56,7 +59,7 @@ unsafe fn bounds(l: *mut lua_State, what: &str) -> Result<(f64, f64), Message> {
 }
 
 /// `pick.integer(low, high)`: a whole number, both bounds included.
-unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -76,7 +79,7 @@ unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> c_int {
 
 /// `pick.number(low, high)`: a number, the upper bound excluded; `pick.number(low, high, digits)`: rounded to a
 /// number of digits behind the point.
-unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -100,7 +103,7 @@ unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> c_int {
 }
 
 /// `pick.chance(p)`: true with the probability p.
-unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -118,7 +121,7 @@ unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> c_int {
 }
 
 /// `pick.choice(list)`: one of the list's values.
-unsafe extern "C-unwind" fn pick_choice(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_choice(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -139,7 +142,7 @@ unsafe extern "C-unwind" fn pick_choice(l: *mut lua_State) -> c_int {
 }
 
 /// `pick.letters(low, high)`: random small letters, their number between two bounds.
-unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> Results {
     const LONGEST: f64 = 65_536.0;
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
@@ -162,7 +165,7 @@ unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> c_int {
 /// The helpers of `pick`, which no table may be called.
 pub(crate) const PICK_HELPERS: [&str; 6] = ["once", "integer", "number", "chance", "choice", "letters"];
 
-unsafe extern "C-unwind" fn pick_field(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn pick_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -196,7 +199,7 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
             ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
             ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
             ffi::lua_pushnumber(l, place as f64);
-            ffi::lua_pushcclosure(l, pick_key, 2);
+            ffi::lua_pushcclosure(l, c_function(pick_key), 2);
             ffi::lua_rawset(l, -3);
         }
         set_index(l, shared, pick_field);
@@ -204,7 +207,7 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
 }
 
 /// `math.random`, drawn from the session's generator so that a run can be repeated.
-unsafe extern "C-unwind" fn math_random(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn math_random(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {

@@ -5,11 +5,11 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{ResultIndex, Value, calendar};
 
-use super::{Message, finish, number, push_metatable, shared, text};
+use super::{Message, Results, finish, number, push_metatable, shared, text};
 use crate::vm::{Context, RowObject, Shared};
 
 /// `row.column`, `row[1]`.
-unsafe extern "C-unwind" fn row_field(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn row_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: only rows have this metatable, and it is hidden; for the rest see `exec`.
         unsafe {

@@ -6,7 +6,9 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
 
 use super::names::listed;
-use super::{Function, Message, context, finish, number, set, set_index, shared, table, text, type_name};
+use super::{
+    Function, Message, Results, context, finish, number, set, set_index, shared, table, text, type_name,
+};
 use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
@@ -132,22 +134,22 @@ unsafe fn parameter<'a>(l: *mut lua_State, at: c_int) -> Result<Value<'a>, Messa
     }
 }
 
-unsafe extern "C-unwind" fn exec(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn exec(l: *mut lua_State) -> Results {
     // SAFETY: called by Lua, as all functions of this kind below.
     unsafe { finish(l, statement(l, Shape::Affected)) }
 }
 
-unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::Nothing)) }
 }
 
-unsafe extern "C-unwind" fn one(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn one(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::One)) }
 }
 
-unsafe extern "C-unwind" fn rows(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn rows(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::List)) }
 }
@@ -164,23 +166,23 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
     }
 }
 
-unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, control(l, Command::Begin)) }
 }
 
-unsafe extern "C-unwind" fn commit(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn commit(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, control(l, Command::Commit)) }
 }
 
-unsafe extern "C-unwind" fn rollback(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn rollback(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, control(l, Command::Rollback)) }
 }
 
 /// `tx:tally(name, amount)`.
-unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -203,7 +205,7 @@ unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> c_int {
 }
 
 /// `tx:inserted(table, key)`.
-unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
@@ -220,7 +222,7 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> c_int {
 }
 
 /// `tx.now`, `tx.session`, `tx.attempt`: what `tx` holds beside its functions.
-unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {

@@ -4,7 +4,7 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, Lua, Table, UserData, UserDataMethods, Value};
+use mlua::{Error, Function, Lua, Table, Value};
 use nephoscope_datagen::TableSpec;
 
 use crate::error::ScriptError;
@@ -58,7 +58,7 @@ pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
             }
             draft.name = name;
             drop(draft);
-            lua.create_userdata(Builder(Rc::clone(&handle)))
+            builder(lua, &handle)
         };
         globals.set("workload", lua.create_function(begin)?)?;
         lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()?;
@@ -101,20 +101,7 @@ fn open<'a>(lua: &Lua, draft: &'a RefCell<Draft>) -> mlua::Result<RefMut<'a, Dra
 pub(crate) fn describe(error: &Error) -> String {
     let first = |message: &str| message.split("\nstack traceback:").next().unwrap_or_default().to_owned();
     match error {
-        Error::CallbackError { cause, traceback } => match &**cause {
-            // These do not say where they were raised, but the traceback does.
-            cause @ (Error::BadArgument { .. } | Error::FromLuaConversionError { .. }) => {
-                let calls = traceback.lines().map(str::trim);
-                let place = calls.filter_map(|call| call.split_once(": in ")).find(|(at, _)| *at != "[C]");
-                let message = describe(cause);
-                place.map_or(message.clone(), |(at, _)| format!("{at}: {message}"))
-            }
-            cause => describe(cause),
-        },
-        Error::WithContext { cause, .. } => describe(cause),
-        Error::BadArgument { pos: 1, to: Some(word), .. } => {
-            format!("{word} is called with a colon: w:{word}(…)")
-        }
+        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => describe(cause),
         Error::RuntimeError(message) | Error::SyntaxError { message, .. } | Error::MemoryError(message) => {
             first(message)
         }
@@ -191,45 +178,58 @@ impl Keys<'_> {
     }
 }
 
-/// What `workload "name"` returns.
-struct Builder(Rc<RefCell<Draft>>);
-
-impl UserData for Builder {
-    fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        methods.add_method("describe", |lua, this, description: Value| {
-            open(lua, &this.0)?.description = text(lua, &description, "a description")?;
-            Ok(())
-        });
-        methods.add_method(
-            "option",
-            |lua, this, (name, kind, default, help): (Value, Value, Value, Value)| {
-                words::option(lua, &mut *open(lua, &this.0)?, &name, &kind, &default, &help)
-            },
-        );
-        methods.add_method("table", |lua, this, (name, spec): (Value, Value)| {
-            // A function for the rows may run while the table is read: the declarations are not held then.
-            let scale = open(lua, &this.0)?.scale;
-            let table = words::table(lua, scale, &name, &spec)?;
-            let mut draft = open(lua, &this.0)?;
-            if draft.tables.iter().any(|other| other.name == table.name) {
-                return Err(at(lua, &format!("the table {} is declared twice", table.name)));
+/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::api::Results`].
+fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
+    let words = lua.create_table()?;
+    let add = |word: &'static str, declare: Declare| -> mlua::Result<()> {
+        let (draft, words_again) = (Rc::clone(draft), words.clone());
+        let function = lua.create_function(move |lua, (this, one, two, three, four): Five| {
+            if this != Value::Table(words_again.clone()) {
+                return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
             }
-            draft.tables.push(table);
-            Ok(())
-        });
-        methods.add_method("transaction", |lua, this, (name, second, third): (Value, Value, Value)| {
-            words::transaction(lua, &mut *open(lua, &this.0)?, &name, second, third)
-        });
-        methods.add_method("mix", |lua, this, (name, weights): (Value, Value)| {
-            words::mix(lua, &mut *open(lua, &this.0)?, &name, &weights)
-        });
-        methods.add_method("invariant", |lua, this, (statement, second, third): (Value, Value, Value)| {
-            words::invariant(lua, &mut *open(lua, &this.0)?, &statement, second, third)
-        });
-        methods.add_meta_method("__index", |lua, _, word: Value| -> mlua::Result<Value> {
-            let word = word.to_string().unwrap_or_default();
-            let words = "describe, option, table, transaction, mix, invariant";
-            Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
-        });
-    }
+            drop(open(lua, &draft)?);
+            declare(lua, &draft, [one, two, three, four])
+        })?;
+        words.set(word, function)
+    };
+    add("describe", |lua, draft, [description, ..]| {
+        draft.borrow_mut().description = text(lua, &description, "a description")?;
+        Ok(Value::Nil)
+    })?;
+    add("option", |lua, draft, [name, kind, default, help]| {
+        words::option(lua, &mut draft.borrow_mut(), &name, &kind, &default, &help)
+    })?;
+    add("table", |lua, draft, [name, spec, ..]| {
+        // A function for the rows may run while the table is read: the declarations are not held then.
+        let scale = draft.borrow().scale;
+        let table = words::table(lua, scale, &name, &spec)?;
+        let mut draft = draft.borrow_mut();
+        if draft.tables.iter().any(|other| other.name == table.name) {
+            return Err(at(lua, &format!("the table {} is declared twice", table.name)));
+        }
+        draft.tables.push(table);
+        Ok(Value::Nil)
+    })?;
+    add("transaction", |lua, draft, [name, second, third, _]| {
+        words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
+    })?;
+    add("mix", |lua, draft, [name, weights, ..]| {
+        words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)
+    })?;
+    add("invariant", |lua, draft, [statement, second, third, _]| {
+        words::invariant(lua, &mut draft.borrow_mut(), &statement, second, third).map(|()| Value::Nil)
+    })?;
+    let metatable = lua.create_table()?;
+    metatable.set("__metatable", false)?;
+    let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {
+        let word = word.to_string().unwrap_or_default();
+        let words = "describe, option, table, transaction, mix, invariant";
+        Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
+    })?;
+    metatable.set("__index", unknown)?;
+    words.set_metatable(Some(metatable))?;
+    Ok(words)
 }
+
+type Five = (Value, Value, Value, Value, Value);
+type Declare = fn(&Lua, &RefCell<Draft>, [Value; 4]) -> mlua::Result<Value>;

@@ -5,7 +5,7 @@ use nephoscope_datagen::{ColumnSpec, TableSpec};
 
 use super::{Draft, Keys, at, named, text};
 use crate::api::PICK_HELPERS;
-use crate::generators::GeneratorValue;
+use crate::generators;
 use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Transaction, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
@@ -144,8 +144,7 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
     }
     .check()?;
     let name = named(lua, &column.get::<Value>(1)?, &format!("table {table}: a column's name"))?;
-    let Value::UserData(generator) = column.get::<Value>(2)? else { return Err(wrong()) };
-    let generator = generator.borrow::<GeneratorValue>().map_err(|_| wrong())?.0.clone();
+    let generator = generators::of(lua, &column.get::<Value>(2)?).ok_or_else(wrong)?;
     let stored = !matches!(column.get::<Value>("stored")?, Value::Boolean(false));
     Ok(ColumnSpec { name, generator, stored })
 }
