@@ -8,21 +8,32 @@ use super::{Results, c_function, text, type_name};
 
 /// How many fields of an error that is a table are shown.
 const FIELDS: usize = 8;
+/// How many calls are shown.
+const CALLS: usize = 6;
 
-/// The message of a failed coroutine, with its traceback; `main` is the state that it belongs to.
+/// The message of a failed coroutine, with its calls; `main` is the state that it belongs to.
 pub(crate) unsafe fn error_message(l: *mut lua_State, main: *mut lua_State) -> String {
     // SAFETY: the error lies on top of the stack of a dead coroutine, which still has room; so has the main state.
-    unsafe {
+    let (message, trace) = unsafe {
         let message = match text(l, -1) {
             Some(message) => explained(&String::from_utf8_lossy(message)),
             None => object(l, main),
         };
         ffi::luaL_traceback(l, l, std::ptr::null(), 0);
         let trace = text(l, -1).map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
-        let calls: Vec<&str> =
-            trace.lines().skip(1).map(str::trim).filter(|line| *line != "[C]: in ?").collect();
-        if calls.is_empty() { message } else { format!("{message}\n  in {}", calls.join("\n  in ")) }
+        (message, trace)
+    };
+    // The functions that are not the workload's tell its author nothing.
+    let calls = trace.lines().skip(1).map(str::trim).filter(|line| !line.starts_with("[C]:"));
+    let mut calls: Vec<&str> = calls.collect();
+    let place = calls.first().and_then(|call| call.split_once(": in ")).map_or("", |(place, _)| place);
+    let file = place.split(':').next().unwrap_or_default();
+    let message = if message.starts_with(file) { message } else { format!("{place}: {message}") };
+    if calls.len() > CALLS {
+        calls.truncate(CALLS);
+        calls.push("more calls");
     }
+    if calls.is_empty() { message } else { format!("{message}\n  in {}", calls.join("\n  in ")) }
 }
 
 /// Lua's own words where they help nobody, in ours.
@@ -48,10 +59,14 @@ unsafe fn object(l: *mut lua_State, main: *mut lua_State) -> String {
             text(main, -1).filter(|_| described).map(|words| String::from_utf8_lossy(words).into_owned());
         ffi::lua_settop(main, top);
         let words = words.unwrap_or_default();
-        format!(
-            "an error that is no text but a {kind}: {}",
-            words.split("\nstack traceback:").next().unwrap_or("")
-        )
+        let words = words.split("\nstack traceback:").next().unwrap_or_default();
+        match ffi::lua_type(l, -1) {
+            ffi::LUA_TNIL => "an error without a message".to_owned(),
+            // What a word that declares has to say, mlua wraps.
+            ffi::LUA_TUSERDATA => words.strip_prefix("runtime error: ").unwrap_or(words).to_owned(),
+            _ if words.is_empty() => format!("an error that is a {kind}"),
+            _ => format!("an error that is a {kind}: {words}"),
+        }
     }
 }
 

@@ -114,7 +114,12 @@ unsafe fn number(l: *mut lua_State, at: c_int, what: &str) -> Result<f64, Messag
 
 unsafe fn type_name(l: *mut lua_State, at: c_int) -> String {
     // SAFETY: Lua's type names are static texts.
-    unsafe { CStr::from_ptr(ffi::lua_typename(l, ffi::lua_type(l, at))).to_string_lossy().into_owned() }
+    unsafe {
+        match ffi::lua_type(l, at) {
+            ffi::LUA_TNONE => "nothing".to_owned(),
+            other => CStr::from_ptr(ffi::lua_typename(l, other)).to_string_lossy().into_owned(),
+        }
+    }
 }
 
 /// The table named at a place of the stack.

@@ -56,7 +56,8 @@ fn wrong_count(shared: &Shared, statement: usize, name: &[u8], given: usize) -> 
     let (name, params) = (String::from_utf8_lossy(name), names.params(statement));
     match params.len() {
         0 => format!("{name} takes no parameters; {given} are given"),
-        count => format!("{name} takes {count} ({}); {given} are given", listed(params)),
+        1 => format!("{name} takes 1 parameter ({}); {given} are given", listed(params)),
+        count => format!("{name} takes {count} parameters ({}); {given} are given", listed(params)),
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
         lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()?;
         sandbox::close(lua)
     };
-    execute().map_err(|error| ScriptError::plain(describe(&error)))?;
+    execute().map_err(|error| located(source, describe(&error)))?;
     let draft = draft.replace(Draft { closed: true, ..Draft::default() });
     if draft.name.is_empty() {
         return Err(
@@ -86,6 +86,22 @@ pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
         )));
     }
     Ok(draft)
+}
+
+/// An error of the file: Lua says where, unless the error is an object of the workload's own.
+fn located(source: &Source, message: String) -> ScriptError {
+    if message.starts_with(&source.lua_name) || message.starts_with("workload.options") {
+        return ScriptError::plain(message);
+    }
+    let message = match &*message {
+        "nil" => "an error without a message",
+        object if object.starts_with("table: 0x") => "an error that is a table; let it be a text",
+        binary if binary.contains("binary chunk") => {
+            "this is compiled code; a workload is Lua as it is written"
+        }
+        other => other,
+    };
+    ScriptError::new(&source.lua_name, 0, message)
 }
 
 /// The declarations, as long as the file runs.

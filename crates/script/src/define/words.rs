@@ -18,6 +18,17 @@ fn option_value(value: &Value) -> Option<OptionValue> {
     })
 }
 
+fn choices(lua: &Lua, option: &str, list: &Table) -> mlua::Result<Vec<String>> {
+    let text = |value: mlua::Result<Value>| match value? {
+        Value::String(text) => Ok(text.to_string_lossy()),
+        other => {
+            let kind = other.type_name();
+            Err(at(lua, &format!("option {option}: the list of choices must hold texts only, not {kind}")))
+        }
+    };
+    list.sequence_values().map(text).collect()
+}
+
 /// `w:option(name, kind, default, help)`; gives the option's value in this run.
 pub(super) fn option(
     lua: &Lua,
@@ -33,11 +44,7 @@ pub(super) fn option(
         return Err(at(lua, &format!("the option {name} is declared twice")));
     }
     let kind = match kind {
-        Value::Table(list) => OptionKind::Choice(
-            list.sequence_values::<String>()
-                .collect::<mlua::Result<_>>()
-                .map_err(|_| at(lua, &format!("option {name}: the list of choices must hold texts only")))?,
-        ),
+        Value::Table(list) => OptionKind::Choice(choices(lua, &name, list)?),
         Value::String(kind) => match &*kind.to_string_lossy() {
             "text" => OptionKind::Text,
             "number" => OptionKind::Number,
@@ -98,7 +105,14 @@ pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::
     .check()?;
     let rows = match spec.get::<Value>("rows")? {
         Value::Nil => None,
-        Value::Function(rows) => Some(rows.call::<f64>(scale)?),
+        Value::Function(rows) => match rows.call::<Value>(scale)? {
+            Value::Integer(rows) => Some(rows as f64),
+            Value::Number(rows) => Some(rows),
+            other => {
+                let message = format!("table {name}: the function for the rows gave {}", other.type_name());
+                return Err(at(lua, &message));
+            }
+        },
         Value::Integer(rows) => Some(rows as f64),
         Value::Number(rows) => Some(rows),
         other => {
