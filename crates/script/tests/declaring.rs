@@ -1,0 +1,311 @@
+//! What a workload file can declare: tables with every kind of column, options, transactions, mixes, invariants; and
+//! the statements and schemas of a dialect.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use nephoscope_datagen::Kind;
+use nephoscope_drivers::{Dialect, Error, RowEncoder, RowSource as _, Value};
+use nephoscope_script::{OptionKind, OptionValue, When, Workload};
+use support::{Folder, HEAD, SQL, declared};
+
+#[test]
+fn tables_scale_and_have_keys_where_the_first_column_is_serial() {
+    let lua = format!(
+        r#"{HEAD}w:describe "what it is"
+        w:table("fixed", {{ rows = 5, columns = {{ {{ "f_id", serial(100) }}, {{ "hidden", integer(1, 2), stored = false }} }} }})
+        w:table("child", {{ columns = {{ {{ "c_item", parent("item", 2, 2) }}, {{ "c_line", line() }} }} }})
+        w:transaction("t", function() end)"#
+    );
+    let source = Folder::new(&lua, SQL).source(&[], 0.5, Dialect::None).unwrap();
+    let workload = source.workload().unwrap();
+    assert_eq!((workload.name.as_str(), workload.description.as_str()), ("probe", "what it is"));
+    let tables: Vec<_> = workload.tables.iter().map(|t| (t.name.as_str(), t.rows, t.first_key)).collect();
+    assert_eq!(
+        tables,
+        [("item", 500, Some(1)), ("empty", 0, Some(1)), ("fixed", 5, Some(100)), ("child", 1000, None)]
+    );
+    assert_eq!(
+        workload.tables[2].columns,
+        [("f_id".to_owned(), "serial")],
+        "what is not stored is not shown"
+    );
+    assert_eq!(workload.tables[3].columns, [("c_item".to_owned(), "parent"), ("c_line".to_owned(), "line")]);
+    let keys = workload.key_spaces(&BTreeMap::from([("item".to_owned(), 3)]));
+    let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["item", "empty", "fixed"]);
+    assert_eq!((keys[0].1.handed_out(), keys[2].1.handed_out()), (3, 0));
+    assert!((100..105).contains(&keys[2].1.once().unwrap()));
+}
+
+/// The word that each column of one table is made with, its kind and whether the values of its rows are what they
+/// have to be.
+type Column = (&'static str, Kind, fn(&Value<'_>) -> bool);
+
+fn is_text(value: &Value<'_>, fits: impl Fn(&str) -> bool) -> bool {
+    matches!(value, Value::Text(body) if fits(std::str::from_utf8(body).unwrap()))
+}
+
+/// Every word that makes a column, but those that need a second table.
+const COLUMNS: &[Column] = &[
+    ("serial(5)", Kind::Integer, |v| matches!(v, Value::Int(5..=24))),
+    ("constant(\"x\")", Kind::Text, |v| *v == Value::Text(b"x")),
+    ("constant(1.5)", Kind::Float, |v| *v == Value::Float(1.5)),
+    ("constant(true)", Kind::Boolean, |v| *v == Value::Bool(true)),
+    ("null()", Kind::Null, |v| *v == Value::Null),
+    ("integer(-3, 3)", Kind::Integer, |v| matches!(v, Value::Int(-3..=3))),
+    ("decimal(\"0.50\", 2)", Kind::Decimal(2), |v| matches!(v, Value::Decimal { units: 50..=200, scale: 2 })),
+    ("decimal(1, 2, 0)", Kind::Decimal(0), |v| matches!(v, Value::Decimal { units: 1..=2, scale: 0 })),
+    ("float(1, 2)", Kind::Float, |v| matches!(v, Value::Float(1.0..=2.0))),
+    ("boolean(1)", Kind::Boolean, |v| *v == Value::Bool(true)),
+    ("boolean()", Kind::Boolean, |v| matches!(v, Value::Bool(_))),
+    ("choice { \"a\", \"b\" }", Kind::Text, |v| is_text(v, |text| text == "a" || text == "b")),
+    ("choice({ 1, 2 }, { 0, 1 })", Kind::Integer, |v| *v == Value::Int(2)),
+    ("reference(\"item\")", Kind::Integer, |v| matches!(v, Value::Int(1..=1000))),
+    ("reference(\"item\", \"i_id\")", Kind::Integer, |v| matches!(v, Value::Int(1..=1000))),
+    ("name()", Kind::Text, |v| is_text(v, |text| text.contains(' '))),
+    ("given_name(\"sex\")", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("family_name()", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("gender()", Kind::Text, |v| is_text(v, |text| text == "F" || text == "M")),
+    ("gender(\"w\", \"m\")", Kind::Text, |v| is_text(v, |text| text == "w" || text == "m")),
+    ("company()", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("email()", Kind::Text, |v| is_text(v, |text| text.contains('@'))),
+    ("phone()", Kind::Text, |v| is_text(v, |text| text.chars().any(|c| c.is_ascii_digit()))),
+    ("street()", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("postcode()", Kind::Text, |v| is_text(v, |text| text.chars().all(|c| c.is_ascii_digit()))),
+    ("province()", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("city()", Kind::Text, |v| is_text(v, |text| text.len() > 1)),
+    ("words(10, 30)", Kind::Text, |v| is_text(v, |text| (10..=30).contains(&text.len()))),
+    ("letters(3, 5)", Kind::Text, |v| is_text(v, |text| (3..=5).contains(&text.len()))),
+    ("digits(4)", Kind::Text, |v| is_text(v, |text| text.len() == 4 && text.parse::<u32>().is_ok())),
+    ("bytes(2, 4)", Kind::Bytes, |v| matches!(v, Value::Bytes(body) if (2..=4).contains(&body.len()))),
+    ("uuid()", Kind::Uuid, |v| matches!(v, Value::Uuid(_))),
+    ("date(\"1970-01-02\", \"1970-01-03\")", Kind::Date, |v| matches!(v, Value::Date(1..=2))),
+    ("timestamp(\"1970-01-01\", \"1970-01-01 00:00:01\")", Kind::Timestamp, |v| {
+        matches!(v, Value::Timestamp(0..=1_000_000))
+    }),
+    (
+        "after(\"day\", 1, 2)",
+        Kind::Timestamp,
+        |v| matches!(v, Value::Timestamp(micros) if (1_000_000..=2_000_000).contains(&(micros - 86_400_000_000))),
+    ),
+    ("optional(1, uuid())", Kind::Uuid, |v| *v == Value::Null),
+    ("optional(0, constant(1))", Kind::Integer, |v| *v == Value::Int(1)),
+    ("copy(\"base\")", Kind::Integer, |v| *v == Value::Int(6)),
+    ("product(\"base\", \"base\")", Kind::Integer, |v| *v == Value::Int(36)),
+    ("lookup(\"owner\", \"i_id\")", Kind::Integer, |v| matches!(v, Value::Int(1..=1000))),
+    (
+        "derive(\"integer\", { \"base\" }, function(row, random, base) return base + 1 end)",
+        Kind::Integer,
+        |v| *v == Value::Int(7),
+    ),
+    ("derive(\"text\", {}, function(row, random) return \"r\" .. random(3, 4) end)", Kind::Text, |v| {
+        is_text(v, |text| text == "r3" || text == "r4")
+    }),
+    ("derive(\"float\", {}, function(row, random) return random() end)", Kind::Float, |v| {
+        matches!(v, Value::Float(0.0..1.0))
+    }),
+    ("derive(\"boolean\", {}, function(row) return row % 1 == 0 end)", Kind::Boolean, |v| {
+        *v == Value::Bool(true)
+    }),
+    ("derive(\"date\", {}, function() return 86400 * 2 + 5 end)", Kind::Date, |v| *v == Value::Date(2)),
+    ("derive(\"timestamp\", { \"day\" }, function(_, _, day) return day + 0.5 end)", Kind::Timestamp, |v| {
+        *v == Value::Timestamp(86_400_500_000)
+    }),
+];
+
+/// Checks each value of a row against its column.
+struct Checked<'a> {
+    fits: &'a [(String, fn(&Value<'_>) -> bool)],
+    at: usize,
+    rows: usize,
+}
+
+impl RowEncoder for Checked<'_> {
+    fn push(&mut self, value: Value<'_>) -> Result<(), Error> {
+        let (word, fits) = &self.fits[self.at];
+        assert!(fits(&value), "{word} gave {value:?}");
+        self.at += 1;
+        Ok(())
+    }
+
+    fn end_row(&mut self) -> Result<(), Error> {
+        (self.at, self.rows) = (0, self.rows + 1);
+        Ok(())
+    }
+}
+
+/// Makes all rows of the newest table and checks them.
+fn check(workload: &Workload, fits: &[(String, fn(&Value<'_>) -> bool)]) {
+    let place = workload.tables.len() - 1;
+    let mut checked = Checked { fits, at: 0, rows: 0 };
+    let mut cells = workload.dataset.cells().unwrap();
+    let mut rows = cells.rows(place, 0..workload.tables[place].rows);
+    while rows.fill(&mut checked).unwrap() {}
+    assert_eq!(checked.rows as u64, workload.tables[place].rows);
+}
+
+#[test]
+fn every_word_makes_its_column() {
+    let mut columns: String = COLUMNS
+        .iter()
+        .enumerate()
+        .map(|(place, (word, ..))| format!("{{ \"column{place}\", {word} }},\n"))
+        .collect();
+    for unstored in [
+        "\"base\", constant(6)",
+        "\"owner\", reference(\"item\")",
+        "\"sex\", gender()",
+        "\"day\", date(\"1970-01-02\", \"1970-01-02\")",
+    ] {
+        columns += &format!("{{ {unstored}, stored = false }},\n");
+    }
+    let workload =
+        declared(&format!("w:table(\"all\", {{ rows = 20, columns = {{ {columns} }} }})")).unwrap();
+    let plans = workload.dataset.tables().last().unwrap().columns();
+    for ((word, kind, _), plan) in COLUMNS.iter().zip(plans) {
+        assert_eq!(plan.kind(), *kind, "{word}");
+    }
+    let fits: Vec<_> = COLUMNS.iter().map(|(word, _, fits)| ((*word).to_owned(), *fits)).collect();
+    check(&workload, &fits);
+}
+
+#[test]
+fn parents_and_children_belong_together() {
+    let lua = r#"w:table("bill", { rows = 10, columns = {
+          { "b_id", serial() }, { "b_lines", count("entry") }, { "b_sum", total("entry", "e_price") } } })
+        w:table("entry", { columns = {
+          { "e_bill", parent("bill", 1, 3) }, { "e_line", line() }, { "e_price", integer(2, 2) } } })"#;
+    let workload = declared(lua).unwrap();
+    assert_eq!(workload.tables[3].rows, 20);
+    let fits: [(String, fn(&Value<'_>) -> bool); 3] = [
+        ("parent".to_owned(), |v| matches!(v, Value::Int(1..=10))),
+        ("line".to_owned(), |v| matches!(v, Value::Int(1..=3))),
+        ("price".to_owned(), |v| *v == Value::Int(2)),
+    ];
+    check(&workload, &fits);
+}
+
+#[test]
+fn a_function_that_gives_something_else_is_an_error() {
+    for (function, expected) in [
+        (
+            "derive(\"integer\", {}, function() return 1.5 end)",
+            "the function gave number, where the column is",
+        ),
+        (
+            "derive(\"text\", {}, function() return {} end)",
+            "the function gave table, where the column is text",
+        ),
+        ("derive(\"text\", {}, function() error(\"on purpose\") end)", "workload.lua:4: on purpose"),
+        ("derive(\"text\", {}, function() return tx.now end)", "workload.lua:4: nothing is called tx here"),
+    ] {
+        let lua = format!("w:table(\"t\", {{ rows = 1, columns = {{ {{ \"a\", {function} }} }} }})");
+        let workload = declared(&lua).unwrap();
+        let mut cells = workload.dataset.cells().unwrap();
+        let mut checked = Checked { fits: &[], at: 0, rows: 0 };
+        let error = cells.rows(2, 0..1).fill(&mut checked).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn options_have_kinds_defaults_and_help_and_the_study_sets_them() {
+    let lua = format!(
+        r#"{HEAD}local size = w:option("size", "integer", 5, "how many")
+        local mode = w:option("mode", {{ "fast", "safe" }}, "fast", "how")
+        local share = w:option("share", "number", 0.5)
+        local label = w:option("label", "text", "none", "what for")
+        local strict = w:option("strict", "boolean", false, "whether")
+        w:describe(table.concat({{ size, mode, share, label, tostring(strict) }}, " "))
+        w:transaction("t", function() end)"#
+    );
+    let folder = Folder::new(&lua, SQL);
+    let workload = folder.workload(&[]).unwrap();
+    assert_eq!(workload.description, "5 fast 0.5 none false");
+    let kinds: Vec<_> = workload.options.iter().map(|option| option.kind.clone()).collect();
+    let choice = OptionKind::Choice(vec!["fast".to_owned(), "safe".to_owned()]);
+    assert_eq!(
+        kinds,
+        [OptionKind::Integer, choice, OptionKind::Number, OptionKind::Text, OptionKind::Boolean]
+    );
+    assert_eq!((workload.options[0].help.as_str(), workload.options[2].help.as_str()), ("how many", ""));
+    let given = [
+        ("size", OptionValue::Number(7.0)),
+        ("mode", OptionValue::Text("safe".to_owned())),
+        ("strict", OptionValue::Boolean(true)),
+    ];
+    let workload = folder.workload(&given).unwrap();
+    assert_eq!(workload.description, "7 safe 0.5 none true");
+    assert_eq!(workload.options[0].default, OptionValue::Number(5.0));
+    assert_eq!(workload.options[0].value, OptionValue::Number(7.0));
+}
+
+#[test]
+fn transactions_mixes_and_invariants_are_read() {
+    let lua = r#"w:transaction("write", { help = "writes" }, function() end)
+        w:transaction("read", { read_only = true, help = "reads" }, function() end)
+        w:transaction("idle", function() end)
+        w:mix("RW", { read = 80, idle = 0, write = 20.5 })
+        w:mix("RO", { read = 1 })
+        w:invariant("none", "nothing is wrong")
+        w:invariant("note", { when = "loaded" }, "until a run")"#;
+    let workload = declared(lua).unwrap();
+    let transactions: Vec<_> =
+        workload.transactions.iter().map(|t| (t.name.as_str(), t.read_only, t.help.as_str())).collect();
+    assert_eq!(transactions, [("write", false, "writes"), ("read", true, "reads"), ("idle", false, "")]);
+    let weights = |name: &str| workload.mix(name).unwrap().weights.clone();
+    assert_eq!(weights("RW"), [("write".to_owned(), 20.5), ("read".to_owned(), 80.0)], "in declared order");
+    assert_eq!(weights("RO"), [("read".to_owned(), 1.0)]);
+    assert!(workload.mix("WO").is_none());
+    let invariants: Vec<_> =
+        workload.invariants.iter().map(|i| (i.statement.as_str(), i.when, i.help.as_str())).collect();
+    assert_eq!(
+        invariants,
+        [("none", When::Always, "nothing is wrong"), ("note", When::Loaded, "until a run")]
+    );
+    // Invariants' statements are for the check, not for transactions.
+    let names =
+        |of: &[nephoscope_drivers::Statement]| of.iter().map(|s| s.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&workload.statements), ["pair"]);
+    assert_eq!(names(&workload.checks), ["note", "none"]);
+}
+
+#[test]
+fn a_dialect_has_its_own_statements_and_schema() {
+    let lua = format!("{HEAD}w:transaction(\"t\", function() end)");
+    let folder = Folder::new(&lua, "-- name: a\nSELECT :x\n-- name: b\nSELECT :y, :x, :y")
+        .with("statements.postgres.sql", "-- name: b\nSELECT :y::int")
+        .with("schema.sql", "-- name: create\nCREATE TABLE t (a int);\n-- name: drop\nDROP TABLE t;")
+        .with("schema.postgres.sql", "-- name: create\nCREATE TABLE t (a integer)");
+    let read = |dialect| folder.source(&[], 1.0, dialect).unwrap();
+    let workload = read(Dialect::None).workload().unwrap();
+    assert_eq!(workload.statements[1].text(), "SELECT :y, :x, :y");
+    assert_eq!(workload.statements[1].params(), ["y", "x"]);
+    assert_eq!(workload.schema.create, "CREATE TABLE t (a int)");
+    let source = read(Dialect::Postgres);
+    let workload = source.workload().unwrap();
+    let texts: Vec<String> = workload.statements.iter().map(nephoscope_drivers::Statement::text).collect();
+    assert_eq!(texts, ["SELECT :x", "SELECT :y::int"]);
+    assert_eq!(workload.schema.create, "CREATE TABLE t (a integer)");
+    assert_eq!(workload.schema.drop, "DROP TABLE t", "what the dialect does not override stays");
+    let files: Vec<_> = source.files().iter().filter_map(|file| file.file_name()?.to_str()).collect();
+    assert_eq!(
+        files,
+        ["workload.lua", "statements.sql", "statements.postgres.sql", "schema.sql", "schema.postgres.sql"]
+    );
+}
+
+#[test]
+fn the_shipped_workloads_are_in_order() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let source =
+            nephoscope_script::Source::read(&path, BTreeMap::new(), 0.01, 1, Dialect::Postgres).unwrap();
+        let workload = source.workload().unwrap();
+        assert!(!workload.mixes.is_empty() && !workload.schema.create.is_empty(), "{}", path.display());
+    }
+}
