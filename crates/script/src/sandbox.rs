@@ -44,7 +44,8 @@ pub(crate) fn state() -> Result<Lua, ScriptError> {
     let build = || -> mlua::Result<Lua> {
         let lua = Lua::new_with(
             StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::BIT,
-            LuaOptions::new().catch_rust_panics(false),
+            // The other way round mlua puts a pcall of its own in place of Lua's, which statements cannot yield through.
+            LuaOptions::new().catch_rust_panics(true),
         )?;
         let globals = lua.globals();
         let names = globals.pairs::<String, Value>().map(|pair| pair.map(|(name, _)| name));

@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use nephoscope_datagen::Kind;
 use nephoscope_drivers::{Dialect, Error, RowEncoder, RowSource as _, Value};
@@ -42,7 +43,8 @@ fn tables_scale_and_have_keys_where_the_first_column_is_serial() {
 
 /// The word that each column of one table is made with, its kind and whether the values of its rows are what they
 /// have to be.
-type Column = (&'static str, Kind, fn(&Value<'_>) -> bool);
+type Column = (&'static str, Kind, Fits);
+type Fits = fn(&Value<'_>) -> bool;
 
 fn is_text(value: &Value<'_>, fits: impl Fn(&str) -> bool) -> bool {
     matches!(value, Value::Text(body) if fits(std::str::from_utf8(body).unwrap()))
@@ -118,7 +120,7 @@ const COLUMNS: &[Column] = &[
 
 /// Checks each value of a row against its column.
 struct Checked<'a> {
-    fits: &'a [(String, fn(&Value<'_>) -> bool)],
+    fits: &'a [(&'static str, Fits)],
     at: usize,
     rows: usize,
 }
@@ -138,7 +140,7 @@ impl RowEncoder for Checked<'_> {
 }
 
 /// Makes all rows of the newest table and checks them.
-fn check(workload: &Workload, fits: &[(String, fn(&Value<'_>) -> bool)]) {
+fn check(workload: &Workload, fits: &[(&'static str, Fits)]) {
     let place = workload.tables.len() - 1;
     let mut checked = Checked { fits, at: 0, rows: 0 };
     let mut cells = workload.dataset.cells().unwrap();
@@ -149,18 +151,17 @@ fn check(workload: &Workload, fits: &[(String, fn(&Value<'_>) -> bool)]) {
 
 #[test]
 fn every_word_makes_its_column() {
-    let mut columns: String = COLUMNS
-        .iter()
-        .enumerate()
-        .map(|(place, (word, ..))| format!("{{ \"column{place}\", {word} }},\n"))
-        .collect();
+    let mut columns = String::new();
+    for (place, (word, ..)) in COLUMNS.iter().enumerate() {
+        writeln!(columns, "{{ \"column{place}\", {word} }},").unwrap();
+    }
     for unstored in [
         "\"base\", constant(6)",
         "\"owner\", reference(\"item\")",
         "\"sex\", gender()",
         "\"day\", date(\"1970-01-02\", \"1970-01-02\")",
     ] {
-        columns += &format!("{{ {unstored}, stored = false }},\n");
+        writeln!(columns, "{{ {unstored}, stored = false }},").unwrap();
     }
     let workload =
         declared(&format!("w:table(\"all\", {{ rows = 20, columns = {{ {columns} }} }})")).unwrap();
@@ -168,7 +169,7 @@ fn every_word_makes_its_column() {
     for ((word, kind, _), plan) in COLUMNS.iter().zip(plans) {
         assert_eq!(plan.kind(), *kind, "{word}");
     }
-    let fits: Vec<_> = COLUMNS.iter().map(|(word, _, fits)| ((*word).to_owned(), *fits)).collect();
+    let fits: Vec<_> = COLUMNS.iter().map(|(word, _, fits)| (*word, *fits)).collect();
     check(&workload, &fits);
 }
 
@@ -180,10 +181,10 @@ fn parents_and_children_belong_together() {
           { "e_bill", parent("bill", 1, 3) }, { "e_line", line() }, { "e_price", integer(2, 2) } } })"#;
     let workload = declared(lua).unwrap();
     assert_eq!(workload.tables[3].rows, 20);
-    let fits: [(String, fn(&Value<'_>) -> bool); 3] = [
-        ("parent".to_owned(), |v| matches!(v, Value::Int(1..=10))),
-        ("line".to_owned(), |v| matches!(v, Value::Int(1..=3))),
-        ("price".to_owned(), |v| *v == Value::Int(2)),
+    let fits: [(&'static str, Fits); 3] = [
+        ("parent", |v| matches!(v, Value::Int(1..=10))),
+        ("line", |v| matches!(v, Value::Int(1..=3))),
+        ("price", |v| *v == Value::Int(2)),
     ];
     check(&workload, &fits);
 }

@@ -122,6 +122,39 @@ impl Session<'_> {
         }
     }
 
+    /// Runs a transaction and keeps nothing of it.
+    pub(crate) fn quietly(&mut self, transaction: &str) -> Result<(), String> {
+        self.calls(transaction, |_| ())
+    }
+
+    /// Runs a transaction that notes whole numbers: the last of them.
+    pub(crate) fn noted(&mut self, transaction: &str) -> i64 {
+        let mut last = 0;
+        let done = self.calls(transaction, |params| {
+            if let Some(Value::Int(value)) = params.iter().next() {
+                last = value;
+            }
+        });
+        done.unwrap();
+        last
+    }
+
+    fn calls(&mut self, transaction: &str, mut see: impl FnMut(&Params)) -> Result<(), String> {
+        let place = self.place(transaction);
+        let mut step = self.script.begin(place);
+        loop {
+            match step {
+                Step::Call { want, .. } => {
+                    see(self.script.params());
+                    let result = (want == Want::Rows).then(|| answer(self.script.rows(), self.rows));
+                    step = self.script.resume(Reply { affected: 3, result });
+                }
+                Step::Done { .. } => return Ok(()),
+                Step::Failed(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
     fn shown(&self, command: Command, want: Want, flush: bool) -> String {
         let name = match command {
             Command::Execute(place) => {
