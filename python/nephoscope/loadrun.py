@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
-from nephoscope.study import RampSetting
+from nephoscope.loads import RampSetting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nephoscope.loads import AccessSetting, Level, Think
     from nephoscope.store import RunWriter
-    from nephoscope.study import AccessSetting, Level, Think
 
 _PUMP_S = 0.1
 _SETTLE_S = 5.0

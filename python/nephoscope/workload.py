@@ -16,7 +16,8 @@ from nephoscope.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nephoscope.study import MixSetting, WorkloadTable
+    from nephoscope.loads import MixSetting
+    from nephoscope.study import WorkloadTable
 
 PACKAGED = Path(__file__).parent / "workloads"
 """The workloads that come with nephoscope, a folder each."""

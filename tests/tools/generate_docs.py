@@ -24,7 +24,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from nephoscope import registry, study
+from nephoscope import loads, registry, study
 from nephoscope.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[\w.:]+) -->\n).*?(<!-- end -->)"
 
 # What a study may write in several ways has a section of its own.
 _SECTIONS: dict[Any, str] = {
-    study.AccessSetting: "[access](studies.md#access-distributions)",
-    study.Think: "[think time](studies.md#think-time)",
-    study.Level: "number or [ramp](studies.md#ramps)",
-    study.MixSetting: "[mix](studies.md#mixes)",
+    loads.AccessSetting: "[access](studies.md#access-distributions)",
+    loads.Think: "[think time](studies.md#think-time)",
+    loads.Level: "number or [ramp](studies.md#ramps)",
+    loads.MixSetting: "[mix](studies.md#mixes)",
 }
 _WORDS: dict[Any, str] = {str: "text", bool: "boolean", int: "integer", float: "number", Path: "path"}
 

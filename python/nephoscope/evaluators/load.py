@@ -10,19 +10,19 @@ from nephoscope.evaluators.base import Evaluator, Measurements, Stored
 from nephoscope.evaluators.points import read_points
 from nephoscope.loadrun import Load as LoadLevel
 from nephoscope.loadrun import LoadRun
-from nephoscope.scoring import Absent
-from nephoscope.study import (
+from nephoscope.loads import (
     HIGHEST_RATE,
     MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
     Level,
-    MeasureSettings,
     MixSetting,
     RampSetting,
     Think,
     UniformAccess,
 )
+from nephoscope.scoring import Absent
+from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 

@@ -14,18 +14,11 @@ from pydantic import Field, field_validator, model_validator
 from nephoscope.evaluators.base import Evaluator, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.loadrun import Load
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
 from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
-from nephoscope.study import (
-    MOST_CONCURRENCY,
-    AccessSetting,
-    LatencyBound,
-    MeasureSettings,
-    MixSetting,
-    Think,
-    UniformAccess,
-)
+from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 

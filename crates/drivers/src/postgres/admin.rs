@@ -17,7 +17,7 @@ use crate::postgres::wire::{self, Fields};
 const PATIENCE: Nanos = 24 * 3600 * SECOND;
 
 /// The settings that say most about how a server performs.
-const FACTS: &str = "SELECT name, setting || COALESCE(unit, '') FROM pg_catalog.pg_settings WHERE name IN (
+const FACTS: &str = "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN (
   'server_version', 'shared_buffers', 'effective_cache_size', 'work_mem', 'maintenance_work_mem', 'max_connections',
   'fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'wal_compression', 'wal_buffers', 'max_wal_size',
   'checkpoint_timeout', 'checkpoint_completion_target', 'random_page_cost', 'effective_io_concurrency', 'jit',
