@@ -24,7 +24,7 @@ fn shard(worker: usize, phase: Nanos, start: Nanos, end: Nanos, times: &[Nanos])
 }
 
 /// What a worker sends: an interval ends where a multiple of the length or a phase does, but a worker that is
-/// late to hear of a phase ends its interval with the multiple.
+/// late to hear of a phase ends its interval with the multiple. Before the end of the run all have heard of all.
 fn shards(worker: usize, phases: &[Nanos], end: Nanos, times: &[Nanos], late: bool) -> Vec<Shard> {
     let mut cuts: Vec<Nanos> = (1..=end / LENGTH).map(|number| number * LENGTH).chain([end]).collect();
     cuts.extend(phases.iter().filter(|_| !late));
@@ -44,7 +44,7 @@ proptest! {
     /// order of time and of the phases, and what is in them is what was sent.
     #[test]
     fn shards_of_any_order_add_up_to_the_whole(
-        borders in prop::collection::btree_set(1..990_u64, 0..5),
+        borders in prop::collection::btree_set(1..=900_u64, 0..5),
         end in 990..1300_u64,
         workers in prop::collection::vec((prop::collection::vec(1..5_000_000_u64, 0..30), any::<bool>()), 1..4),
         order in prop::collection::vec(any::<prop::sample::Index>(), 80),
