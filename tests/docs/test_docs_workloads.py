@@ -41,7 +41,7 @@ def generators() -> set[str]:
 
 def tx_words() -> set[str]:
     functions = part(source("api/tx"), "pub(crate) unsafe fn push_tx", "\n}")
-    return {*re.findall(r'c"(\w+)"', functions), *re.findall(r'Some\(b"(\w+)"\) =>', source("api"))}
+    return {*re.findall(r'c"(\w+)"', functions), *re.findall(r'Some\(b"(\w+)"\) =>', source("api/tx"))}
 
 
 def pick_words() -> set[str]:
