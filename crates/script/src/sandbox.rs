@@ -35,6 +35,11 @@ const KEPT: [&str; 25] = [
     "xpcall",
 ];
 
+/// The most bytes that the values of one state may take: a workload's lists and texts, not the rows it reads.
+///
+/// Where it is reached, Lua raises an error; calls of Lua's C interface that nothing protects lift it meanwhile.
+pub(crate) const MEMORY: usize = 256 << 20;
+
 /// Makes a state with `table`, `string`, `math` and `bit`, and without what a workload must not do.
 ///
 /// LuaJIT's compiler is off. Transactions call into the engine every few instructions, where compiled code has to
@@ -47,6 +52,7 @@ pub(crate) fn state() -> Result<Lua, ScriptError> {
             // The other way round mlua puts a pcall of its own in place of Lua's, which statements cannot yield through.
             LuaOptions::new().catch_rust_panics(true),
         )?;
+        lua.set_memory_limit(MEMORY)?;
         let globals = lua.globals();
         let names = globals.pairs::<String, Value>().map(|pair| pair.map(|(name, _)| name));
         for name in names.collect::<mlua::Result<Vec<_>>>()? {

@@ -144,3 +144,31 @@ fn sessions_give_their_memory_back() {
     let (early, late) = (run(200), run(2000));
     assert!(late < 3 * early, "{early} bytes after 200 sessions and {late} after 2,200");
 }
+
+#[test]
+fn memory_without_end_is_an_error_and_the_session_goes_on() {
+    let lua = format!(
+        r#"{HEAD}local kept = {{}}
+        w:transaction("list", function() local t = {{}} while true do t[#t + 1] = {{ #t }} end end)
+        w:transaction("text", function() local s = "x" while true do s = s .. s end end)
+        w:transaction("rows", function(tx) local t = {{}} while true do t[#t + 1] = tx:rows("none") end end)
+        w:transaction("letters", function(tx, pick) local t = {{}} while true do t[#t + 1] = pick.letters(60000, 60000) end end)
+        w:transaction("caught", function(tx) pcall(string.rep, "x", 1e9) tx:queue("none") end)
+        w:transaction("kept", function() while true do kept[#kept + 1] = ("x"):rep(100000) .. #kept end end)"#
+    );
+    let loaded = Loaded::new(&lua).unwrap();
+    let mut session = loaded.session(1, 1);
+    session.rows = 200;
+    for transaction in ["list", "text", "rows", "letters"] {
+        let error = session.quietly(transaction).unwrap_err();
+        assert!(error.starts_with("workload.lua:") && error.contains("take more than 256 MiB"), "{error}");
+        assert_eq!(session.run("caught").unwrap(), ["none()"]);
+    }
+    // What stays in the file's own variables is not given back, and each transaction says so.
+    for _ in 0..2 {
+        assert!(session.quietly("kept").unwrap_err().contains("256 MiB"));
+        let _ = loaded.vm.script(1, 2);
+    }
+    let error = declared("local t = {} while true do t[#t + 1] = (\"x\"):rep(100000) .. #t end").map(|_| ());
+    assert!(error.unwrap_err().contains("not enough memory"));
+}

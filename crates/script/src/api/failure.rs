@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int};
 use mlua::ffi::{self, lua_State};
 
 use super::{Results, c_function, text, type_name};
+use crate::sandbox;
 
 /// How many fields of an error that is a table are shown.
 const FIELDS: usize = 8;
@@ -38,7 +39,9 @@ pub(crate) unsafe fn error_message(l: *mut lua_State, main: *mut lua_State) -> S
 
 /// Lua's own words where they help nobody, in ours.
 fn explained(message: &str) -> String {
-    message.replace(
+    let memory =
+        format!("not enough memory: the workload's values take more than {} MiB", sandbox::MEMORY >> 20);
+    message.replace("not enough memory", &memory).replace(
         "attempt to yield across C-call boundary",
         "tx cannot be called from within a function that table.sort, string.gsub or a metatable calls",
     )

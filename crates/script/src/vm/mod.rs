@@ -10,6 +10,8 @@
 //! * [`Context`] lives in a box that its [`Script`] owns; `Shared::current` points at it only while `Script`
 //!   resumes the coroutine, and `Shared::contexts` forgets it when the script is dropped.
 //! * A C function that raises a Lua error has no value left to drop when it does so: the message is pushed first.
+//! * What may need memory is done where Lua can raise an error: by `exec_raw`, in a coroutine that is resumed, or
+//!   else in `Core::unlimited`. An error of Lua unwinds the C functions here, as a panic would.
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
 //!   cannot reach an upvalue.
 
@@ -43,6 +45,18 @@ struct Core {
     row_metatable: c_int,
     lua: Lua,
     shared: Box<Shared>,
+}
+
+impl Core {
+    /// Does what may need memory and is not protected against an error: without the limit, that is.
+    fn unlimited<R>(&self, act: impl FnOnce() -> R) -> R {
+        let limit = self.lua.set_memory_limit(0);
+        let result = act();
+        if let Ok(limit) = limit {
+            let _ = self.lua.set_memory_limit(limit);
+        }
+        result
+    }
 }
 
 /// One thread's Lua state with a workload loaded.

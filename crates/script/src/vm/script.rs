@@ -182,23 +182,28 @@ impl Script {
                 Step::Done { aborted: self.context.aborted }
             }
             _ => {
+                let (l, main) = (self.coroutine, self.core.state);
                 // SAFETY: a failed coroutine has its error on top of its stack.
-                let message = unsafe { api::error_message(self.coroutine, self.core.state) };
+                let message = self.core.unlimited(|| unsafe { api::error_message(l, main) });
                 self.abandon();
+                if status == ffi::LUA_ERRMEM {
+                    // The next transaction does not have to suffer for what this one left.
+                    let _ = self.core.lua.gc_collect();
+                }
                 Step::Failed(ScriptError::plain(message))
             }
         }
     }
 
     fn new_coroutine(&mut self) {
+        let (main, old) = (self.core.state, self.reference);
         // SAFETY: the main state is alive; the thread that is made is taken off its stack by making the reference,
         // and the reference to the old one, if any, is the script's own.
-        unsafe {
-            let main = self.core.state;
-            ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, self.reference);
-            self.coroutine = ffi::lua_newthread(main);
-            self.reference = ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX);
-        }
+        (self.coroutine, self.reference) = self.core.unlimited(|| unsafe {
+            ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, old);
+            let coroutine = ffi::lua_newthread(main);
+            (coroutine, ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX))
+        });
     }
 
     /// Pushes the object for a row, one that an earlier transaction used if there is one.
@@ -210,11 +215,9 @@ impl Script {
         unsafe {
             ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, context.row_pool.into());
             if context.used == context.pooled {
-                ffi::lua_newuserdata(l, size_of::<RowObject>());
-                ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, self.core.row_metatable.into());
-                ffi::lua_setmetatable(l, -2);
+                let metatable = self.core.row_metatable;
                 context.pooled += 1;
-                ffi::lua_rawseti(l, -2, context.pooled as ffi::lua_Integer);
+                self.core.unlimited(|| add_row_object(l, metatable, context.pooled));
             }
             context.used += 1;
             ffi::lua_rawgeti(l, -1, context.used as ffi::lua_Integer);
@@ -231,14 +234,26 @@ impl Script {
 
     fn push_list(&mut self, reply: Reply) {
         let count = reply.result.map_or(0, |result| self.context.rows.count(result));
+        let l = self.coroutine;
         // SAFETY: as in `push_row`.
-        unsafe { ffi::lua_createtable(self.coroutine, count as c_int, 0) };
+        self.core.unlimited(|| unsafe { ffi::lua_createtable(l, count as c_int, 0) });
         let Some(result) = reply.result else { return };
         for row in 0..count {
             self.push_row(result.number(), row as u32);
             // SAFETY: the list lies below the row.
             unsafe { ffi::lua_rawseti(self.coroutine, -2, row as ffi::lua_Integer + 1) };
         }
+    }
+}
+
+/// Adds an object to the pool of rows, which is on top of the stack.
+unsafe fn add_row_object(l: *mut lua_State, metatable: c_int, place: usize) {
+    // SAFETY: the caller has room for two values above the pool.
+    unsafe {
+        ffi::lua_newuserdata(l, size_of::<RowObject>());
+        ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, metatable.into());
+        ffi::lua_setmetatable(l, -2);
+        ffi::lua_rawseti(l, -2, place as ffi::lua_Integer);
     }
 }
 
