@@ -2,9 +2,10 @@
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, Lua, Table, Value};
+use mlua::{Error, Function, HookTriggers, Lua, Table, Value, VmState};
 use nephoscope_datagen::TableSpec;
 
 use crate::error::ScriptError;
@@ -13,6 +14,9 @@ use crate::sandbox;
 use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
 
 mod words;
+
+/// How long a file may take to declare what it does: it only describes.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// What the Lua file has declared so far.
 #[derive(Default)]
@@ -61,7 +65,18 @@ pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
             builder(lua, &handle)
         };
         globals.set("workload", lua.create_function(begin)?)?;
-        lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec()?;
+        let deadline = Instant::now() + LONGEST;
+        lua.set_hook(HookTriggers::new().every_nth_instruction(1_000_000), move |lua, _| {
+            if Instant::now() < deadline {
+                return Ok(VmState::Continue);
+            }
+            let seconds = LONGEST.as_secs();
+            Err(at(lua, &format!("the file has run for {seconds} s without an end; is this a loop?")))
+        })?;
+        let ran =
+            lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec();
+        lua.remove_hook();
+        ran?;
         sandbox::close(lua)
     };
     execute().map_err(|error| located(source, describe(&error)))?;
