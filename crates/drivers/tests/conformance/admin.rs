@@ -311,5 +311,5 @@ pub(crate) fn the_facts_tell_version_and_settings(postgres: &Postgres) {
     };
     assert!(fact("version").starts_with("PostgreSQL "));
     assert!(fact("version").contains(fact("server_version").split(' ').next().unwrap()));
-    assert_eq!((fact("shared_buffers"), fact("fsync"), fact("max_connections")), ("20488kB", "off", "90"));
+    assert_eq!((fact("shared_buffers"), fact("fsync"), fact("max_connections")), ("16MB", "off", "90"));
 }

@@ -48,12 +48,16 @@ fn phases(story: &Story) {
 
 fn intervals(story: &Story, spec: &LoadSpec) {
     let length = spec.interval_ms * 1_000_000;
-    let mut end = 0;
+    let (mut end, mut phase, mut begun) = (0, None, 0);
     for interval in &story.intervals {
+        if phase.replace(interval.phase) != Some(interval.phase) {
+            begun = interval.start;
+        }
+        let (first, last) = (interval.start - begun, interval.end - 1 - begun);
         assert_eq!(interval.start, end, "an interval begins where the one before has ended");
         assert!(interval.end > interval.start);
-        let last = interval.start / length == (interval.end - 1) / length;
-        assert!(last, "{}–{} goes beyond a multiple of {length}", interval.start, interval.end);
+        let whole = first / length == last / length;
+        assert!(whole, "{}–{} goes beyond {length} of its phase", interval.start, interval.end);
         end = interval.end;
     }
     assert!(story.intervals.is_sorted_by_key(|interval| interval.phase));
