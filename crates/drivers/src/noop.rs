@@ -49,6 +49,7 @@ impl Driver for Noop {
             let connection = NoopConnection {
                 echo,
                 state: ConnectionState::Idle,
+                waiting: false,
                 queued: None,
                 echoed: Params::default(),
             };
@@ -64,7 +65,9 @@ impl Driver for Noop {
 struct NoopConnection {
     echo: Echo,
     state: ConnectionState,
-    /// The last command, and whether its rows are wanted.
+    /// Whether commands wait to be sent.
+    waiting: bool,
+    /// The last statement, and whether its rows are wanted.
     queued: Option<(usize, Want)>,
     echoed: Params,
 }
@@ -72,6 +75,7 @@ struct NoopConnection {
 impl Connection for NoopConnection {
     #[inline]
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
+        self.waiting = true;
         match command {
             Command::Begin => self.state = ConnectionState::InTransaction,
             Command::Commit | Command::Rollback => self.state = ConnectionState::Idle,
@@ -87,6 +91,7 @@ impl Connection for NoopConnection {
 
     #[inline]
     fn poll_replies(&mut self, _cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
+        self.waiting = false;
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
         Poll::Ready(Ok(Reply { affected: 1, result }))
@@ -95,7 +100,7 @@ impl Connection for NoopConnection {
     fn set_deadline(&mut self, _deadline: Nanos) {}
 
     fn state(&self) -> ConnectionState {
-        if self.queued.is_some() { ConnectionState::Waiting } else { self.state }
+        if self.waiting { ConnectionState::Waiting } else { self.state }
     }
 
     fn cancel(&self) -> LocalFuture<'static, ()> {

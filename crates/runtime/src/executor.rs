@@ -158,6 +158,8 @@ impl Runtime {
                     Some(MAIN) => {
                         header.queued.set(false);
                         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                            // What was sent leaves, even if nobody turns this runtime for a while.
+                            self.reactor().hand_over();
                             return output;
                         }
                     }

@@ -133,6 +133,13 @@ impl Reactor {
         each!(self, inner => inner.poll_recv(key, cx, inbox))
     }
 
+    /// Lets what was sent leave now, and not with the next turn.
+    pub(crate) fn hand_over(&mut self) {
+        if let Self::Uring(uring) = self {
+            uring.hand_over();
+        }
+    }
+
     /// Looks for events and wakes who waits for them. Blocks only if `idle`, and then until `next` at the latest.
     pub(crate) fn turn(&mut self, now: Nanos, idle: bool, next: Option<Nanos>) {
         each!(self, inner => inner.turn(now, idle, next));

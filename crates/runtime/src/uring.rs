@@ -259,6 +259,12 @@ impl Uring {
         self.collect();
     }
 
+    /// Hands over what was queued.
+    pub(crate) fn hand_over(&mut self) {
+        // An error is that of a kernel that is busy: the next turn asks again.
+        let _ = self.ring.submitter().submit();
+    }
+
     /// Deals with the operations that have ended.
     fn collect(&mut self) {
         let Self { ring, sources, rung, bell_is_watched, .. } = self;

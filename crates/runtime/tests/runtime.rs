@@ -147,6 +147,22 @@ fn what_was_sent_last_arrives_even_if_the_stream_is_dropped_at_once(runtime: &Ru
     assert_eq!(server.join().unwrap(), b"farewell");
 }
 
+fn what_was_sent_leaves_even_if_the_runtime_is_not_turned_again(runtime: &Runtime) {
+    let (address, server) = serve(|mut peer| {
+        let mut request = [0; 5];
+        peer.read_exact(&mut request).unwrap();
+        request
+    });
+    let stream = runtime.block_on(async {
+        let mut stream = Stream::connect(runtime, &address, now() + SECOND).await.unwrap();
+        stream.out.extend_from_slice(b"hello");
+        poll_fn(|cx| stream.poll_flush(cx)).await.unwrap();
+        stream
+    });
+    assert_eq!(&server.join().unwrap(), b"hello");
+    drop(stream);
+}
+
 fn a_peer_that_resets_ends_the_wait(runtime: &Runtime) {
     let (address, server) = serve(|peer| {
         thread::sleep(Duration::from_millis(20));
@@ -275,6 +291,7 @@ on_each! {
     a_message_from_another_thread_wakes_an_idle_runtime,
     tasks_survive_from_one_block_on_to_the_next_and_beside_another_runtime,
     what_was_sent_last_arrives_even_if_the_stream_is_dropped_at_once,
+    what_was_sent_leaves_even_if_the_runtime_is_not_turned_again,
     a_peer_that_resets_ends_the_wait,
     many_sockets_are_served_at_once_and_slots_are_used_again,
     bytes_and_the_end_of_the_stream_arrive_even_when_they_come_together,

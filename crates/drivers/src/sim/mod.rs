@@ -148,15 +148,16 @@ impl SimConnection {
         };
         let mut error =
             failed.map(|class| Error::new(class, "sim", format!("planted {} error", class.name())));
+        let affected = matches!(self.queued.last(), Some(Command::Execute(_))).into();
         for command in std::mem::take(&mut self.queued) {
             match (command, &error) {
-                (Command::Rollback, _) => {
-                    self.state = ConnectionState::Idle;
-                    error = None;
-                }
+                (Command::Rollback, _) => self.state = ConnectionState::Idle,
                 (Command::Begin, None) => self.state = ConnectionState::InTransaction,
                 (Command::Commit, None) if self.state == ConnectionState::Failed => {
                     self.state = ConnectionState::Idle;
+                    error = Some(failed_transaction(
+                        "the transaction had failed, so it was rolled back and not committed",
+                    ));
                 }
                 (Command::Commit, None) => {
                     self.state = ConnectionState::Idle;
@@ -164,11 +165,7 @@ impl SimConnection {
                 }
                 (Command::Execute(_), None) if self.state == ConnectionState::Idle => self.server.committed(),
                 (Command::Execute(_), None) if self.state == ConnectionState::Failed => {
-                    error = Some(Error::new(
-                        ErrorClass::Other,
-                        "25P02",
-                        "the transaction has failed; roll it back",
-                    ));
+                    error = Some(failed_transaction("the transaction has failed; roll it back"));
                 }
                 (Command::Execute(_), None) => {}
                 (_, Some(_)) => {
@@ -185,8 +182,12 @@ impl SimConnection {
             Some((statement, Want::Rows)) => self.echo.add(statement, &self.echoed, rows),
             _ => None,
         };
-        Ok(Reply { affected: 1, result })
+        Ok(Reply { affected, result })
     }
+}
+
+fn failed_transaction(message: &str) -> Error {
+    Error::new(ErrorClass::Other, "25P02", message)
 }
 
 impl Connection for SimConnection {

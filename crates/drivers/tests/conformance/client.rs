@@ -1,5 +1,6 @@
 //! A session as a test drives it: step by step, each wait with a limit.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
@@ -7,11 +8,26 @@ use std::task::Poll;
 use nephoscope_drivers::{
     Command, Connection, ConnectionState, Driver, Error, Params, Reply, Rows, Statement, Value, Want,
 };
-use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
+use nephoscope_runtime::{Io, Runtime};
 
 /// How long a reply is waited for that is sure to come.
 const PATIENCE: Nanos = 20 * SECOND;
+
+thread_local! {
+    /// How the clients of a test wait: every test has a thread of its own.
+    static IO: Cell<Io> = const { Cell::new(Io::Epoll) };
+}
+
+/// Has the clients that are made on this thread wait in a way.
+pub(crate) fn wait_by(io: Io) {
+    IO.set(io);
+}
+
+/// A runtime that waits as was said.
+pub(crate) fn runtime() -> Runtime {
+    Runtime::with_io(IO.get()).unwrap()
+}
 
 /// A connection on a runtime of its own.
 pub(crate) struct Client {
@@ -27,7 +43,7 @@ impl Client {
     pub(crate) fn try_new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Result<Self, Error> {
         let statements: Arc<[Statement]> =
             statements.iter().map(|(name, sql)| Statement::new(name, sql)).collect();
-        let runtime = Runtime::new().unwrap();
+        let runtime = runtime();
         let connection = runtime.block_on(driver.connect(&runtime, &statements))?;
         Ok(Self { connection, statements, rows: Rows::default(), runtime })
     }

@@ -118,7 +118,7 @@ fn run(ledger: &Ledger, disturb: &(dyn Fn() + Sync)) -> Account {
                 }
             }
         });
-        let runtime = Runtime::new().unwrap();
+        let runtime = crate::client::runtime();
         for number in 1..=SESSIONS {
             let session = Session {
                 number,

@@ -25,15 +25,14 @@ use nephoscope_drivers::{ErrorClass, SCHEMES, Settings, open};
 
 use fixtures::{Fixture, unique};
 
-/// Makes a test of each check of a theme, for one driver. A check that the driver does not pass has its fault
-/// behind it, and is shown as ignored.
+/// Makes a test of each check of a theme, for one driver.
 macro_rules! tests {
-    ($fixture:path; $($theme:ident: $($check:ident $(= $fault:literal)?)*;)*) => {
+    ($fixture:path; $($theme:ident: $($check:ident)*;)*) => {
         $(mod $theme {
             $(#[test]
-            $(#[ignore = $fault])?
             fn $check() {
                 if let Some(fixture) = $fixture() {
+                    crate::client::wait_by(crate::fixtures::Fixture::io(&*fixture));
                     crate::$theme::$check(&*fixture);
                 }
             })*
@@ -58,8 +57,12 @@ macro_rules! every_driver {
                 rows_that_are_not_wanted_are_not_kept
                 large_statements_and_large_results_may_pass_each_other;
             transactions:
+                the_state_follows_the_commands
                 a_failed_transaction_can_only_be_rolled_back
-                an_error_in_one_flush_spoils_the_whole_transaction;
+                the_commit_of_a_failed_transaction_is_an_error
+                a_transaction_may_leave_in_one_flush
+                an_error_in_one_flush_spoils_the_whole_transaction
+                a_rollback_in_the_same_flush_does_not_hide_an_error;
             errors:
                 every_class_is_provoked_or_the_fixture_says_why;
             kills:
@@ -73,43 +76,6 @@ macro_rules! every_driver {
             admin:
                 a_bulk_load_counts_its_rows
                 an_error_of_the_source_ends_a_bulk_load;
-        }
-    };
-}
-
-/// What holds for any driver, too, and not yet for those whose faults are listed below.
-macro_rules! replies_and_states {
-    ($fixture:path) => {
-        tests! { $fixture;
-            transactions:
-                the_state_follows_the_commands
-                the_commit_of_a_failed_transaction_is_an_error
-                a_transaction_may_leave_in_one_flush
-                a_rollback_in_the_same_flush_does_not_hide_an_error;
-        }
-    };
-}
-
-macro_rules! faults_of_noop {
-    ($fixture:path) => {
-        tests! { $fixture;
-            transactions:
-                the_state_follows_the_commands = "a queued command does not make the state Waiting"
-                the_commit_of_a_failed_transaction_is_an_error
-                a_transaction_may_leave_in_one_flush
-                a_rollback_in_the_same_flush_does_not_hide_an_error;
-        }
-    };
-}
-
-macro_rules! faults_of_sim {
-    ($fixture:path) => {
-        tests! { $fixture;
-            transactions:
-                the_state_follows_the_commands = "a queued command does not make the state Waiting"
-                the_commit_of_a_failed_transaction_is_an_error = "COMMIT succeeds in a failed transaction"
-                a_transaction_may_leave_in_one_flush = "COMMIT has touched a row"
-                a_rollback_in_the_same_flush_does_not_hide_an_error = "ROLLBACK takes the error back";
         }
     };
 }
@@ -175,13 +141,16 @@ macro_rules! drivers {
 }
 
 drivers! {
-    noop: crate::fixtures::noop::fixture => every_driver faults_of_noop;
-    sim: crate::fixtures::sim::fixture => every_driver faults_of_sim;
-    postgres_simple: crate::fixtures::postgres::simple => every_driver replies_and_states every_postgres;
-    postgres_extended: crate::fixtures::postgres::extended => every_driver replies_and_states every_postgres;
-    postgres_prepared: crate::fixtures::postgres::prepared => every_driver replies_and_states every_postgres;
-    postgres_pieces: crate::fixtures::postgres::pieces => every_driver replies_and_states every_postgres;
-    postgres_tls: crate::fixtures::postgres::tls => every_driver replies_and_states every_postgres;
+    noop: crate::fixtures::noop::fixture => every_driver;
+    sim: crate::fixtures::sim::fixture => every_driver;
+    postgres_simple: crate::fixtures::postgres::simple => every_driver every_postgres;
+    postgres_extended: crate::fixtures::postgres::extended => every_driver every_postgres;
+    postgres_prepared: crate::fixtures::postgres::prepared => every_driver every_postgres;
+    postgres_pieces: crate::fixtures::postgres::pieces => every_driver every_postgres;
+    postgres_tls: crate::fixtures::postgres::tls => every_driver every_postgres;
+    postgres_uring: crate::fixtures::postgres::uring => every_driver every_postgres;
+    postgres_uring_pieces: crate::fixtures::postgres::pieces_uring => every_driver every_postgres;
+    postgres_uring_tls: crate::fixtures::postgres::tls_uring => every_driver every_postgres;
 }
 
 #[test]
