@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from types import FrameType
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Interrupted(BaseException):
     """The user, or the system, wants the run to end: Ctrl-C, SIGTERM, SIGHUP."""
 
@@ -37,7 +40,7 @@ _gate = _Gate()
 
 def catch_signals() -> None:
     """Let SIGINT, SIGTERM and SIGHUP raise ``Interrupted`` in the main thread."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, _interrupt)
 
 
@@ -70,7 +73,9 @@ def abandon(load: object) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process."""
+    """End this process. Its exit code is settled: an interruption that comes now no longer changes it."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     if _abandoned:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -157,7 +157,9 @@ def test_a_search_finds_the_planted_capacity(measured: dict[str, Measured]) -> N
     run = measured["search"]
     assert run.scores["saturation"]["SELECT"]["concurrency"] == CAPACITY
     searched = [phase.labels["concurrency"] for phase in run.run.phases if phase.labels.get("search")]
-    assert set(searched) == {1, 2, 3, 4, 8}
+    # Doubling to beyond the capacity, then halving; a machine that stands still for a moment may cost a step more.
+    assert {1, 2, 4, 8} <= set(searched)
+    assert len(searched) <= 8
     assert run.scores["scores"]["P"]["detail"]["mixes"]["SELECT"]["concurrency"] == CAPACITY
     assert "SELECT: saturated at 4 sessions (TPS changed by" in run.ended.out
 

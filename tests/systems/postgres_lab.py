@@ -189,6 +189,15 @@ def users_of(folder: Path) -> set[int]:
     return found
 
 
+def owners_of(processes: set[int]) -> dict[int, int]:
+    """Map processes to the users that they run as; those that have ended are left out."""
+    owners = {}
+    for process in processes:
+        with contextlib.suppress(OSError):
+            owners[process] = Path(f"/proc/{process}").stat().st_uid
+    return owners
+
+
 def _read(file: Path) -> bytes:
     """Read a file of /proc; nothing where its process has ended or is not ours."""
     try:
