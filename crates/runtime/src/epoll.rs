@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
@@ -119,6 +119,26 @@ impl Epoll {
         let source = &mut self.sources[key.slot];
         source.deadline = deadline;
         source.timed_out = false;
+    }
+
+    pub(crate) fn descriptor(&self, key: Key) -> &OwnedFd {
+        &self.sources[key.slot].fd
+    }
+
+    /// Takes a connection from a listening socket.
+    pub(crate) fn poll_accept(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        let source = &mut self.sources[key.slot];
+        while source.readable {
+            match accept_with(&source.fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok(fd) => return Poll::Ready(Ok(fd)),
+                // A caller that has gone again is none.
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => source.readable = false,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        store(&mut source.reader, cx);
+        Poll::Pending
     }
 
     /// The error of a connect that has ended, if it failed.

@@ -9,6 +9,7 @@
 //! * [`Runtime`] runs tasks until none is left.
 //! * [`Runtime::sleep_until`] wakes by timerfd, at the nanosecond asked for and not at the next millisecond.
 //! * [`Stream`] is a TCP or Unix socket with its two buffers and a deadline.
+//! * [`Listener`] takes TCP connections.
 //! * [`mailbox`] carries messages in from other threads.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -16,6 +17,7 @@ mod buffer;
 pub mod clock;
 mod epoll;
 mod executor;
+mod listener;
 pub mod mailbox;
 mod reactor;
 mod stream;
@@ -25,6 +27,7 @@ mod uring;
 pub use buffer::Inbox;
 pub use clock::Nanos;
 pub use executor::{Runtime, Yield};
+pub use listener::Listener;
 pub use reactor::Io;
 pub use stream::{Address, Stream};
 pub use timer::Sleep;

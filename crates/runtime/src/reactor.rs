@@ -84,7 +84,7 @@ impl Reactor {
         each!(self, inner => inner.take_bell())
     }
 
-    /// Takes a socket whose connect has begun.
+    /// Takes a socket that listens, is connected, or whose connect has begun.
     pub(crate) fn register(&mut self, fd: OwnedFd) -> io::Result<Key> {
         match self {
             Self::Epoll(epoll) => epoll.register(fd),
@@ -99,6 +99,15 @@ impl Reactor {
 
     pub(crate) fn set_deadline(&mut self, key: Key, deadline: Nanos) {
         each!(self, inner => inner.set_deadline(key, deadline));
+    }
+
+    pub(crate) fn descriptor(&self, key: Key) -> &OwnedFd {
+        each!(self, inner => inner.descriptor(key))
+    }
+
+    /// Takes a connection from a listening socket.
+    pub(crate) fn poll_accept(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        each!(self, inner => inner.poll_accept(key, cx))
     }
 
     /// The error of a connect that has ended, if it failed.
@@ -120,6 +129,15 @@ impl Reactor {
         out: &mut Vec<u8>,
     ) -> Poll<io::Result<()>> {
         each!(self, inner => inner.poll_send(key, cx, out))
+    }
+
+    /// Completes when everything that was handed over is with the kernel, or could not be.
+    pub(crate) fn poll_sent(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            // Here `poll_send` is complete only then.
+            Self::Epoll(_) => Poll::Ready(Ok(())),
+            Self::Uring(uring) => uring.poll_all_sent(key, cx),
+        }
     }
 
     /// Reads once. Completes with the number of bytes, 0 at the end of the stream.

@@ -4,11 +4,14 @@ use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, shutdown,
+    socket_with, sockopt,
 };
 
 use crate::buffer::Inbox;
@@ -63,13 +66,18 @@ impl Stream {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
-        let key = runtime.reactor().register(fd)?;
         // From here on dropping the stream closes the socket.
-        let mut stream = Self { runtime: runtime.clone(), key, out: Vec::new(), inbox: Inbox::default() };
+        let mut stream = Self::registered(runtime, fd)?;
         stream.set_deadline(deadline);
-        poll_fn(|cx| stream.runtime.reactor().poll_writable(key, cx)).await?;
-        stream.runtime.reactor().take_error(key)?;
+        poll_fn(|cx| stream.runtime.reactor().poll_writable(stream.key, cx)).await?;
+        stream.runtime.reactor().take_error(stream.key)?;
         Ok(stream)
+    }
+
+    /// A stream of a socket that is connected, as the runtime's way of waiting needs it, or is being connected.
+    pub(crate) fn registered(runtime: &Runtime, fd: OwnedFd) -> io::Result<Self> {
+        let key = runtime.reactor().register(fd)?;
+        Ok(Self { runtime: runtime.clone(), key, out: Vec::new(), inbox: Inbox::default() })
     }
 
     /// Sets the time after which a wait of this stream ends with [`io::ErrorKind::TimedOut`], to within 10 ms;
@@ -92,6 +100,21 @@ impl Stream {
     /// Reads once into `inbox`; completes with the number of bytes, 0 at the end of the stream.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.runtime.reactor().poll_recv(self.key, cx, &mut self.inbox)
+    }
+
+    /// Sends `out` and then ends this direction: the peer reads the end of the stream, and may still send.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        let mut reactor = self.runtime.reactor();
+        ready!(reactor.poll_sent(self.key, cx))?;
+        Poll::Ready(Ok(shutdown(reactor.descriptor(self.key), Shutdown::Write)?))
+    }
+
+    /// Closes the socket at once and for good: the peer's reads and writes end with an error (a TCP reset), and what
+    /// either side had not read is lost.
+    pub fn reset(self) {
+        // It fails only for a wrong descriptor; the socket is closed in any case.
+        let _ = sockopt::set_socket_linger(self.runtime.reactor().descriptor(self.key), Some(Duration::ZERO));
     }
 }
 

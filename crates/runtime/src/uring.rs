@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Waker};
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::io::ioctl_fionbio;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::socket_error;
+use rustix::net::{SocketFlags, accept_with};
 use slab::Slab;
 
 use crate::buffer::Inbox;
@@ -36,6 +37,7 @@ const SENT: u64 = 1;
 const CONNECTED: u64 = 2;
 const BELL: u64 = 3;
 const CANCELLED: u64 = 4;
+const ACCEPTABLE: u64 = 5;
 
 fn tag(kind: u64, slot: usize) -> u64 {
     kind << 32 | slot as u64
@@ -48,7 +50,7 @@ struct Source {
     timed_out: bool,
     reader: Option<Waker>,
     writer: Option<Waker>,
-    /// Whether the kernel is to read into `inbox`, and what came of it.
+    /// Whether the kernel is to read into `inbox` (of a listening socket: waits for callers), and what came of it.
     receiving: bool,
     received: Option<i32>,
     inbox: Box<[u8]>,
@@ -137,6 +139,43 @@ impl Uring {
         let source = &mut self.sources[key.slot];
         source.deadline = deadline;
         source.timed_out = false;
+    }
+
+    pub(crate) fn descriptor(&self, key: Key) -> &OwnedFd {
+        &self.sources[key.slot].fd
+    }
+
+    /// Takes a connection from a listening socket; the ring only waits for one to be there.
+    pub(crate) fn poll_accept(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        let source = &mut self.sources[key.slot];
+        loop {
+            // Without `NONBLOCK`: see `take_error`.
+            match accept_with(&source.fd, SocketFlags::CLOEXEC) {
+                Ok(fd) => return Poll::Ready(Ok(fd)),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => break,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        store(&mut source.reader, cx);
+        if !mem::replace(&mut source.receiving, true) {
+            source.in_flight += 1;
+            let readable = rustix::event::PollFlags::IN.bits();
+            let poll = opcode::PollAdd::new(Fd(source.fd.as_raw_fd()), u32::from(readable)).build();
+            // SAFETY: it refers to no memory, and the descriptor is open until the operation has ended.
+            unsafe { push(&mut self.ring, &poll.user_data(tag(ACCEPTABLE, key.slot))) };
+        }
+        Poll::Pending
+    }
+
+    /// Completes when everything that was handed over is with the kernel, or could not be.
+    pub(crate) fn poll_all_sent(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let source = &mut self.sources[key.slot];
+        match source.failed.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None if source.outbox.is_empty() => Poll::Ready(Ok(())),
+            None => source.poll_sent(cx),
+        }
     }
 
     /// The error of a connect that has ended, if it failed.
@@ -327,6 +366,12 @@ impl Source {
                 self.received = Some(result);
                 if let Some(waker) = &self.reader {
                     waker.wake_by_ref();
+                }
+            }
+            ACCEPTABLE => {
+                self.receiving = false;
+                if let Some(waker) = self.reader.take() {
+                    waker.wake();
                 }
             }
             SENT => {

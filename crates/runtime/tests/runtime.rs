@@ -1,6 +1,9 @@
 //! The runtime's promises: order, precision, wake-ups from other threads, sockets that end in every way.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+#[macro_use]
+mod support;
+
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{Read, Write};
@@ -12,7 +15,7 @@ use std::time::Duration;
 
 use nephoscope_runtime::clock::{MILLISECOND, SECOND, now};
 use nephoscope_runtime::mailbox::mailbox;
-use nephoscope_runtime::{Address, Io, Runtime, Stream, Yield};
+use nephoscope_runtime::{Address, Runtime, Stream, Yield};
 
 /// Starts a server for one connection; the handle ends when its answer has been given.
 fn serve<T: Send + 'static>(
@@ -21,16 +24,6 @@ fn serve<T: Send + 'static>(
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
     (Address::Tcp(address), thread::spawn(move || answer(listener.accept().unwrap().0)))
-}
-
-/// A runtime of each kind that this kernel allows: epoll it always does.
-fn runtimes() -> Vec<Runtime> {
-    let mut all = vec![Runtime::with_io(Io::Epoll).unwrap()];
-    match Runtime::with_io(Io::Uring) {
-        Ok(runtime) => all.push(runtime),
-        Err(error) => println!("not tested: io_uring ({error})"),
-    }
-    all
 }
 
 async fn read_all(stream: &mut Stream) -> std::io::Result<Vec<u8>> {
@@ -269,20 +262,6 @@ fn a_large_request_is_sent_whole_to_a_slow_reader(runtime: &Runtime) {
         assert!(stream.out.is_empty());
     });
     assert_eq!(server.join().unwrap(), 9_000_000);
-}
-
-/// Makes a test of each of these, which runs on every kind of runtime.
-macro_rules! on_each {
-    ($($name:ident),* $(,)?) => {
-        mod on_each {
-            $(
-                #[test]
-                fn $name() {
-                    super::runtimes().iter().for_each(super::$name);
-                }
-            )*
-        }
-    };
 }
 
 on_each! {
