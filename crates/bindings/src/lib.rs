@@ -4,6 +4,7 @@
 
 mod admin;
 mod errors;
+mod faults;
 mod histogram;
 mod load;
 mod logging;
@@ -60,6 +61,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     logging::install();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<admin::Admin>()?;
+    module.add_class::<faults::FaultProxy>()?;
     module.add_class::<histogram::Histogram>()?;
     module.add_class::<run::Run>()?;
     module.add_function(wrap_pyfunction!(check_url, module)?)?;

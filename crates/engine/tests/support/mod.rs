@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nephoscope_drivers::Settings;
 use nephoscope_engine::spec::{
-    Balance, LoadChange, PhaseKind, PhaseSpec, RetrySpec, Role, TenantSpec, WorkloadSpec,
+    Balance, IoChoice, LoadChange, PhaseKind, PhaseSpec, RetrySpec, Role, TenantSpec, WorkloadSpec,
 };
 use nephoscope_engine::{LoadSpec, Record, Run};
 use serde_json::{Value, json};
@@ -76,6 +76,7 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         on_connect: Vec::new(),
         io: nephoscope_engine::spec::IoChoice::Auto,
         balance: Balance::RoundRobin,
+        io: IoChoice::default(),
         tenants: vec![tenant("default", url)],
         phases: phases.into_iter().collect(),
     }
