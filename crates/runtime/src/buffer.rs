@@ -13,6 +13,8 @@ pub struct Inbox {
 
 /// Large enough for the replies of ordinary transactions, small enough for thousands of sessions.
 const INITIAL: usize = 4096;
+/// The longest message that room is made for on its word.
+const BELIEVED: usize = 1 << 20;
 
 impl Default for Inbox {
     fn default() -> Self {
@@ -53,8 +55,10 @@ impl Inbox {
         &mut self.data[self.end..]
     }
 
-    /// Makes room so that a message of `total` bytes, whose beginning is already here, fits in one piece.
+    /// Makes room so that a message of `total` bytes, whose beginning is already here, fits in one piece. If it is
+    /// very long, the room grows with what arrives: the length may be rubbish.
     pub fn expect(&mut self, total: usize) {
+        let total = total.min(BELIEVED);
         if self.data.len() - self.start < total {
             self.data.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -113,6 +117,16 @@ mod tests {
                 prop_assert_eq!(inbox.bytes(), &model[..]);
             }
         }
+    }
+
+    #[test]
+    fn a_length_that_is_rubbish_costs_no_memory() {
+        let mut inbox = Inbox::default();
+        inbox.extend(b"D\x3f\xff\xff\xff");
+        inbox.expect(0x4000_0000);
+        assert!(inbox.data.len() <= BELIEVED);
+        inbox.extend(&vec![3; 3 * BELIEVED]);
+        assert_eq!(inbox.bytes().len(), 5 + 3 * BELIEVED);
     }
 
     #[test]
