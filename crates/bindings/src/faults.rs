@@ -75,9 +75,9 @@ impl FaultProxy {
     }
 
     /// Puts bytes into every connection, in the direction `to_server` or `to_client`.
-    fn inject(&self, py: Python<'_>, direction: &str, bytes: Vec<u8>) -> PyResult<u64> {
+    fn inject(&self, py: Python<'_>, direction: &str, data: Vec<u8>) -> PyResult<u64> {
         let direction = parse_direction(py, direction)?;
-        self.act(py, |proxy| proxy.inject(direction, bytes))
+        self.act(py, |proxy| proxy.inject(direction, data))
     }
 
     /// Sends new connections to another target; with `cut` those that stand are cut.
