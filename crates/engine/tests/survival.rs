@@ -232,7 +232,7 @@ fn a_second_in_a_black_hole() {
             assert_only(story, &[ErrorClass::StatementTimeout, ErrorClass::ConnectionLost]);
             assert!(story.all().counted(|of| of.lost) >= SESSIONS as u64, "every session was in it");
             // When it is over, a session waits at most for a connection that was begun in it, and a little.
-            let back = story.between(OVER, OVER + 1.2);
+            let back = story.between(OVER, OVER + 0.9);
             assert!(back.committed() > 0, "the load is back soon");
         },
     );
