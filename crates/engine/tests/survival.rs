@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use nephoscope_drivers::{ErrorClass, Settings, open};
 use nephoscope_engine::spec::IoChoice;
 use nephoscope_engine::{LoadSpec, Run};
-use nephoscope_faults::{Accept, Channel, Direction, Faults, Garbage, Planned, Proxy, target};
+use nephoscope_faults::{Accept, Channel, Direction, Faults, Garbage, Law, Planned, Proxy, target};
 use nephoscope_runtime::Io;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use serde_json::json;
@@ -31,7 +31,7 @@ const RATE: f64 = 100.0;
 /// When the fault is planted, when it is over, and when the load ends, in seconds.
 const BEGIN: f64 = 0.5;
 const OVER: f64 = 1.5;
-const END: f64 = 5.0;
+const END: f64 = 4.5;
 /// Limits for a statement in milliseconds: one that ends the wait in a fault, and one that does not.
 const IMPATIENT: u64 = 500;
 const PATIENT: u64 = 30_000;
@@ -290,20 +290,23 @@ fn resets_again_and_again() {
 }
 
 #[test]
-fn one_direction_closed() {
-    for direction in [Direction::ToServer, Direction::ToClient] {
-        survive(
-            PATIENT,
-            move |proxy, origin| {
-                sleep_until(at(origin, BEGIN));
+fn one_direction_closed_and_then_the_other() {
+    survive(
+        PATIENT,
+        |proxy, origin| {
+            for (direction, seconds) in [(Direction::ToServer, BEGIN), (Direction::ToClient, OVER)] {
+                sleep_until(at(origin, seconds));
                 proxy.half_close_all(direction).unwrap();
-            },
-            |story| {
-                assert_only(story, &[ErrorClass::ConnectionLost, ErrorClass::ShuttingDown]);
-                assert!(story.all().counted(|of| of.lost) >= SESSIONS as u64);
-            },
-        );
-    }
+            }
+        },
+        |story| {
+            assert_only(story, &[ErrorClass::ConnectionLost, ErrorClass::ShuttingDown]);
+            for (start, end) in [(BEGIN, OVER), (OVER, END)] {
+                let lost = story.between(start, end).counted(|of| of.lost);
+                assert!(lost > 1, "{lost} sessions notice from {start} s on");
+            }
+        },
+    );
 }
 
 #[test]
@@ -354,6 +357,49 @@ fn connections_that_are_cut_in_the_middle_of_a_message() {
             assert!(story.all().counted(|of| of.lost) >= 1);
         },
     );
+}
+
+/// Faults of every kind, one after the other and on top of each other, as a generator of numbers has it.
+fn everything(proxy: &Proxy, origin: Nanos) {
+    let mut state = 0x5eed_u64;
+    let mut draw = |many: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % many
+    };
+    let mut time = at(origin, BEGIN);
+    while time < at(origin, OVER + 0.5) {
+        sleep_until(time);
+        time += (20 + draw(100)) * MILLISECOND;
+        let direction = if draw(2) == 0 { Direction::ToServer } else { Direction::ToClient };
+        let mut faults = Faults::default();
+        let channel =
+            if direction == Direction::ToServer { &mut faults.to_server } else { &mut faults.to_client };
+        match draw(10) {
+            0 => faults.accept = [Accept::Refuse, Accept::Reset, Accept::Silent][draw(3) as usize],
+            1 => channel.black_hole = true,
+            2 => channel.hold = true,
+            3 => channel.rate = NonZeroU64::new(1 + draw(2000)),
+            4 => channel.delay = Some(Law::Exponential { mean: draw(50) * MILLISECOND }),
+            5 => channel.cut_after = Some(draw(500)),
+            6 => drop(proxy.inject(direction, vec![draw(256) as u8; draw(50) as usize]).unwrap()),
+            7 => drop(proxy.half_close_all(direction).unwrap()),
+            8 => drop(proxy.reset_all().unwrap()),
+            _ => drop(proxy.cut_all().unwrap()),
+        }
+        proxy.set(faults).unwrap();
+    }
+    proxy.set(Faults::default()).unwrap();
+}
+
+#[test]
+fn everything_at_once() {
+    survive(IMPATIENT, everything, |story| {
+        assert_only(
+            story,
+            &[ErrorClass::ConnectionLost, ErrorClass::StatementTimeout, ErrorClass::ShuttingDown],
+        );
+        assert!(story.all().counted(|of| of.lost) >= SESSIONS as u64);
+    });
 }
 
 #[test]

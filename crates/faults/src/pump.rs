@@ -120,11 +120,11 @@ impl Pump {
         self.line_free = clock::now();
         if self.cut_after != channel.cut_after {
             self.cut_after = channel.cut_after;
-            self.cut_at = channel.cut_after.map(|count| self.passed + count);
+            self.cut_at = channel.cut_after.map(|count| self.passed.saturating_add(count));
         }
         if self.garbage != channel.garbage_after {
             self.garbage.clone_from(&channel.garbage_after);
-            self.garbage_at = self.garbage.as_ref().map(|garbage| self.passed + garbage.after);
+            self.garbage_at = self.garbage.as_ref().map(|garbage| self.passed.saturating_add(garbage.after));
         }
         if self.end.is_none() {
             self.pass(&[], clock::now().max(self.last_due));

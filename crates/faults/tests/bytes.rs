@@ -233,6 +233,16 @@ fn a_connection_is_cut_after_so_many_bytes() {
 }
 
 #[test]
+fn a_cut_that_is_never_reached_is_none() {
+    let (proxy, _target, client, server) = through();
+    assert_connected(&client, &server);
+    let never = Garbage { after: u64::MAX, bytes: vec![1] };
+    let channel = Channel { cut_after: Some(u64::MAX), garbage_after: Some(never), ..Channel::default() };
+    proxy.set(to_server(channel)).unwrap();
+    assert_connected(&client, &server);
+}
+
+#[test]
 fn garbage_gets_between_the_bytes_once_and_at_its_place() {
     let (proxy, target, client, server) = through();
     let garbage = |after| {
