@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 _TAG_PARTS = 4
 _LINE_PARTS = 5
+_ENDLESS = 1e12
+"""No run takes so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,15 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
 
 def journal_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a journal as a table; rows that were damaged are left out."""
-    return table_of([row for row in read_journal(path) if fits(row, schema)], schema)
+    try:
+        return table_of([row for row in read_journal(path) if fits(row, schema)], schema)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return InputError(f"{path} cannot be read: {reason}")
 
 
 class StoredRun:
@@ -86,7 +95,7 @@ class StoredRun:
             manifest = json.loads((folder / FILES.manifest).read_text(encoding="utf-8"))
         except OSError as error:
             raise InputError(f"{folder} is no run directory: {FILES.manifest}: {error.strerror}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(f"{folder} is no run directory: {FILES.manifest} is not JSON") from None
         if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
             raise InputError(f"{folder} is no run directory: {FILES.manifest} has no format")
@@ -111,7 +120,7 @@ class StoredRun:
     def study(self) -> str:
         """``study.toml`` as text."""
         try:
-            return str((self.folder / FILES.study).read_text(encoding="utf-8"))
+            return str((self.folder / FILES.study).read_text(encoding="utf-8", errors="replace"))
         except OSError:
             return ""
 
@@ -120,7 +129,7 @@ class StoredRun:
         """``scores.json``, or None if there is none."""
         try:
             scores = json.loads((self.folder / FILES.scores).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return scores if isinstance(scores, dict) else None
 
@@ -140,9 +149,8 @@ class StoredRun:
             return journal_table(self.folder / journal, schema)
         try:
             return pq.read_table(path).select(schema.names).cast(schema)
-        except (OSError, KeyError, pa.ArrowInvalid) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path} cannot be read: {reason}") from None
+        except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+            raise _unreadable(path, error) from None
 
     @cached_property
     def events(self) -> Sequence[Mapping[str, Any]]:
@@ -158,6 +166,8 @@ class StoredRun:
         table = self.intervals
         columns = (table.column(name).to_pylist() for name in ("phase", "start_s", "end_s"))
         for number, start, end in zip(*columns, strict=True):
+            if number is None or start is None or end is None:
+                continue
             low, high = bounds.get(number, (start, end))
             bounds[number] = (min(low, start), max(high, end))
         # A phase in which nothing ended has no row: its events say when it was.
@@ -265,7 +275,7 @@ class StoredRun:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _ENDLESS
 
 
 def _is_phase(event: Mapping[str, Any]) -> bool:
