@@ -89,7 +89,7 @@ fn is_name(text: &str) -> bool {
 fn token(rest: &str, first: char) -> usize {
     match first {
         '\'' | '"' => quoted(rest, first),
-        '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+        '-' if rest.starts_with("--") => rest.find(['\n', '\r']).unwrap_or(rest.len()),
         '/' if rest.starts_with("/*") => comment(rest),
         '$' => dollar_quoted(rest),
         ':' if rest.starts_with("::") => 2,
@@ -193,6 +193,8 @@ mod tests {
             assert!(Statement::new("s", sql).params().is_empty(), "{sql}");
         }
         assert_eq!(Statement::new("s", "SELECT :a::int, $1:b").params(), ["a", "b"]);
+        // A comment ends where PostgreSQL says it does.
+        assert_eq!(Statement::new("s", "SELECT 1 -- :a\r + :b").params(), ["b"]);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use crate::error::ScriptError;
 /// Reads a file of named statements. `file` is its name for messages.
 ///
 /// What stands before the first name may only be comments. A statement's text runs to the next name, without the
-/// comments around it and without a semicolon at its end.
+/// comments around it and without semicolons at its end.
 pub fn parse_statements(file: &str, text: &str) -> Result<Vec<Statement>, ScriptError> {
     let mut statements: Vec<Statement> = Vec::new();
     let mut current: Option<(usize, &str, Vec<&str>)> = None;
@@ -41,11 +41,12 @@ fn finish(
     statements: &mut Vec<Statement>,
 ) -> Result<(), ScriptError> {
     let Some((number, name, lines)) = current else { return Ok(()) };
-    let is_comment = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with("--");
-    let last = lines.iter().rposition(|line| !is_comment(line)).map_or(0, |last| last + 1);
-    let first = lines.iter().position(|line| !is_comment(line)).unwrap_or(last);
+    let is_end = |next: char| next == ';' || next.is_whitespace();
+    let is_sql = |line: &&str| !(line.trim_matches(is_end).is_empty() || line.trim_start().starts_with("--"));
+    let last = lines.iter().rposition(is_sql).map_or(0, |last| last + 1);
+    let first = lines.iter().position(is_sql).unwrap_or(last);
     let sql = lines[first..last].join("\n");
-    let sql = sql.trim().trim_end_matches(';').trim_end();
+    let sql = sql.trim().trim_end_matches(is_end);
     if sql.is_empty() {
         return Err(ScriptError::new(file, number, &format!("the statement {name} has no SQL")));
     }
@@ -107,7 +108,7 @@ mod tests {
     fn a_file_is_cut_at_its_names() {
         let statements = parse_statements(
             "s.sql",
-            "-- The statements of sales.\n\n-- name: find_order\n-- by key\nSELECT *\nFROM orders -- all\nWHERE o_id = :o_id;\n\n--name:two\nSELECT 2 ;\n-- done\n",
+            "-- The statements of sales.\n\n-- name: find_order\n-- by key\nSELECT *\nFROM orders -- all\nWHERE o_id = :o_id;\n\n--name:two\nSELECT 2 ; ;\n-- done\n;\n",
         )
         .unwrap();
         assert_eq!(statements[0].name(), "find_order");
