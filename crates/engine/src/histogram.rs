@@ -1,7 +1,10 @@
 //! Latency histograms: HdrHistogram with the bounds of METRICS, section 1.
 
+use std::io::Read as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use nephoscope_runtime::Nanos;
@@ -15,6 +18,10 @@ pub type WindowHistogram = Histogram<u64>;
 
 const HIGHEST: Nanos = 3600 * SECOND;
 const DIGITS: u8 = 3;
+/// The cookie of the V2 compressed form.
+const COMPRESSED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+/// No histogram with these bounds is longer than this: it has some 25,000 counts of at most nine bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// An empty histogram of times from 1 µs to 1 h to 3 significant digits.
 #[must_use]
@@ -38,18 +45,46 @@ pub fn encode<C: hdrhistogram::Counter>(histogram: &Histogram<C>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Reads what [`encode`] or another HdrHistogram library wrote; the error says what is wrong with it.
+/// Reads what [`encode`] or another HdrHistogram library wrote with the same bounds; the error says what is wrong
+/// with it.
 pub fn decode(text: &str) -> Result<WindowHistogram, String> {
     let bytes = STANDARD.decode(text.trim()).map_err(|error| format!("not base64: {error}"))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|error| format!("not a histogram: {error}"))
+    let wrong = |error: &dyn std::fmt::Display| format!("not a histogram: {error}");
+    let Some(packed) = bytes.strip_prefix(&COMPRESSED) else {
+        return Err(wrong(&"it is not in the V2 compressed form"));
+    };
+    let mut plain = Vec::new();
+    // Behind the length of what follows, which is what there is.
+    let inflated =
+        ZlibDecoder::new(packed.get(4..).unwrap_or_default()).take(LONGEST).read_to_end(&mut plain);
+    inflated.map_err(|error| wrong(&error))?;
+    // The library gives a histogram the size that its head claims, and believes how long its counts are.
+    let claims = plain.get(4..8).and_then(|length| length.try_into().ok()).map(u32::from_be_bytes);
+    if claims.is_none_or(|length| length as usize > plain.len()) {
+        return Err(wrong(&"it is cut off"));
+    }
+    if plain.get(12..32) != Some(&bounds()[..]) {
+        return Err(wrong(&"its bounds are not 1 µs to 1 h with 3 digits"));
+    }
+    Deserializer::new().deserialize(&mut plain.as_slice()).map_err(|error| wrong(&error))
+}
+
+/// The bounds as they stand in a histogram's head: digits, lowest, highest.
+fn bounds() -> [u8; 20] {
+    let mut bounds = [0; 20];
+    bounds[3] = DIGITS;
+    bounds[4..12].copy_from_slice(&MICROSECOND.to_be_bytes());
+    bounds[12..].copy_from_slice(&HIGHEST.to_be_bytes());
+    bounds
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use flate2::Compression;
+    use flate2::read::ZlibEncoder;
     use proptest::prelude::*;
+
+    use super::*;
 
     proptest! {
         #[test]
@@ -75,6 +110,39 @@ mod tests {
         fn no_text_breaks_the_decoder(text in "[A-Za-z0-9+/=]{0,80}") {
             let _ = decode(&text);
         }
+    }
+
+    /// A head with these claims and no counts, compressed.
+    fn claiming(length: u32, digits: u32, high: u64) -> String {
+        let mut plain = 0x1c84_9313_u32.to_be_bytes().to_vec();
+        for field in [length, 0, digits] {
+            plain.extend_from_slice(&field.to_be_bytes());
+        }
+        for field in [MICROSECOND, high, 1_f64.to_bits()] {
+            plain.extend_from_slice(&field.to_be_bytes());
+        }
+        let mut packed = Vec::new();
+        ZlibEncoder::new(plain.as_slice(), Compression::fast()).read_to_end(&mut packed).unwrap();
+        STANDARD.encode([&COMPRESSED[..], &(packed.len() as u32).to_be_bytes(), &packed].concat())
+    }
+
+    #[test]
+    fn what_a_head_claims_is_not_believed() {
+        assert!(decode(&claiming(0, 3, HIGHEST)).unwrap().is_empty());
+        let bounds = "not a histogram: its bounds are not 1 µs to 1 h with 3 digits";
+        for (text, expected) in [
+            (claiming(u32::MAX, 3, HIGHEST), "not a histogram: it is cut off"),
+            (claiming(0, 5, u64::MAX), bounds),
+            (claiming(0, 3, HIGHEST + 1), bounds),
+            (STANDARD.encode(COMPRESSED), "not a histogram: incomplete deflate stream"),
+            (STANDARD.encode([0; 40]), "not a histogram: it is not in the V2 compressed form"),
+        ] {
+            assert_eq!(decode(&text).unwrap_err(), expected);
+        }
+        let bomb = vec![0_u8; 1 << 22];
+        let mut packed = Vec::new();
+        ZlibEncoder::new(bomb.as_slice(), Compression::best()).read_to_end(&mut packed).unwrap();
+        assert!(decode(&STANDARD.encode([&COMPRESSED[..], &[0; 4], &packed].concat())).is_err());
     }
 
     #[test]
