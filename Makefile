@@ -41,6 +41,12 @@ lint: build $(VENV)/dev ## rustfmt, clippy, ruff, mypy
 bench: build $(VENV)/dev system-packages ## Side-by-side comparisons with pgbench and others; ONLY=name runs one
 	$(BIN)/python -m benches $(if $(ONLY),--only $(ONLY))
 
+SECONDS_EACH ?= 600
+
+.PHONY: fuzz
+fuzz: build $(VENV)/fuzz ## Fuzz the parsers of foreign bytes, each for SECONDS_EACH (600); ONLY=target runs one
+	fuzz/run $(SECONDS_EACH) $(ONLY)
+
 .PHONY: docs
 docs: build $(VENV)/dev ## The API documentation of the Rust crates, and the generated parts of docs/
 	cargo doc --workspace --no-deps --locked
@@ -67,6 +73,10 @@ $(VENV)/dev: $(VENV)/run requirements/dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	touch $@
 
+$(VENV)/fuzz: $(VENV)/run requirements/fuzz.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	touch $@
+
 # Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
 # and the tests that need what is missing say so and are skipped.
 .PHONY: system-packages
@@ -76,7 +86,7 @@ system-packages:
 .PHONY: locks
 locks: $(VENV)/dev ## Resolve the Python dependencies anew
 	$(BIN)/pip install --quiet uv
-	for group in run:build dev:test; do \
+	for group in run:build dev:test fuzz:fuzz; do \
 	  $(BIN)/uv pip compile pyproject.toml --group $${group#*:} --generate-hashes --no-header --no-annotate \
 	    --universal --python-version 3.11 --upgrade --quiet -o requirements/$${group%:*}.txt; done
 

@@ -10,6 +10,9 @@ mod access;
 mod api;
 mod define;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod generators;
 mod random;
 mod sandbox;

@@ -190,7 +190,7 @@ pub(crate) fn described_columns(body: &[u8]) -> Result<Vec<(String, Type)>, Erro
     (0..count.max(0)).map(column).collect()
 }
 
-fn text_row(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
+pub(super) fn text_row(body: &[u8]) -> Result<Vec<Option<String>>, Error> {
     let mut fields = Fields(body);
     let count = fields.i16()?;
     let cell = |_| {

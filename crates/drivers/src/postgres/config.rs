@@ -11,6 +11,8 @@
 //!   `require_auth`, `requirepeer`, `sslcrl`, `sslcertmode`, `sslpassword`, `service`.
 
 mod build;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod keys;
 mod pgpass;
 mod secret;

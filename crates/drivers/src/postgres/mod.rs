@@ -10,6 +10,9 @@ pub mod auth;
 pub mod config;
 mod connection;
 mod copy;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod machine;
 mod resolve;
 mod sqlstate;

@@ -2,6 +2,8 @@
 //! binary forms are those of the types' send and receive functions).
 
 mod encode;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 mod instant;
 mod numeric;
 #[cfg(test)]

@@ -23,7 +23,7 @@ impl PasswordFile {
     /// warning.
     pub(super) fn open(path: &Path) -> Self {
         match read(path) {
-            Ok(text) => Self { lines: text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect() },
+            Ok(text) => Self::of(&text),
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
                     tracing::warn!("password file {} is ignored: {error}", path.display());
@@ -31,6 +31,11 @@ impl PasswordFile {
                 Self::default()
             }
         }
+    }
+
+    /// The lines of a file's content.
+    pub(super) fn of(text: &[u8]) -> Self {
+        Self { lines: text.split(|&b| b == b'\n').map(<[u8]>::to_vec).collect() }
     }
 
     /// The password of the first line that matches. `host` is a name, an address or a socket directory.
@@ -105,7 +110,7 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> PasswordFile {
-        PasswordFile { lines: text.split('\n').map(|line| line.as_bytes().to_vec()).collect() }
+        PasswordFile::of(text.as_bytes())
     }
 
     fn found(file: &PasswordFile, host: &str, port: u16, database: &str, user: &str) -> Option<String> {

@@ -1,0 +1,94 @@
+"""What the Python fuzz targets in ``fuzz/`` call; the tests replay their seeds.
+
+A target takes a folder to write into and any bytes, and raises where a promise is broken.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tomllib
+from typing import TYPE_CHECKING
+
+from nephoscope.errors import InputError
+from nephoscope.report.reader import Selection
+from nephoscope.store import FILES, StoredRun
+from nephoscope.store.writer import seal
+from nephoscope.study import make_study, read_study
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Target = Callable[[Path, bytes], None]
+
+_FILE = b"\n=== "
+"""Begins a line that names the next file of a run directory."""
+
+
+def study(folder: Path, data: bytes) -> None:
+    """A study is refused, or is the same when it is written out and read again."""
+    path = folder / "study.toml"
+    path.write_bytes(data)
+    try:
+        first = read_study(path)
+    except InputError:
+        return
+    text = first.to_toml()
+    again = make_study(tomllib.loads(text), "again")
+    # Passwords of URLs are left out the first time.
+    if first.system.model_dump() == again.system.model_dump():
+        assert again == first
+    assert again.to_toml() == text
+
+
+def run_directory(folder: Path, data: bytes) -> None:
+    """A run directory is refused with ``InputError``, or read; and what is read does not change when it is sealed."""
+    run = folder / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    run.mkdir()
+    _unpack(run, data)
+    stored = _read(run)
+    # A table that has its journal beside it was not written to its end: the journal is what counts.
+    if stored is None or (run / FILES.intervals).exists() or (run / FILES.system).exists():
+        return
+    try:
+        seal(run)
+    except InputError:
+        return
+    assert _read(run) == stored
+
+
+def _unpack(run: Path, data: bytes) -> None:
+    """Write the files that the bytes hold, each below a line with its name."""
+    names = {name: name.encode() for name in vars(FILES).values()}
+    for part in data.split(_FILE)[1:]:
+        head, _, content = part.partition(b"\n")
+        for name, encoded in names.items():
+            if head == encoded:
+                (run / name).write_bytes(content)
+
+
+def _read(run: Path) -> list[object] | None:
+    """Read everything that a run directory says; None where it is refused."""
+    try:
+        stored = StoredRun(run)
+    except InputError:
+        return None
+    said: list[object] = [stored.name, repr(stored.manifest)]
+    reads = (
+        lambda: stored.study,
+        lambda: repr(stored.scores),
+        lambda: repr(stored.intervals.to_pylist()),
+        lambda: repr(stored.system_metrics.to_pylist()),
+        lambda: repr(stored.events),
+        lambda: repr(stored.phases),
+        stored.histogram,
+        lambda: stored.histogram(Selection(phases=frozenset({0}), transaction="SELECT", kind="service")),
+        lambda: stored.percentiles([(0.0, 1.0), (1.0, 5.0)], [50.0, 99.9, 100.0]),
+    )
+    for read in reads:
+        try:
+            said.append(read())
+        except InputError as error:
+            said.append(str(error))
+    return said
