@@ -34,6 +34,8 @@ use keys::Choice;
 
 /// What a percent-encoded part of a URL may show as it is.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The same between the brackets of an IPv6 address.
+const ENCODED_ADDRESS: &AsciiSet = &ENCODED.remove(b':');
 /// The same for a parameter's value, where a path or a list is better read plainly.
 const ENCODED_VALUE: &AsciiSet = &ENCODED.remove(b'/').remove(b',').remove(b':');
 
@@ -328,7 +330,7 @@ impl Config {
 fn redacted_host(host: &Host) -> String {
     // An IPv6 address with its brackets; its zone, if any, has a '%'.
     if host.name.contains(':') {
-        return format!("[{}]:{}", host.name.replace('%', "%25"), host.port);
+        return format!("[{}]:{}", utf8_percent_encode(&host.name, ENCODED_ADDRESS), host.port);
     }
     format!("{}:{}", utf8_percent_encode(&host.name, ENCODED), host.port)
 }

@@ -18,6 +18,9 @@ fn a_redacted_url_means_the_same_without_the_password() {
     );
     assert_eq!(parsed(&redacted).redacted(), redacted);
     assert_eq!(redact(&redacted), redacted);
+    let odd = with("postgresql://u@", &[("PGHOST", "fe80::1%eth0,a:b]?")]).unwrap().redacted();
+    assert_eq!(odd, "postgresql://u@[fe80::1%25eth0]:5432,[a:b%5D%3F]:5432/u?sslmode=prefer");
+    assert_eq!(parsed(&odd).redacted(), odd);
     assert_eq!(parsed("postgresql://h").redacted(), "postgresql://os@h:5432/os?sslmode=prefer");
 }
 
