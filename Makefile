@@ -32,6 +32,7 @@ test-python: build $(VENV)/dev system-packages
 .PHONY: lint
 lint: build $(VENV)/dev ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
