@@ -107,6 +107,20 @@ mod tests {
         }
 
         #[test]
+        fn no_counts_break_the_decoder(counts in prop::collection::vec(any::<u8>(), 0..300), more in -2..3_i32) {
+            let length = counts.len() as u32;
+            let claimed = length.saturating_add_signed(more);
+            let decoded = decode(&holding(claimed, 3, HIGHEST, &counts));
+            prop_assert!(claimed <= length || decoded.is_err());
+            if let Ok(decoded) = decoded {
+                let mut sum: WindowHistogram = empty();
+                prop_assert!(sum.add(&decoded).is_ok());
+                prop_assert_eq!(sum.len(), decoded.len());
+                prop_assert!(decode(&encode(&decoded)).is_ok_and(|again| again == decoded));
+            }
+        }
+
+        #[test]
         fn no_text_breaks_the_decoder(text in "[A-Za-z0-9+/=]{0,80}") {
             let _ = decode(&text);
         }
@@ -114,6 +128,11 @@ mod tests {
 
     /// A head with these claims and no counts, compressed.
     fn claiming(length: u32, digits: u32, high: u64) -> String {
+        holding(length, digits, high, &[])
+    }
+
+    /// The same with counts.
+    fn holding(length: u32, digits: u32, high: u64, counts: &[u8]) -> String {
         let mut plain = 0x1c84_9313_u32.to_be_bytes().to_vec();
         for field in [length, 0, digits] {
             plain.extend_from_slice(&field.to_be_bytes());
@@ -121,6 +140,7 @@ mod tests {
         for field in [MICROSECOND, high, 1_f64.to_bits()] {
             plain.extend_from_slice(&field.to_be_bytes());
         }
+        plain.extend_from_slice(counts);
         let mut packed = Vec::new();
         ZlibEncoder::new(plain.as_slice(), Compression::fast()).read_to_end(&mut packed).unwrap();
         STANDARD.encode([&COMPRESSED[..], &(packed.len() as u32).to_be_bytes(), &packed].concat())
