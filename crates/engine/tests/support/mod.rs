@@ -74,7 +74,6 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         drain_timeout_ms: 5_000,
         retry: RetrySpec { attempts: 3, backoff_ms: 1.0, backoff_max_ms: 20.0 },
         on_connect: Vec::new(),
-        io: nephoscope_engine::spec::IoChoice::Auto,
         balance: Balance::RoundRobin,
         io: IoChoice::default(),
         tenants: vec![tenant("default", url)],
