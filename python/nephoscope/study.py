@@ -22,11 +22,11 @@ from pydantic import (
 
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
-from nephoscope.faults import faults_of, given
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.systems.base import Settings, SystemSettings
 from nephoscope.units import Duration
+from nephoscope.validation import faults_of, given
 from nephoscope.variables import redacted_url
 from nephoscope.workload import PACKAGED
 
