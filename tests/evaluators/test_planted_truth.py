@@ -159,7 +159,7 @@ def test_a_search_finds_the_planted_capacity(measured: dict[str, Measured]) -> N
     searched = [phase.labels["concurrency"] for phase in run.run.phases if phase.labels.get("search")]
     # Doubling to beyond the capacity, then halving; a machine that stands still for a moment may cost a step more.
     assert {1, 2, 4, 8} <= set(searched)
-    assert len(searched) <= 8
+    assert len(set(searched)) <= 8
     assert run.scores["scores"]["P"]["detail"]["mixes"]["SELECT"]["concurrency"] == CAPACITY
     assert "SELECT: saturated at 4 sessions (TPS changed by" in run.ended.out
 
