@@ -59,7 +59,7 @@ def instructions(folder: Path) -> Iterator[Result]:
         (short, few), (long, many) = (_count(folder, workload, mix, seconds) for seconds in (1.0, 3.0))
         each = (long - short) / (many - few)
         name = f"instructions per transaction on noop, {workload} {mix}"
-        yield result(name, "1000", [each / 1000], at_most(3.5 if workload == "sales" else 14.0))
+        yield result(name, "1000", [each / 1000], at_most(3.2 if workload == "sales" else 10.6))
 
 
 def _count(folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, int]:

@@ -175,14 +175,19 @@ def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
     return [_verdict("note", "client and server shared one machine", detail)]
 
 
+def _drift(point: Point) -> float:
+    """Return how much TPS moved within a phase, as a share of its mean."""
+    return (point.drift_per_minute or 0.0) * point.seconds / 60
+
+
 def _steady_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
     if not points:
         return []
     drifting = [point for point in points if point.steady is False]
     unknown = [point for point in points if point.steady is None]
     if drifting:
-        worst = max(drifting, key=lambda point: abs(point.drift_per_minute or 0.0))
-        detail = f"TPS has a trend in {_names(drifting)}: up to {worst.drift_per_minute or 0:+.1%} a minute"
+        worst = max((_drift(point) for point in drifting), key=abs)
+        detail = f"TPS has a trend in {_names(drifting)}: up to {worst:+.1%} of its mean within the phase"
         return [_verdict("warning", "not every phase was steady", detail)]
     if len(unknown) == len(points):
         detail = "steadiness needs 30 intervals a phase: make phases longer, or load.interval shorter"
