@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nephoscope.store import RunWriter
 
 _PUMP_S = 0.1
+_AHEAD_S = 0.1
 _SETTLE_S = 5.0
 """How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
 
@@ -44,7 +45,7 @@ class Load:
     think: Think | None = None
     rate: Level | None = None
     arrivals: str | None = None
-    weights: Mapping[str, float] | None = None
+    mix: Mapping[str, float] | None = None
     access: AccessSetting | None = None
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
@@ -58,8 +59,8 @@ class Load:
             description["think"] = {"law": self.think.law, "ms": self.think.time * 1000}
         if self.arrivals is not None:
             description["arrivals"] = self.arrivals
-        if self.weights is not None:
-            description["mix"] = dict(self.weights)
+        if self.mix is not None:
+            description["mix"] = dict(self.mix)
         if self.access is not None:
             description["access"] = self.access.model_dump()
         return description
@@ -145,8 +146,14 @@ class LoadRun:
             self._cursor += seconds
         return number
 
-    def change(self, load: Load) -> None:
-        """Change the load now, within the present phase."""
+    def set(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Load
+        """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.
+
+        The keys are the fields of ``Load``; what is not named stays as it is, and sessions that are still needed keep
+        their connections. May be called from another thread than the one that waits. Changes take effect in their
+        order: where later phases were asked for already, this one comes after them.
+        """
+        load = Load(**changes)
         if self._run is None:
             raise MeasurementError("the load has not begun")
         change = {"name": "change", "kind": "measure", "loads": {"*": load.to_engine(None)}, "seconds": None}
@@ -161,6 +168,8 @@ class LoadRun:
             return
         end = self._cursor
         last = self._asked - 1
+        # Asked for late, so that the load can be set by hand meanwhile: changes take effect in their order.
+        self._pump_until(end - _AHEAD_S)
         settle: dict[str, Any] = {
             "name": "settle",
             "kind": "pause",
@@ -168,16 +177,21 @@ class LoadRun:
             "loads": {},
             "seconds": None,
         }
-        self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
-        self._asked += 1
-        while self.end is None and self._run.elapsed() < end:
-            self._pump(min(_PUMP_S, max(end - self._run.elapsed(), 0.001)))
+        if self.end is None:
+            self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
+            self._asked += 1
+        self._pump_until(end)
         limit = time.monotonic() + _SETTLE_S
         while self.end is None and self._last_end(last) < self._cursor - 1e-6 and time.monotonic() < limit:
             self._pump(0.02)
         self._cursor = 0.0
         if self.end is not None and self.end.get("failure"):
             raise MeasurementError(str(self.end["failure"]))
+
+    def _pump_until(self, moment: float) -> None:
+        """Take records until a time since the start of the load, or its end."""
+        while self.end is None and self.elapsed < moment:
+            self._pump(min(_PUMP_S, max(moment - self.elapsed, 0.001)))
 
     def _last_end(self, number: int) -> float:
         return self.phases[number].end_s if number in self.phases else 0.0

@@ -138,7 +138,7 @@ class Load(Evaluator):
                         think=phase.think,
                         rate=phase.rate,
                         arrivals=phase.arrivals,
-                        weights=mix[1] if mix else None,
+                        mix=mix[1] if mix else None,
                         access=access,
                     ),
                     self.labels(

@@ -163,7 +163,7 @@ class Throughput(Evaluator):
         level = Load(
             concurrency=float(concurrency),
             think=settings.think,
-            weights=self._mixes[mix],
+            mix=self._mixes[mix],
             access=settings.access,
         )
         labelled = self.labels(self._index, mix=mix, concurrency=concurrency, **labels)

@@ -1,0 +1,76 @@
+"""A load is changed while it runs, by hand."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.loadrun import Load, LoadRun
+from nephoscope.manifest import manifest_of
+from nephoscope.measure import engine_description, started
+from nephoscope.store import RunWriter, StoredRun
+from nephoscope.study import make_study
+from sample_studies import sim_study, throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+
+class Silent:
+    """Watches a load and says nothing."""
+
+    def phase(self, record: Mapping[str, Any]) -> None: ...
+
+    def interval(self, record: Mapping[str, Any]) -> None: ...
+
+    def error(self, record: Mapping[str, Any]) -> None: ...
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[LoadRun]:
+    tables = sim_study(throughput(), system={"rw": f"sim://{tmp_path.name}?latency=constant(1ms)"})
+    study = make_study({**tables, "load": {"interval": "100ms"}}, "planted")
+    with started(study) as (system, workload):
+        writer = RunWriter(tmp_path, manifest_of(study, workload, system), study.to_toml())
+        yield LoadRun(engine_description(study, system, workload, {}), writer, Silent(), lambda _: None)
+        writer.close()
+
+
+def test_a_rate_and_a_mix_are_set_while_the_load_runs(load: LoadRun, tmp_path: Path) -> None:
+    load.phase("all", "measure", 3.0, Load(rate=200.0, mix={"select_only": 1.0}))
+    connections = []
+
+    def change() -> None:
+        connections.append(connected(tmp_path))
+        load.set(rate=600.0, mix={"simple_update": 1.0})
+
+    timer = threading.Timer(1.0, change)
+    timer.start()
+    load.wait()
+    connections.append(connected(tmp_path))
+    load.stop()
+    timer.join()
+    rows = StoredRun(tmp_path).intervals.to_pylist()
+    for transaction, rate, begins, ends in (("select_only", 200, 0.0, 0.9), ("simple_update", 600, 1.9, 2.9)):
+        inside = [row for row in rows if row["start_s"] > begins - 0.01 and row["end_s"] < ends + 0.01]
+        assert {row["transaction"] for row in inside if row["committed"]} == {transaction}
+        committed = sum(row["committed"] for row in inside)
+        assert committed == pytest.approx(rate * (ends - begins), rel=0.15)
+    assert connections[0] == connections[1], "a change of the load makes no new connections"
+
+
+def connected(folder: Path) -> str | None:
+    """Ask the simulated database how many connections were made."""
+    admin = _engine.Admin(f"sim://{folder.name}?latency=constant(1ms)")
+    _, rows = admin.query("")
+    return rows[0][1]
+
+
+def test_a_load_that_has_not_begun_cannot_be_changed(load: LoadRun) -> None:
+    with pytest.raises(MeasurementError, match="the load has not begun"):
+        load.set(rate=1.0)
