@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_lab import Lab, users_of, wait_until_gone
+from postgres_lab import Lab, lab_with_database, users_of, wait_until_gone
 
 from commands import Ended, call, finish, start, wait_for
 from nephoscope.store import FILES, StoredRun
@@ -142,13 +142,8 @@ def test_an_interruption_before_the_run_ends_it_as_well(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    lab = Lab()
-    try:
-        with lab.provider() as provider:
-            provider.start()
+    with lab_with_database() as lab:
         yield lab
-    finally:
-        lab.close()
 
 
 def embedded(lab: Lab) -> Path:

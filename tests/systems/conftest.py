@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_lab import Lab
+from postgres_lab import Lab, lab_with_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +22,8 @@ def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def common_lab() -> Iterator[Lab]:
     """A lab for tests that leave the server's folder as they found it: its database is made once."""
-    lab = Lab()
-    try:
-        with lab.provider() as provider:
-            provider.start()
+    with lab_with_database() as lab:
         yield lab
-    finally:
-        lab.close()
 
 
 @pytest.fixture

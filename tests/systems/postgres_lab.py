@@ -22,7 +22,7 @@ from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostg
 from nephoscope.systems.folders import is_alive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
     from signal import Signals
 
     from nephoscope.systems.base import System
@@ -173,6 +173,18 @@ def send(process: subprocess.Popen[str], number: Signals) -> int:
     """Send a signal and wait for the end; return the exit code."""
     process.send_signal(number)
     return process.wait(60)
+
+
+@contextlib.contextmanager
+def lab_with_database() -> Iterator[Lab]:
+    """Make a lab whose server has been started once, so that its database is there."""
+    lab = Lab()
+    try:
+        with lab.provider() as provider:
+            provider.start()
+        yield lab
+    finally:
+        lab.close()
 
 
 def users_of(folder: Path) -> set[int]:
