@@ -15,6 +15,7 @@ use rustix::fd::OwnedFd;
 use slab::Slab;
 
 use crate::clock::{self, Nanos};
+use crate::punctual::{Punctual, Wait};
 use crate::reactor::{Io, Reactor};
 use crate::timer::{Sleep, Timers};
 
@@ -82,6 +83,7 @@ struct Inner {
     /// What `READY` held when this runtime last ran.
     ready: RefCell<VecDeque<usize>>,
     timers: RefCell<Timers>,
+    punctual: RefCell<Punctual>,
     io: Io,
     reactor: RefCell<Reactor>,
     remote: Arc<Remote>,
@@ -103,15 +105,17 @@ impl Runtime {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
         let reactor = Reactor::new(io, &bell)?;
+        let now = clock::now();
         Ok(Self(Rc::new(Inner {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             tasks: RefCell::default(),
             ready: RefCell::default(),
             timers: RefCell::default(),
+            punctual: RefCell::new(Punctual::new(now)),
             io,
             reactor: RefCell::new(reactor),
             remote: Arc::new(Remote { woken: Mutex::default(), bell }),
-            turn_began: Cell::new(clock::now()),
+            turn_began: Cell::new(now),
         })))
     }
 
@@ -190,18 +194,27 @@ impl Runtime {
         }
     }
 
-    /// Fires the timers that are due and waits for sockets: not at all while tasks are ready, else until the
-    /// next timer.
+    /// Fires the timers that are due and waits for sockets: not at all while tasks are ready, else until shortly before
+    /// the next timer.
     fn turn(&self) {
         let now = clock::now();
         self.0.turn_began.set(now);
+        let mut punctual = self.0.punctual.borrow_mut();
+        punctual.begin(now);
         let next = {
             let mut timers = self.timers();
             timers.fire(now);
             timers.next()
         };
         let idle = READY.with_borrow(VecDeque::is_empty);
-        self.0.reactor.borrow_mut().turn(now, idle, next);
+        let (idle, until) = match next {
+            Some(next) if idle => match punctual.wait(now, next) {
+                Wait::Awake => (false, None),
+                Wait::Until(until) => (true, Some(until)),
+            },
+            _ => (idle, None),
+        };
+        self.0.reactor.borrow_mut().turn(now, idle, until);
     }
 
     fn collect_remote(&self, main: &TaskWaker) {

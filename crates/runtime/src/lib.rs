@@ -7,7 +7,7 @@
 //! it does use. Everything lives on one thread; only a [`std::task::Waker`] may be used from elsewhere.
 //!
 //! * [`Runtime`] runs tasks until none is left.
-//! * [`Runtime::sleep_until`] wakes by timerfd, at the nanosecond asked for and not at the next millisecond.
+//! * [`Runtime::sleep_until`] wakes at the microsecond asked for and not at the next millisecond.
 //! * [`Stream`] is a TCP or Unix socket with its two buffers and a deadline.
 //! * [`Listener`] takes TCP connections.
 //! * [`mailbox`] carries messages in from other threads.
@@ -19,6 +19,7 @@ mod epoll;
 mod executor;
 mod listener;
 pub mod mailbox;
+mod punctual;
 mod reactor;
 mod stream;
 mod timer;
