@@ -79,8 +79,8 @@ impl Driver for Sim {
         statements: &'a Arc<[Statement]>,
     ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
         Box::pin(async move {
-            if self.server.is_out(clock::now()) {
-                return Err(Error::connection_lost("connection refused (planted outage)"));
+            if let Some(why) = self.server.refuses(clock::now()) {
+                return Err(Error::connection_lost(why));
             }
             self.server.connected();
             Ok(Box::new(SimConnection {
@@ -135,16 +135,23 @@ impl SimConnection {
         Flight { outcome, ends, sleep: self.runtime.sleep_until(wake) }
     }
 
+    fn lose(&mut self) -> Error {
+        self.state = ConnectionState::Lost;
+        self.queued.clear();
+        Error::connection_lost("connection lost (planted)")
+    }
+
     /// Applies the queued commands to the state, as a server would in answering them.
     fn arrive(&mut self, outcome: Outcome, rows: &mut Rows) -> Result<Reply, Error> {
         let failed = match outcome {
             Outcome::Served => None,
-            Outcome::Failed(ErrorClass::ConnectionLost) => {
-                self.state = ConnectionState::Lost;
-                self.queued.clear();
-                return Err(Error::connection_lost("connection lost (planted)"));
-            }
+            Outcome::Failed(ErrorClass::ConnectionLost) => return Err(self.lose()),
             Outcome::Failed(class) => Some(class),
+            Outcome::Unheard => {
+                // Whether it was done or refused, nobody will know.
+                let _ = self.arrive(Outcome::Served, rows);
+                return Err(self.lose());
+            }
         };
         let mut error =
             failed.map(|class| Error::new(class, "sim", format!("planted {} error", class.name())));

@@ -62,14 +62,19 @@ pub struct Plan {
     pub latency: Law,
     /// How many round trips are served at once; the others wait in order of arrival. `None`: all of them.
     pub capacity: Option<usize>,
-    /// Windows in which nothing is served: what is in service goes on afterwards.
+    /// Windows in which nothing is served: what is in service goes on afterwards. In the order in which they begin.
     pub stalls: Vec<Window>,
     /// Windows that cut every connection and refuse new ones.
     pub outages: Vec<Window>,
+    /// Windows in which new connections are refused; those that stand go on.
+    pub refusals: Vec<Window>,
     /// Windows in which every round trip fails with an error of a class.
     pub failures: Vec<(Window, ErrorClass)>,
     /// The probability with which a round trip fails with an error of a class.
     pub errors: Vec<(ErrorClass, f64)>,
+    /// The probability with which a round trip is served and its connection lost before the reply: nobody but the
+    /// server knows what was done.
+    pub replies_lost: f64,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -81,19 +86,21 @@ impl Default for Plan {
             capacity: None,
             stalls: Vec::new(),
             outages: Vec::new(),
+            refusals: Vec::new(),
             failures: Vec::new(),
             errors: Vec::new(),
+            replies_lost: 0.0,
             seed: 1,
         }
     }
 }
 
-const KEYS: &str = "latency, capacity, stall, outage, failure, error, seed";
+const KEYS: &str = "latency, capacity, stall, outage, refusal, failure, error, reply_lost, seed";
 
 impl Plan {
-    /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&failure=3s+1s:read_only&
-    /// error=deadlock:0.01&seed=7`. Windows are start and length; `stall`, `outage`, `failure` and `error` may be
-    /// given several times.
+    /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&
+    /// failure=3s+1s:read_only&error=deadlock:0.01&reply_lost=0.001&seed=7`. Windows are start and length; `stall`,
+    /// `outage`, `refusal`, `failure` and `error` may be given several times.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
         let mut plan = Self::default();
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -104,6 +111,7 @@ impl Plan {
                 ConfigError(format!("url: sim's {key} cannot be {value:?}; allowed is {allowed}"))
             })?;
         }
+        plan.stalls.sort_by_key(|stall| stall.start);
         Ok(plan)
     }
 
@@ -123,16 +131,16 @@ impl Plan {
             }
             "stall" => self.stalls.push(window(value).ok_or(WINDOW)?),
             "outage" => self.outages.push(window(value).ok_or(WINDOW)?),
+            "refusal" => self.refusals.push(window(value).ok_or(WINDOW)?),
             "failure" => {
                 let (span, class) = value.rsplit_once(':').ok_or(CLASS)?;
                 self.failures.push((window(span).ok_or(CLASS)?, class_of(class)?));
             }
             "error" => {
                 let (class, probability) = value.split_once(':').ok_or(ERROR)?;
-                let probability =
-                    probability.parse().ok().filter(|p| (0.0..=1.0).contains(p)).ok_or(ERROR)?;
-                self.errors.push((class_of(class)?, probability));
+                self.errors.push((class_of(class)?, share(probability).ok_or(ERROR)?));
             }
+            "reply_lost" => self.replies_lost = share(value).ok_or("a probability, such as 0.001")?,
             "seed" => self.seed = value.parse().map_err(|_| "a whole number")?,
             _ => return Err(format!("one of the keys {KEYS}")),
         }
@@ -143,6 +151,10 @@ impl Plan {
 fn class_of(name: &str) -> Result<ErrorClass, String> {
     ErrorClass::from_name(name)
         .ok_or_else(|| format!("one of the classes {}", ErrorClass::ALL.map(ErrorClass::name).join(", ")))
+}
+
+fn share(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|share| (0.0..=1.0).contains(share))
 }
 
 fn law(text: &str) -> Option<Law> {
@@ -193,8 +205,8 @@ mod tests {
     #[test]
     fn a_url_says_everything() {
         let plan = Plan::parse(
-            "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=5s+2s&stall=9s%2B1s&outage=10s+500ms\
-             &failure=3s+1s:read_only&error=deadlock:0.01&seed=7",
+            "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
+             &failure=3s+1s:read_only&refusal=12s+1s&error=deadlock:0.01&reply_lost=0.001&seed=7",
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
@@ -202,6 +214,8 @@ mod tests {
         assert_eq!(plan.stalls[0], Window { start: 5 * SECOND, end: 7 * SECOND });
         assert_eq!(plan.stalls.len(), 2);
         assert_eq!(plan.outages[0], Window { start: 10 * SECOND, end: 10 * SECOND + 500 * MILLISECOND });
+        assert_eq!(plan.refusals, [Window { start: 12 * SECOND, end: 13 * SECOND }]);
+        assert_eq!(plan.replies_lost, 0.001);
         assert_eq!(plan.failures[0].1, ErrorClass::ReadOnly);
         assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
         assert_eq!(plan.seed, 7);
@@ -215,6 +229,7 @@ mod tests {
             ("capacity=0", "a whole number above 0"),
             ("stall=5", "start+length"),
             ("error=deadlock:2", "class:probability"),
+            ("reply_lost=-1", "a probability"),
             ("error=oops:0.1", "serialization, deadlock"),
             ("speed=9", "one of the keys latency"),
         ] {

@@ -17,6 +17,8 @@ use crate::sim::plan::{Plan, uniform};
 pub(crate) enum Outcome {
     Served,
     Failed(ErrorClass),
+    /// Served, and the connection was lost before the reply.
+    Unheard,
 }
 
 struct State {
@@ -83,6 +85,16 @@ impl Server {
         self.plan.outages.iter().any(|outage| outage.contains(now))
     }
 
+    /// Why a connection is not taken, if it is not.
+    pub(crate) fn refuses(&self, now: Nanos) -> Option<&'static str> {
+        if self.is_out(now) {
+            return Some("connection refused (planted outage)");
+        }
+        let now = self.since_start(now);
+        let refused = self.plan.refusals.iter().any(|refusal| refusal.contains(now));
+        refused.then_some("connection refused (planted refusal)")
+    }
+
     /// Serves a round trip that arrives at `now` on a connection made at `connected`: how and when it ends.
     pub(crate) fn serve(&self, now: Nanos, connected: Nanos) -> (Outcome, Nanos) {
         let start = self.start.load(Ordering::Relaxed);
@@ -102,21 +114,19 @@ impl Server {
         if self.plan.capacity.is_some() {
             state.free.push(Reverse(ends));
         }
-        let failed = self.fails(ends, &mut state.random);
+        let outcome = self.outcome(ends, &mut state.random);
         drop(state);
         if let Some(outage) = self.plan.outages.iter().find(|outage| (arrived..ends).contains(&outage.start))
         {
             return (Outcome::Failed(ErrorClass::ConnectionLost), start + outage.start);
         }
-        (failed.map_or(Outcome::Served, Outcome::Failed), start + ends)
+        (outcome, start + ends)
     }
 
     /// When work that takes `service` and begins at `begins` is done: no work is done in a stall.
     fn work(&self, begins: Nanos, service: Nanos) -> Nanos {
-        let mut stalls = self.plan.stalls.clone();
-        stalls.sort_by_key(|stall| stall.start);
         let (mut now, mut left) = (begins, service);
-        for stall in stalls {
+        for stall in &self.plan.stalls {
             if stall.end <= now {
                 continue;
             }
@@ -131,6 +141,14 @@ impl Server {
             now = now.max(stall.end);
         }
         now + left
+    }
+
+    fn outcome(&self, at: Nanos, random: &mut Xoshiro256PlusPlus) -> Outcome {
+        if let Some(class) = self.fails(at, random) {
+            return Outcome::Failed(class);
+        }
+        let unheard = self.plan.replies_lost > 0.0 && uniform(random) < self.plan.replies_lost;
+        if unheard { Outcome::Unheard } else { Outcome::Served }
     }
 
     fn fails(&self, at: Nanos, random: &mut Xoshiro256PlusPlus) -> Option<ErrorClass> {
@@ -204,6 +222,21 @@ mod tests {
         assert!(server.is_out(1001 * SECOND) && !server.is_out(1000 * SECOND + 1500 * MILLISECOND));
         let (outcome, _) = server.serve(1002 * SECOND, 1000 * SECOND + 1600 * MILLISECOND);
         assert_eq!(outcome, Outcome::Served);
+    }
+
+    #[test]
+    fn a_refusal_leaves_connections_that_stand_alone() {
+        let server = server("latency=constant(10ms)&refusal=1s+500ms");
+        let refused = |at: Nanos| server.refuses(1000 * SECOND + at).is_some();
+        assert!(!refused(SECOND - 1) && refused(SECOND) && !refused(1500 * MILLISECOND));
+        assert_eq!(ends(&server, 1200 * MILLISECOND), (Outcome::Served, 1210 * MILLISECOND));
+    }
+
+    #[test]
+    fn replies_are_lost_at_their_rate() {
+        let server = server("reply_lost=0.1");
+        let lost = (0..20_000).filter(|_| ends(&server, 0).0 == Outcome::Unheard).count();
+        assert!((lost as f64 / 20_000.0 - 0.1).abs() < 0.01, "{lost}");
     }
 
     #[test]
