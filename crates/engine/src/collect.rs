@@ -191,6 +191,11 @@ impl Collector {
         }
     }
 
+    /// The series, in the order of their numbers.
+    pub(crate) fn names(&self) -> &[SeriesName] {
+        &self.names
+    }
+
     /// A phase will begin.
     pub(crate) fn announce(&mut self, at: Nanos, phase: Arc<PhaseSpec>) {
         self.coming.insert(at, phase);

@@ -107,7 +107,8 @@ fn tenant(of: &TenantInterval) -> Value {
 }
 
 fn ending(of: &Ending) -> Value {
-    let Totals { started, in_flight, uncertain, tallies, handed_out, script_memory } = &of.totals;
+    let Totals { started, in_flight, by_series: _, uncertain, tallies, handed_out, script_memory } =
+        &of.totals;
     let mut by_tenant: BTreeMap<&String, BTreeMap<&String, Value>> = BTreeMap::new();
     for (tenant, tallies) in tallies {
         for (name, (amount, uncertain)) in tallies {

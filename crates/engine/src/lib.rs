@@ -20,6 +20,8 @@ mod recorder;
 mod run;
 pub mod schedule;
 mod session;
+#[cfg(feature = "simulated-time")]
+mod simulation;
 pub mod spec;
 mod tenant;
 mod worker;
@@ -28,4 +30,6 @@ pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterv
 pub use error::EngineError;
 pub use open::{read_source, settings};
 pub use run::{Ending, Run, Totals};
+#[cfg(feature = "simulated-time")]
+pub use simulation::Simulation;
 pub use spec::LoadSpec;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nephoscope_drivers::Driver;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox::{self, mailbox};
 use nephoscope_script::KeySpace;
 
-use crate::collect::{Collector, Record};
+use crate::collect::{Collector, Record, SeriesName};
 use crate::error::EngineError;
 use crate::load::{Change, Resolver};
 use crate::open::{Opening, ending, open, resolve};
@@ -25,6 +26,8 @@ pub struct Totals {
     pub started: u64,
     /// Of these, the ones in flight when the run ended.
     pub in_flight: u64,
+    /// The same two of each series.
+    pub by_series: Vec<(SeriesName, u64, u64)>,
     /// Transactions of which nobody knows whether they were committed.
     pub uncertain: u64,
     /// By tenant and tally: what committed transactions have added, and the size of what uncertain ones would have.
@@ -73,7 +76,8 @@ struct Intake {
     announced: Receiver<Announcement>,
     collector: Collector,
     finished: Vec<WorkerTotals>,
-    /// Workers that have ended, one way or another.
+    workers: usize,
+    /// Workers whose threads have ended, one way or another.
     gone: usize,
     threads: Vec<JoinHandle<()>>,
     failure: Option<String>,
@@ -100,63 +104,12 @@ impl Run {
     /// An [`EngineError::Input`] comes before any endpoint is touched; [`EngineError::Failed`] when the endpoints
     /// cannot be used.
     pub fn start(spec: &LoadSpec) -> Result<Self, EngineError> {
-        let Opening { setups, resolvers, series, changes } = open(spec)?;
-        let (io, _) = spec.io.decide()?;
-        let (shard_sender, shards) = channel();
-        let (report_sender, reports) = channel();
-        let (announce, announced) = channel();
-        let transactions: Arc<[String]> = series.iter().map(|name| name.transaction.clone()).collect();
-        let (mut orders, mut threads, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
-        for number in 0..spec.threads {
-            let (order_sender, order_receiver) = mailbox();
-            let (used_sender, used) = channel();
-            let setup = WorkerSetup {
-                number,
-                workers: spec.threads,
-                tenants: setups.clone(),
-                series: series.len(),
-                transactions: Arc::clone(&transactions),
-                pipeline: spec.pipeline,
-                io,
-                interval: spec.interval_ms * MILLISECOND,
-                statement_timeout: spec.statement_timeout_ms * MILLISECOND,
-                drain_timeout: spec.drain_timeout_ms * MILLISECOND,
-                retry: spec.retry,
-                changes: changes.clone(),
-                orders: order_receiver,
-                reports: report_sender.clone(),
-                shards: shard_sender.clone(),
-                used,
-            };
-            threads.push(spawn(number, setup)?);
-            orders.push(order_sender);
-            recycle.push(used_sender);
+        let (mut prepared, setups) = prepare(spec)?;
+        for setup in setups {
+            prepared.intake.threads.push(spawn(setup)?);
         }
-        let keys = setups.iter().map(|setup| (setup.plan.name.clone(), setup.keys.clone())).collect();
-        let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
-        let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
-        let ends = changes.iter().find(|change| change.end).map(|change| change.at);
-        let control = Control { resolvers, orders, announce, last_change: 0, ends, stopped: false };
-        let intake = Intake {
-            shards,
-            reports,
-            announced,
-            collector,
-            finished: Vec::new(),
-            gone: 0,
-            threads,
-            failure: None,
-            keys,
-        };
-        await_ready(&intake, &control)?;
-        let origin = clock::now() + 5 * MILLISECOND;
-        for driver in setups.iter().flat_map(|setup| setup.plan.endpoints.iter().flatten()) {
-            driver.run_starts(origin);
-        }
-        for sender in &control.orders {
-            sender.send(Order::Start(origin));
-        }
-        Ok(Self { origin, control: Mutex::new(control), intake: Mutex::new(intake) })
+        prepared.await_ready()?;
+        Ok(prepared.begin())
     }
 
     /// The start of the load on the monotonic clock, in nanoseconds.
@@ -254,36 +207,129 @@ impl Drop for Run {
     }
 }
 
-fn spawn(number: usize, setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
+/// A run whose workers are to come to life.
+pub(crate) struct Prepared {
+    control: Control,
+    intake: Intake,
+    drivers: Vec<Arc<dyn Driver>>,
+    /// Workers that are connected.
+    ready: usize,
+}
+
+/// Checks a load and prepares its run, and what its workers are made with.
+pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), EngineError> {
+    let Opening { setups, resolvers, series, changes } = open(spec)?;
+    let (io, _) = spec.io.decide()?;
+    let (shard_sender, shards) = channel();
+    let (report_sender, reports) = channel();
+    let (announce, announced) = channel();
+    let transactions: Arc<[String]> = series.iter().map(|name| name.transaction.clone()).collect();
+    let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..spec.threads {
+        let (order_sender, order_receiver) = mailbox();
+        let (used_sender, used) = channel();
+        workers.push(WorkerSetup {
+            number,
+            workers: spec.threads,
+            tenants: setups.clone(),
+            series: series.len(),
+            transactions: Arc::clone(&transactions),
+            pipeline: spec.pipeline,
+            io,
+            interval: spec.interval_ms * MILLISECOND,
+            statement_timeout: spec.statement_timeout_ms * MILLISECOND,
+            drain_timeout: spec.drain_timeout_ms * MILLISECOND,
+            retry: spec.retry,
+            changes: changes.clone(),
+            orders: order_receiver,
+            reports: report_sender.clone(),
+            shards: shard_sender.clone(),
+            used,
+        });
+        orders.push(order_sender);
+        recycle.push(used_sender);
+    }
+    let keys = setups.iter().map(|setup| (setup.plan.name.clone(), setup.keys.clone())).collect();
+    let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
+    let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
+    let ends = changes.iter().find(|change| change.end).map(|change| change.at);
+    let control = Control { resolvers, orders, announce, last_change: 0, ends, stopped: false };
+    let intake = Intake {
+        shards,
+        reports,
+        announced,
+        collector,
+        finished: Vec::new(),
+        workers: spec.threads,
+        gone: 0,
+        threads: Vec::new(),
+        failure: None,
+        keys,
+    };
+    let drivers = setups.iter().flat_map(|setup| setup.plan.endpoints.iter().flatten().cloned()).collect();
+    Ok((Prepared { control, intake, drivers, ready: 0 }, workers))
+}
+
+fn spawn(setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
     std::thread::Builder::new()
-        .name(format!("load-{number}"))
+        .name(format!("load-{}", setup.number))
         .spawn(move || worker::run(setup))
         .map_err(|error| EngineError::Failed(format!("no thread for a worker: {error}")))
 }
 
-/// Waits until every worker is connected, or gives up with the first that cannot.
-fn await_ready(intake: &Intake, control: &Control) -> Result<(), EngineError> {
-    let mut ready = 0;
-    while ready < intake.threads.len() {
-        let error = match intake.reports.recv_timeout(Duration::from_millis(100)) {
-            Ok((_, Report::Ready)) => {
-                ready += 1;
-                continue;
+impl Prepared {
+    /// Waits until every worker is connected, or gives up with the first that cannot.
+    fn await_ready(&mut self) -> Result<(), EngineError> {
+        while self.ready < self.intake.workers {
+            match self.intake.reports.recv_timeout(Duration::from_millis(100)) {
+                Ok((_, report)) => self.hear(report)?,
+                Err(_) if self.intake.threads.iter().any(JoinHandle::is_finished) => {
+                    let died = EngineError::Failed("a worker died before the start".to_owned());
+                    self.hear(Report::NotReady(died))?;
+                }
+                Err(_) => {}
             }
-            Ok((_, Report::NotReady(error))) => error,
-            Ok((_, Report::Fatal(message))) => EngineError::Failed(message),
-            Ok((_, Report::Finished(_))) => EngineError::Failed("a worker ended before the start".to_owned()),
-            Err(_) if intake.threads.iter().any(JoinHandle::is_finished) => {
-                EngineError::Failed("a worker died before the start".to_owned())
+        }
+        Ok(())
+    }
+
+    /// Whether every worker is connected by now.
+    #[cfg(feature = "simulated-time")]
+    pub(crate) fn is_ready(&mut self) -> Result<bool, EngineError> {
+        while let Ok((_, report)) = self.intake.reports.try_recv() {
+            self.hear(report)?;
+        }
+        Ok(self.ready == self.intake.workers)
+    }
+
+    fn hear(&mut self, report: Report) -> Result<(), EngineError> {
+        let error = match report {
+            Report::Ready => {
+                self.ready += 1;
+                return Ok(());
             }
-            Err(_) => continue,
+            Report::NotReady(error) => error,
+            Report::Fatal(message) => EngineError::Failed(message),
+            Report::Finished(_) => EngineError::Failed("a worker ended before the start".to_owned()),
         };
-        for sender in &control.orders {
+        for sender in &self.control.orders {
             sender.send(Order::Abort);
         }
-        return Err(error);
+        Err(error)
     }
-    Ok(())
+
+    /// Lets the load begin.
+    pub(crate) fn begin(self) -> Run {
+        let Self { control, intake, drivers, .. } = self;
+        let origin = clock::now() + 5 * MILLISECOND;
+        for driver in drivers {
+            driver.run_starts(origin);
+        }
+        for sender in &control.orders {
+            sender.send(Order::Start(origin));
+        }
+        Run { origin, control: Mutex::new(control), intake: Mutex::new(intake) }
+    }
 }
 
 impl Intake {
@@ -336,12 +382,12 @@ impl Intake {
     }
 
     fn end_if_finished(&mut self) -> Option<Record> {
-        if self.finished.len() < self.threads.len() {
-            if self.gone < self.threads.len() {
+        if self.finished.len() < self.workers {
+            if self.gone < self.workers {
                 return None;
             }
             self.take_shards();
-            (0..self.threads.len()).for_each(|worker| self.collector.finished(worker));
+            (0..self.workers).for_each(|worker| self.collector.finished(worker));
         }
         if let Some(record) = self.collector.take() {
             return Some(record);
@@ -349,11 +395,16 @@ impl Intake {
         if std::mem::replace(&mut self.collector.ended, true) {
             return None;
         }
-        let mut totals = Totals::default();
+        let by_series = self.collector.names().iter().map(|name| (name.clone(), 0, 0)).collect();
+        let mut totals = Totals { by_series, ..Totals::default() };
         for worker in &self.finished {
-            let (started, ended): (u64, u64) = (worker.started.iter().sum(), worker.ended.iter().sum());
-            totals.started += started;
-            totals.in_flight += started - ended;
+            for (place, (started, ended)) in worker.started.iter().zip(&worker.ended).enumerate() {
+                let in_flight = started - ended;
+                totals.started += started;
+                totals.in_flight += in_flight;
+                totals.by_series[place].1 += started;
+                totals.by_series[place].2 += in_flight;
+            }
             totals.uncertain += worker.uncertain;
             totals.script_memory += worker.script_memory as u64;
             for ((tenant, _), tallies) in self.keys.iter().zip(&worker.tallies) {

@@ -115,17 +115,15 @@ pub(crate) struct Worker {
 /// Runs a worker to its end.
 pub(crate) fn run(setup: WorkerSetup) {
     let (number, reports) = (setup.number, setup.reports.clone());
-    let report = match prepare(setup) {
-        Ok(worker) => worker.drive(),
-        Err(error) => Some(Report::NotReady(error)),
-    };
-    if let Some(report) = report {
+    match prepare(setup) {
+        Ok(worker) => worker.end(worker.runtime.block_on(worker.life())),
         // Nobody listens any more if the run was given up.
-        let _ = reports.send((number, report));
+        Err(error) => drop(reports.send((number, Report::NotReady(error)))),
     }
 }
 
-fn prepare(setup: WorkerSetup) -> Result<Rc<Worker>, EngineError> {
+/// A worker with nothing done yet: its [`Worker::life`] is to be run on its runtime, and then its [`Worker::end`].
+pub(crate) fn prepare(setup: WorkerSetup) -> Result<Rc<Worker>, EngineError> {
     let runtime = Runtime::with_io(setup.io)
         .map_err(|error| EngineError::Failed(format!("no runtime for a worker: {error}")))?;
     let mut tenants = Vec::new();
@@ -163,20 +161,19 @@ fn prepare(setup: WorkerSetup) -> Result<Rc<Worker>, EngineError> {
 }
 
 impl Worker {
-    fn drive(self: Rc<Self>) -> Option<Report> {
-        let ended = self.runtime.block_on(self.life());
-        // Sessions hold the worker and the worker holds them; ending the tasks ends the circle. It also ends the
-        // transactions that are still in flight, so what they may have done is known only now.
+    /// Sessions hold the worker and the worker holds them; ending the tasks ends the circle. It also ends the
+    /// transactions that are still in flight, so what they may have done is known only now.
+    pub(crate) fn end(&self, life: Result<bool, EngineError>) {
         self.runtime.shut_down();
-        match ended {
-            Ok(true) => Some(Report::Finished(Box::new(self.totals.take()))),
-            Ok(false) => None,
-            Err(error) => Some(Report::NotReady(error)),
+        match life {
+            Ok(true) => self.report(Report::Finished(Box::new(self.totals.take()))),
+            Ok(false) => {}
+            Err(error) => self.report(Report::NotReady(error)),
         }
     }
 
     /// Gets ready and runs the load to its end; `false` if the run was given up before it began.
-    async fn life(self: &Rc<Self>) -> Result<bool, EngineError> {
+    pub(crate) async fn life(self: &Rc<Self>) -> Result<bool, EngineError> {
         let sessions = self.get_ready().await?;
         self.report(Report::Ready);
         let Order::Start(origin) = self.first_order().await else { return Ok(false) };

@@ -149,30 +149,69 @@ impl Runtime {
     /// If called from within a task.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let _running = Running::enter(&self.0);
-        let mut future = pin!(future);
-        let header = self.header(MAIN);
-        let waker = Waker::from(Arc::clone(&header));
-        waker.wake_by_ref();
+        let future = pin!(future);
+        let mut main = Main::new(self, future);
         loop {
-            self.collect_remote(&header);
-            // Only what is ready now, so that tasks which wake each other leave room for sockets and timers.
-            let batch = READY.with_borrow(VecDeque::len);
-            for _ in 0..batch {
-                match READY.with_borrow_mut(VecDeque::pop_front) {
-                    Some(MAIN) => {
-                        header.queued.set(false);
-                        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-                            // What was sent leaves, even if nobody turns this runtime for a while.
-                            self.reactor().hand_over();
-                            return output;
-                        }
-                    }
-                    Some(index) => self.poll_task(index),
-                    None => break,
-                }
+            self.collect_remote(&main.header);
+            if let Poll::Ready(output) = self.poll_ready(&mut main) {
+                // What was sent leaves, even if nobody turns this runtime for a while.
+                self.reactor().hand_over();
+                return output;
             }
             self.turn();
         }
+    }
+
+    /// Polls only what is ready now, so that tasks which wake each other leave room for sockets and timers.
+    #[inline]
+    fn poll_ready<F: Future + ?Sized>(&self, main: &mut Main<'_, F>) -> Poll<F::Output> {
+        let batch = READY.with_borrow(VecDeque::len);
+        for _ in 0..batch {
+            match READY.with_borrow_mut(VecDeque::pop_front) {
+                Some(MAIN) => {
+                    main.header.queued.set(false);
+                    let polled = main.future.as_mut().poll(&mut Context::from_waker(&main.waker));
+                    if polled.is_ready() {
+                        return polled;
+                    }
+                }
+                Some(index) => self.poll_task(index),
+                None => break,
+            }
+        }
+        Poll::Pending
+    }
+
+    /// As [`Runtime::block_on`] up to where it would wait: pending when nothing is ready and no timer is due. Nobody
+    /// looks at sockets. For a [`crate::Simulation`] of time, which is to go on to [`Runtime::next_timer`].
+    ///
+    /// # Panics
+    /// If called from within a task, or if tasks wake each other for ever while time stands still.
+    #[cfg(feature = "simulated-time")]
+    pub fn run_until_idle<F: Future + ?Sized>(&self, future: Pin<&mut F>) -> Poll<F::Output> {
+        const ENDLESS: u32 = 1_000_000;
+        let _running = Running::enter(&self.0);
+        let mut main = Main::new(self, future);
+        for _ in 0..ENDLESS {
+            self.queue_woken(&main.header);
+            let now = clock::now();
+            self.0.turn_began.set(now);
+            self.timers().fire(now);
+            if READY.with_borrow(VecDeque::is_empty) {
+                return Poll::Pending;
+            }
+            if let Poll::Ready(output) = self.poll_ready(&mut main) {
+                return Poll::Ready(output);
+            }
+        }
+        panic!("tasks wake each other for ever, and time stands still");
+    }
+
+    /// The next deadline that a task waits for.
+    #[cfg(feature = "simulated-time")]
+    #[must_use]
+    pub fn next_timer(&self) -> Option<Nanos> {
+        self.timers().next()
     }
 
     fn poll_task(&self, index: usize) {
@@ -222,6 +261,11 @@ impl Runtime {
             return;
         }
         let _ = rustix::io::read(&self.0.remote.bell, &mut [0; 8]);
+        self.queue_woken(main);
+    }
+
+    /// Queues what others than this runtime's own tasks have woken.
+    fn queue_woken(&self, main: &TaskWaker) {
         let woken = std::mem::take(&mut *self.0.remote.woken.lock().unwrap_or_else(PoisonError::into_inner));
         let tasks = self.0.tasks.borrow();
         READY.with_borrow_mut(|ready| {
@@ -281,6 +325,23 @@ impl Runtime {
 
     pub(crate) fn reactor(&self) -> RefMut<'_, Reactor> {
         self.0.reactor.borrow_mut()
+    }
+}
+
+/// The future that a runtime is run for.
+struct Main<'a, F: ?Sized> {
+    future: Pin<&'a mut F>,
+    header: Arc<TaskWaker>,
+    waker: Waker,
+}
+
+impl<'a, F: Future + ?Sized> Main<'a, F> {
+    /// It is to be polled.
+    fn new(runtime: &Runtime, future: Pin<&'a mut F>) -> Self {
+        let header = runtime.header(MAIN);
+        let waker = Waker::from(Arc::clone(&header));
+        waker.wake_by_ref();
+        Self { future, header, waker }
     }
 }
 

@@ -21,6 +21,8 @@ mod listener;
 pub mod mailbox;
 mod punctual;
 mod reactor;
+#[cfg(feature = "simulated-time")]
+mod simulation;
 mod stream;
 mod timer;
 mod uring;
@@ -30,5 +32,7 @@ pub use clock::Nanos;
 pub use executor::{Runtime, Yield};
 pub use listener::Listener;
 pub use reactor::Io;
+#[cfg(feature = "simulated-time")]
+pub use simulation::Simulation;
 pub use stream::{Address, Stream};
 pub use timer::Sleep;

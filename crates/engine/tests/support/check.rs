@@ -8,6 +8,12 @@ use super::Story;
 
 /// The accounting identity, and intervals without a gap, an overlap or a second phase.
 pub fn every_run(story: &Story, spec: &LoadSpec) {
+    story.intervals.iter().for_each(interval);
+    course(story, spec);
+}
+
+/// As [`every_run`] but for what each interval must say of itself, which is [`interval`].
+pub fn course(story: &Story, spec: &LoadSpec) {
     let all = story.all();
     let (committed, aborted, failed) = (all.committed(), all.sum(|of| of.aborted), all.failed());
     let totals = story.totals();
@@ -19,7 +25,6 @@ pub fn every_run(story: &Story, spec: &LoadSpec) {
     );
     phases(story);
     intervals(story, spec);
-    story.intervals.iter().for_each(interval);
 }
 
 /// In a run whose load is open all along every arrival is started or dropped.
@@ -63,7 +68,8 @@ fn intervals(story: &Story, spec: &LoadSpec) {
     assert!(story.intervals.is_sorted_by_key(|interval| interval.phase));
 }
 
-fn interval(of: &Interval) {
+/// What an interval must say of itself.
+pub fn interval(of: &Interval) {
     assert!((0.0..=1.0).contains(&of.busiest), "the share of a core is {}", of.busiest);
     let mut names = BTreeSet::new();
     for series in &of.series {
