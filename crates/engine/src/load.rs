@@ -30,6 +30,25 @@ pub(crate) struct TenantChange {
     pub(crate) access: Option<Access>,
 }
 
+impl TenantChange {
+    /// How sessions think and arrivals lie from now on. Where the model changes, nothing is left of the old one's
+    /// manners. That is known only when the change takes effect: others may have come before it.
+    pub(crate) fn manners(&self, before: Model) -> (Option<Think>, Option<Spacing>) {
+        let turns = self.model.is_some_and(|model| kind(model) != kind(before));
+        (self.think.or(turns.then_some(Think::None)), self.spacing.or(turns.then_some(Spacing::Constant)))
+    }
+}
+
+/// The sums of weights up to each.
+pub(crate) fn cumulated(weights: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |weight| {
+        sum += weight;
+        sum
+    };
+    weights.iter().map(add).collect()
+}
+
 /// Something that all workers do at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -118,12 +137,8 @@ impl Resolver {
         if !is_mixed && model.is_some_and(has_work) {
             return Err("the load has no mix, neither here nor from before".to_owned());
         }
-        // Where the model changes, nothing is left of the old one's manners.
-        let turns = before != after;
-        let think = load.think.or(turns.then_some(Think::None));
-        let spacing = load.arrivals.map(spacing).or(turns.then_some(Spacing::Constant));
         let access = load.access.map(access).transpose()?;
-        Ok(TenantChange { model, think, spacing, weights, access })
+        Ok(TenantChange { model, think: load.think, spacing: load.arrivals.map(spacing), weights, access })
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {

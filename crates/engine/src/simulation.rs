@@ -46,6 +46,12 @@ impl Simulation {
         &self.run
     }
 
+    /// How many tasks its workers have: one for each session, and one for each tenant's arrivals.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.workers.0.iter().map(|hand| hand.worker.runtime.tasks()).sum()
+    }
+
     /// Lets the run go on for some time, or to its end.
     pub fn advance(&mut self, time: Nanos) {
         self.workers.work_until(clock::now() + time, &self.clock);

@@ -9,7 +9,7 @@ use nephoscope_drivers::{Driver, Statement};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
-use crate::load::{Model, TenantChange, pause};
+use crate::load::{Model, TenantChange, cumulated, pause};
 use crate::recorder::TenantGauges;
 use crate::schedule::{Arrivals, Ramp};
 use crate::spec::{Balance, Role, Think};
@@ -171,15 +171,9 @@ impl Tenant {
             self.vm.set_access(access);
         }
         if let Some(weights) = &change.weights {
-            let mut sum = 0.0;
-            state.mix = weights
-                .iter()
-                .map(|weight| {
-                    sum += weight;
-                    sum
-                })
-                .collect();
+            state.mix = cumulated(weights);
         }
+        let (think, spacing) = change.manners(state.model);
         let elapsed = at - origin.min(at);
         if let Some(model) = change.model {
             state.model = model;
@@ -199,10 +193,10 @@ impl Tenant {
                 }
             }
         }
-        if let Some(spacing) = change.spacing {
+        if let Some(spacing) = spacing {
             state.arrivals.respace(elapsed, spacing);
         }
-        state.think = change.think.unwrap_or(state.think);
+        state.think = think.unwrap_or(state.think);
         state.changes += 1;
         signal_pacer(&mut state);
         wake_all(&mut state);

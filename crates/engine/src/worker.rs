@@ -435,7 +435,8 @@ impl Worker {
         }
         let now = clock::now();
         self.advance(now);
-        self.rotate(now.saturating_sub(self.origin.get()));
+        // However soon it is over, the drain has an interval, or what it has dropped would be lost.
+        self.rotate(now.saturating_sub(self.origin.get()).max(self.phase.get() + 1));
         let memory = self.tenants.borrow().iter().map(|tenant| tenant.vm.memory()).sum();
         self.totals.borrow_mut().script_memory = memory;
     }
