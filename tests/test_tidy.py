@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -107,6 +108,16 @@ def test_files_fit_one_idea() -> None:
     }
     long = {key: lines for key, lines in lengths.items() if lines > max(FILE_LINES, LONG_FILES.get(key, 0))}
     assert not long, f"longer than {FILE_LINES} lines, or than they were"
+
+
+def test_only_tests_are_built_with_a_clock_that_can_be_moved() -> None:
+    movable = {
+        f"{name(file)}: {dependency}"
+        for file in of(".toml")
+        for dependency, said in tomllib.loads(file.read_text()).get("dependencies", {}).items()
+        if "simulated-time" in str(said)
+    }
+    assert not movable, "features of [dev-dependencies] reach tests and nothing else"
 
 
 @pytest.mark.parametrize("word", SECOND_NAMES)

@@ -1,8 +1,10 @@
 //! The course of one seed's run, from its beginning to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nephoscope_drivers::{Driver, Settings};
+use nephoscope_engine::spec::PhaseSpec;
 use nephoscope_engine::{LoadSpec, Simulation};
 
 use crate::draw::{Draw, SESSIONS, rest, roll_call};
@@ -46,7 +48,7 @@ struct Course {
     ledger: Ledger,
     draw: Draw,
     /// The databases, each once: their counters live as long as these do.
-    databases: Vec<std::sync::Arc<dyn Driver>>,
+    databases: Vec<Arc<dyn Driver>>,
     changes: u64,
     tasks: usize,
 }
@@ -102,23 +104,23 @@ impl Course {
                 let phase = self.draw.phase(number, false);
                 let later = if self.draw.chance(0.3) { self.draw.below(300 * MILLISECOND) } else { 0 };
                 let is_phase = self.draw.chance(0.5);
-                self.change(phase, is_phase, self.elapsed() + later);
+                self.change(&phase, is_phase, self.elapsed() + later);
             }
         }
         assert!(self.ledger.ended() > 0, "a load without a transaction tells nothing");
     }
 
-    fn change(&mut self, phase: nephoscope_engine::spec::PhaseSpec, is_phase: bool, at: u64) {
+    fn change(&mut self, phase: &PhaseSpec, is_phase: bool, at: u64) {
         let at = self.simulation.run().change_at(phase.clone(), is_phase, at).unwrap();
-        self.ledger.due.change(at, &phase);
+        self.ledger.due.change(at, phase);
         self.changes += 1;
     }
 
     /// When the faults are over, every session must still be there.
     fn call_the_roll(&mut self, faults_end: u64) {
-        self.change(rest(), true, 0);
+        self.change(&rest(), true, 0);
         self.advance((faults_end + SECOND / 2).saturating_sub(self.elapsed()));
-        self.change(roll_call(), true, 0);
+        self.change(&roll_call(), true, 0);
         self.advance(3 * SECOND);
     }
 
@@ -154,8 +156,9 @@ impl Course {
         let reads = self.ledger.sums.iter().filter(|((_, _, transaction), _)| transaction == "read");
         let unheard: u64 = reads.map(|(_, sums)| sums.errors()).sum();
         let in_flight = totals.in_flight;
-        let count = |driver: &std::sync::Arc<dyn Driver>| -> u64 {
-            driver.admin().unwrap().query("").unwrap().rows[0][0].as_deref().unwrap().parse().unwrap()
+        let count = |driver: &Arc<dyn Driver>| -> u64 {
+            let table = driver.admin().unwrap().query("").unwrap();
+            table.rows[0][0].as_deref().unwrap().parse().unwrap()
         };
         let stored: u64 = self.databases.iter().map(count).sum();
         assert!(

@@ -49,7 +49,7 @@ impl Draw {
 
     /// A load whose databases have their faults within `horizon` seconds.
     pub fn spec(&mut self, seed: u64, horizon: f64) -> LoadSpec {
-        let tenants = (0..1 + self.below(2)).map(|number| self.tenant(seed, number, horizon)).collect();
+        let tenants = (0..=self.below(2)).map(|number| self.tenant(seed, number, horizon)).collect();
         let mut spec = LoadSpec {
             seed,
             threads: 1 + self.below(3) as usize,

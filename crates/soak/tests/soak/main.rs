@@ -3,6 +3,7 @@
 //!
 //! `NEPHOSCOPE_SOAK_SEED=17` runs one seed alone, and `NEPHOSCOPE_SOAK_TRANSACTIONS=1000000` has each run last for so
 //! many transactions (by default 5,000).
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, unreachable_pub)]
 
 mod arrivals;
 mod course;
@@ -67,5 +68,6 @@ fn whatever_a_seed_draws_the_account_is_right() {
         "seeds {failed:?} failed; one alone: NEPHOSCOPE_SOAK_SEED={} cargo test -p nephoscope-soak",
         failed[0]
     );
-    assert!(sum.uncertain > 0 && sum.in_flight > 0 && sum.failed > 0 && sum.arrivals > 0, "faults were met");
+    let met = [sum.uncertain, sum.in_flight, sum.failed, sum.arrivals];
+    assert!(seeds.end - seeds.start < SEEDS || met.iter().all(|count| *count > 0), "not all is met: {sum:?}");
 }
