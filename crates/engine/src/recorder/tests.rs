@@ -145,6 +145,7 @@ struct Bench {
     /// The end of the last shard, and what the shards have told: series, lags, gauges.
     end: Nanos,
     told: (Vec<Sums>, u64, u64),
+    #[allow(clippy::vec_box)] // As the recorder has them.
     held: Vec<Box<SeriesData>>,
 }
 
