@@ -384,6 +384,7 @@ impl Tenant {
             state.gauges.arrivals += 1;
             if let Some(session) = state.idle.pop_front() {
                 let slot = &mut state.slots[session];
+                debug_assert!(slot.idle && slot.job.is_none(), "arrivals go to sessions that wait for them");
                 slot.idle = false;
                 slot.job = Some(Job { intended: Some(due), session_was_free: true });
                 if let Some(waker) = &slot.waker {
