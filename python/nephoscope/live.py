@@ -103,6 +103,10 @@ class _Base:
         if not known:
             self.say(f"error ({record['class']}) in {record['transaction']}: {record['message']}")
 
+    def gap(self, record: Mapping[str, Any]) -> None:
+        """Tell that the tool itself did not run for a while."""
+        self.say(f"warning: {record['message']}")
+
     def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
         """Show how far loading is."""
 
@@ -266,6 +270,10 @@ class JsonView(_Base):
     def error(self, record: Mapping[str, Any]) -> None:
         """Write errors of one kind."""
         self._write("error", {key: value for key, value in record.items() if key != "record"})
+
+    def gap(self, record: Mapping[str, Any]) -> None:
+        """Write that the tool itself did not run for a while."""
+        self._write("gap", record)
 
 
 class Silence(_Base):

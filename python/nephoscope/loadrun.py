@@ -36,6 +36,9 @@ class Watcher(Protocol):
     def error(self, record: Mapping[str, Any]) -> None:
         """Show errors of one kind."""
 
+    def gap(self, record: Mapping[str, Any]) -> None:
+        """Show that the tool itself did not run for a while."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
@@ -220,6 +223,8 @@ class LoadRun:
                 keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
                 self._writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
+            case "gap":
+                self._gap(record)
             case "end":
                 self.end = record
 
@@ -241,6 +246,15 @@ class LoadRun:
         for tenant in record["tenants"]:
             self._tenant_events(end, tenant)
         self._watcher.interval(record)
+
+    def _gap(self, record: Mapping[str, Any]) -> None:
+        facts = {
+            "stopped_s": record["stopped_s"],
+            "suspended_s": record["suspended_s"],
+            "message": _gap_text(record),
+        }
+        self._writer.event(record["time_s"], "gap", **facts)
+        self._watcher.gap({"time_s": record["time_s"], **facts})
 
     def _client_metrics(self, record: Mapping[str, Any]) -> None:
         committed = sum(series["committed"] for series in record["series"])
@@ -302,6 +316,20 @@ class LoadRun:
         if self.end is None or totals["started"] == ended:
             return None
         return f"{totals['started']} transactions were started and {ended} are accounted for"
+
+
+def _gap_text(record: Mapping[str, Any]) -> str:
+    """Say what of a run is not the database's doing."""
+    since = f"from {record['time_s']:.1f} s on"
+    if record["suspended_s"] > record["stopped_s"]:
+        return (
+            f"the machine was suspended for {record['suspended_s']:.1f} s at {record['time_s']:.1f} s of the run,"
+            " in which its clock stood still: connections may have been lost by that alone"
+        )
+    return (
+        f"nephoscope itself did not run for {record['stopped_s']:.1f} s, {since}:"
+        " rates and latencies of that time are not the database's"
+    )
 
 
 def _rss_mb() -> float:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_CLOCK_STEP_S = 2.0
+"""More than a clock is wrong by when it is kept right little by little."""
+
 
 class Audience(Watcher, Protocol):
     """Whoever is told how a measurement goes."""
@@ -210,10 +213,10 @@ class _Measurement:
             return self._finish(load, status, reason)
 
     def _started(self, origin_ns: int) -> None:
-        from datetime import UTC, datetime, timedelta  # noqa: PLC0415 - only here
+        from datetime import timedelta  # noqa: PLC0415 - only here
 
         offset = timedelta(microseconds=(_engine.monotonic_ns() - origin_ns) / 1000)
-        self.writer.write_manifest(clock={"origin": (datetime.now(UTC) - offset).isoformat()})
+        self.writer.write_manifest(clock={"origin": (self.writer.clock.now() - offset).isoformat()})
         servers = {}
         for role, urls in (("rw", self.system.rw), ("ro", self.system.ro)):
             for number, url in enumerate(urls, start=1):
@@ -248,6 +251,13 @@ class _Measurement:
     def _finish(self, load: LoadRun, status: str, reason: str | None) -> Outcome:
         if fault := load.identity_fault():
             self.writer.event(load.elapsed, "warning", message=fault)
+        step = self.writer.clock.step()
+        if abs(step) > _CLOCK_STEP_S:
+            message = (
+                f"the machine's clock was set by {step:+,.0f} s meanwhile: nothing is measured by it,"
+                " and the manifest's times are those of before"
+            )
+            self.writer.event(load.elapsed, "warning", message=message)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
         # Without its end it is not known what was started, and accounts that do not balance would be a false alarm.
         self.writer.finish(status, reason, load.totals if load.end is not None else None)

@@ -47,7 +47,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "scores": {name: score.model_dump(mode="json") for name, score in scores.items()},
         "absent": absent,
         "verdicts": _verdicts(points, run),
-        "warnings": _warnings(found, points, study),
+        "warnings": [*_warnings(found, points, study), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "cost": cost(resources, price_book).model_dump(mode="json") if resources else None,
@@ -235,6 +235,11 @@ def _name(point: Point) -> str:
     level = f" c={point.concurrency:g}" if point.concurrency is not None else ""
     level = f" at {point.rate:g}/s" if point.rate is not None else level
     return f"{point.mix or 'the load'}{level}"
+
+
+def _told(run: StoredRun) -> list[str]:
+    """List the warnings that were given while the run went on."""
+    return [str(event.get("message")) for event in run.events if event.get("event") in ("warning", "gap")]
 
 
 def _warnings(found: Sequence[Measurements], points: Sequence[Point], study: Study) -> list[str]:

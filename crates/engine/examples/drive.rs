@@ -45,6 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 return Ok(());
             }
             Some(Record::Phase { at, number, spec }) => println!("phase {number} {:?} at {at}", spec.name),
+            Some(Record::Gap(gap)) => println!("{gap:?}"),
             Some(Record::Error(error)) => println!("{error:?}"),
             None => {}
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 
+use crate::heartbeat::Gap;
 use crate::histogram::{self, WindowHistogram};
 use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
 use crate::run::{Ending, Recycle};
@@ -124,6 +125,8 @@ pub enum Record {
     Error(ErrorEvent),
     /// An interval has ended.
     Interval(Box<Interval>),
+    /// The tool itself did not run for a while; told as soon as it is known.
+    Gap(Gap),
     /// The run has ended.
     End(Box<Ending>),
 }

@@ -32,6 +32,10 @@ pub fn record(record: &Record) -> Value {
         }),
         Record::Error(event) => error(event),
         Record::Interval(of) => interval(of),
+        Record::Gap(of) => json!({
+            "record": "gap", "time_s": seconds(of.at), "stopped_s": seconds(of.stopped),
+            "suspended_s": seconds(of.suspended),
+        }),
         Record::End(of) => ending(of),
     }
 }

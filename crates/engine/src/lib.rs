@@ -7,11 +7,12 @@
 //! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
 //! * `collect`: the workers' shards put together; `open`: what a run begins with;
-//!   `run`: the coordinator.
+//!   `run`: the coordinator; `heartbeat`: whether the tool itself ran.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod collect;
 mod error;
+mod heartbeat;
 pub mod histogram;
 pub mod json;
 mod load;
@@ -28,6 +29,7 @@ mod worker;
 
 pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};
 pub use error::EngineError;
+pub use heartbeat::Gap;
 pub use open::{read_source, settings};
 pub use run::{Ending, Run, Totals};
 #[cfg(feature = "simulated-time")]

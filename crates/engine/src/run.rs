@@ -13,6 +13,7 @@ use nephoscope_script::KeySpace;
 
 use crate::collect::{Collector, Record, SeriesName};
 use crate::error::EngineError;
+use crate::heartbeat::Heartbeat;
 use crate::load::{Change, Resolver};
 use crate::open::{Opening, ending, open, resolve};
 use crate::recorder::{SeriesData, Shard};
@@ -92,6 +93,8 @@ pub struct Run {
     origin: Nanos,
     control: Mutex<Control>,
     intake: Mutex<Intake>,
+    /// None in simulated time, which stands still as it should.
+    heartbeat: Option<Mutex<Heartbeat>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -109,7 +112,9 @@ impl Run {
             prepared.intake.threads.push(spawn(setup)?);
         }
         prepared.await_ready()?;
-        Ok(prepared.begin())
+        let mut run = prepared.begin();
+        run.heartbeat = Some(Mutex::new(Heartbeat::start(run.origin)?));
+        Ok(run)
     }
 
     /// The start of the load on the monotonic clock, in nanoseconds.
@@ -163,7 +168,9 @@ impl Run {
         loop {
             let intake = &mut *lock(&self.intake);
             intake.take_shards();
-            if let Some(record) = intake.collector.take() {
+            let gap = self.heartbeat.as_ref().and_then(|heartbeat| lock(heartbeat).gap());
+            let gap = gap.filter(|_| !intake.collector.ended);
+            if let Some(record) = gap.map(Record::Gap).or_else(|| intake.collector.take()) {
                 return Some(record);
             }
             if intake.take_reports() {
@@ -328,7 +335,7 @@ impl Prepared {
         for sender in &control.orders {
             sender.send(Order::Start(origin));
         }
-        Run { origin, control: Mutex::new(control), intake: Mutex::new(intake) }
+        Run { origin, control: Mutex::new(control), intake: Mutex::new(intake), heartbeat: None }
     }
 }
 

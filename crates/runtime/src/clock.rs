@@ -37,6 +37,12 @@ pub fn wall() -> Nanos {
     read(ClockId::Realtime)
 }
 
+/// Time since the machine was started: unlike [`now`], it goes on while the machine is suspended.
+#[must_use]
+pub fn since_boot() -> Nanos {
+    read(ClockId::Boottime)
+}
+
 /// Processor time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu() -> Nanos {

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import threading
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow.parquet as pq
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 from nephoscope.errors import MeasurementError
 from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, SYSTEM
 from nephoscope.store.reader import journal_table
+from nephoscope.store.wallclock import WallClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,6 +33,7 @@ class RunWriter:
     def __init__(self, folder: Path, manifest: Mapping[str, Any], study: str) -> None:
         """Begin a run in an empty folder."""
         self.folder = folder
+        self.clock = WallClock()
         self._lock = threading.Lock()
         self._files: dict[str, TextIO] = {}
         self.manifest: dict[str, Any] = {"format": FORMAT, "status": "running", "reason": None, **manifest}
@@ -87,7 +88,7 @@ class RunWriter:
         """End the run: the journals become tables, the manifest says how it ended."""
         self.close()
         seal(self.folder)
-        clock = {**self.manifest.get("clock", {}), "finished": datetime.now(UTC).isoformat()}
+        clock = {**self.manifest.get("clock", {}), "finished": self.clock.now().isoformat()}
         self.write_manifest(status=status, reason=reason, clock=clock, totals=dict(totals or {}))
 
     def close(self) -> None:

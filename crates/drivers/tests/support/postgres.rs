@@ -5,6 +5,8 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -14,9 +16,12 @@ use super::{Folder, Identity, run};
 const USER: &str = "nobody";
 
 /// Stops the server when its standard input ends, and removes its folder: also when the tests are killed, or
-/// end while a server that all of them share still runs.
-const STOP_AT_END_OF_INPUT: &str =
-    r#""$@" & server=$!; read _; kill -QUIT $server; wait $server; rm -rf "$NEPHOSCOPE_FOLDER""#;
+/// end while a server that all of them share still runs. A line of input says that the server was told to stop, and
+/// is to be started again.
+const STOP_AT_END_OF_INPUT: &str = r#"
+"$@" & server=$!
+while read _; do wait $server; "$@" & server=$!; done
+kill -QUIT $server; wait $server; rm -rf "$NEPHOSCOPE_FOLDER""#;
 
 /// The folder of the newest installed server's programs. A test that needs it says so, and passes, where
 /// there is none.
@@ -114,6 +119,13 @@ impl Server {
     pub(crate) fn signal(&self, signal: Signal) {
         let file = fs::read_to_string(self.folder.path("data/postmaster.pid")).unwrap();
         send_signal(file.lines().next().unwrap(), signal);
+    }
+
+    /// Stops the server by a signal and starts it again after a pause. It may not be ready yet then.
+    pub(crate) fn restart(&self, signal: Signal, pause: Duration) {
+        self.signal(signal);
+        thread::sleep(pause);
+        self.input.as_ref().unwrap().write_all(b"\n").unwrap();
     }
 }
 

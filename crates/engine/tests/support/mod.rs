@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod story;
+pub mod survivals;
 pub mod watch;
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::histogram::{self, WindowHistogram};
 use nephoscope_engine::spec::PhaseSpec;
-use nephoscope_engine::{Ending, ErrorEvent, Interval, Record, Series, TenantInterval, Totals};
+use nephoscope_engine::{Ending, ErrorEvent, Gap, Interval, Record, Series, TenantInterval, Totals};
 
 use super::SECOND;
 
@@ -24,6 +24,7 @@ pub struct Story {
     pub phases: Vec<Beginning>,
     pub intervals: Vec<Interval>,
     pub errors: Vec<ErrorEvent>,
+    pub gaps: Vec<Gap>,
     pub ending: Option<Ending>,
 }
 
@@ -37,6 +38,7 @@ impl Story {
                 self.intervals.push(*interval);
             }
             Record::Error(event) => self.errors.push(event),
+            Record::Gap(gap) => self.gaps.push(gap),
             Record::End(ending) => self.ending = Some(*ending),
         }
     }

@@ -39,7 +39,7 @@ def build(run: Run, buckets: TimeBuckets) -> Timeline:
 
 
 def axis(run: Run) -> TimeAxis:
-    """Return the phases as bands, and the faults and scalings as moments."""
+    """Return the phases as bands, and the faults, scalings and gaps as moments."""
     return TimeAxis(
         start_s=0.0,
         end_s=run.end_s,
@@ -57,7 +57,7 @@ def axis(run: Run) -> TimeAxis:
         ),
         moments=tuple(
             Moment(time_s=event.get("time_s"), text=_moment(event))
-            for event in run.events_of("fault", "scaling")
+            for event in run.events_of("fault", "scaling", "gap")
             if finite(event.get("time_s")) is not None
         ),
     )
@@ -76,6 +76,8 @@ def resolution(buckets: TimeBuckets) -> str:
 
 def _moment(event: Mapping[str, Any]) -> str:
     """Name what happened: evaluators choose the keys of their events."""
+    if event.get("event") == "gap":
+        return "nephoscope did not run"
     texts = (event.get(key) for key in ("message", "name", "action", "kind", "event"))
     return next((str(text) for text in texts if text), "event")
 
