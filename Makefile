@@ -19,14 +19,21 @@ quickstart: build ## Build, start a PostgreSQL, measure it and write a report (a
 
 .PHONY: test
 test: lint test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
+	$(BIN)/python -m tests.tools.survivals --check
+
+.PHONY: survivals
+survivals: $(VENV)/dev ## The tables of docs/reliability.md, from what the last tests have put on record
+	$(BIN)/python -m tests.tools.survivals
 
 .PHONY: test-rust
 test-rust: $(VENV)/dev system-packages
+	rm -rf target/survivals/rust
 	cargo test --workspace --locked
 
 .PHONY: test-python
 test-python: build $(VENV)/dev system-packages
 	$(BIN)/python -m mypy.stubtest nephoscope._engine
+	rm -rf target/survivals/python
 	$(BIN)/pytest
 
 .PHONY: lint

@@ -249,8 +249,8 @@ class LoadRun:
 
     def _gap(self, record: Mapping[str, Any]) -> None:
         facts = {
-            "stopped_s": record["stopped_s"],
-            "suspended_s": record["suspended_s"],
+            "stopped_s": round(record["stopped_s"], 3),
+            "suspended_s": round(record["suspended_s"], 3),
             "message": _gap_text(record),
         }
         self._writer.event(record["time_s"], "gap", **facts)

@@ -48,7 +48,8 @@ def _given(run: Run) -> list[Verdict]:
 def _warnings(run: Run) -> list[Verdict]:
     """Warnings of the scores and of the run; one that stands in both is the run's, which knows when."""
     events = {
-        str(event.get("message", "")): finite(event.get("time_s")) for event in run.events_of("warning", "gap")
+        str(event.get("message", "")): finite(event.get("time_s"))
+        for event in run.events_of("warning", "gap")
     }
     texts = dict.fromkeys([*map(str, run.scores.get("warnings") or ()), *events])
     return [Verdict(level="warning", text=_sentence(text), time_s=events.get(text)) for text in texts if text]
