@@ -31,11 +31,11 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Run a server on a free port."""
+def running_server(**settings: object) -> Iterator[Server]:
+    """Run a server on a free port, with settings of one's own."""
     lab = Lab()
     try:
-        with lab.provider(settings={"fsync": False}) as provider:
+        with lab.provider(settings={"fsync": False, **settings}) as provider:
             yield Server(provider.start().rw[0])
     finally:
         lab.close()

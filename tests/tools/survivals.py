@@ -1,8 +1,8 @@
 """The table of what is survived in docs/reliability.md, made of what the tests have put on record.
 
-A test that has passed leaves a record in ``target/survivals``: those of Rust by ``Survival::record``, those of Python by
-the marker ``survives``. A test that is skipped says that nothing was proved here. ``--check`` changes nothing and fails
-where the table is not exactly what the last tests have recorded.
+A test that has passed leaves a record in ``target/survivals``: those of Rust by ``Survival::record``, those of Python
+by the marker ``survives``. A test that is skipped says that nothing was proved here. ``--check`` changes nothing and
+fails where the table is not exactly what the last tests have recorded.
 """
 
 from __future__ import annotations
