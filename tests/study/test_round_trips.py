@@ -103,7 +103,12 @@ def phases_of(kind: str) -> st.SearchStrategy[list[Tables]]:
     own: dict[str, st.SearchStrategy[Any]] = {"access": accesses, "name": st.just("é phase"), **only[kind]}
     first = st.fixed_dictionaries({"duration": times, kind: levels, "mix": mixes}, optional=own)
     later = st.fixed_dictionaries({"duration": times}, optional={kind: levels, "mix": mixes, **own})
-    return st.tuples(first, st.lists(later, max_size=2)).map(lambda both: [both[0], *both[1]])
+    courses = st.tuples(first, st.lists(later, max_size=2)).map(lambda both: [both[0], *both[1]])
+    return courses.filter(lambda phases: any(_has_load(phase.get(kind)) for phase in phases))
+
+
+def _has_load(level: float | Tables | None) -> bool:
+    return max(level["from"], level["to"]) > 0 if isinstance(level, dict) else bool(level)
 
 
 courses = st.fixed_dictionaries(

@@ -116,6 +116,8 @@ WRONG_LOAD = {
     "phases=[]": "measure.0.phases: it needs at least one entry",
     "phases=[{duration=1,mix='SELECT'}]": "measure.0: the first phase needs a concurrency or a rate",
     "phases=[{duration=1,concurrency=1}]": "measure.0: the first phase needs a mix",
+    "phases=[{duration=1,mix='SELECT',concurrency=0},{duration=1,rate=0}]": "measure.0: no phase has a load: every "
+    "concurrency and every rate is 0",
     "phases=[{mix='SELECT',concurrency=1}]": "measure.0.phases.0.duration: it is missing",
     "phases=[{duration=1,mix='SELECT',rate=-5}]": "measure.0.phases.0.rate: input should be greater "
     "than or equal to 0 or "

@@ -87,6 +87,8 @@ class LoadSettings(MeasureSettings):
             raise ValueError("the first phase needs a concurrency or a rate")
         if first.mix is None:
             raise ValueError("the first phase needs a mix")
+        if not any(_highest(level) for phase in self.phases for level in (phase.concurrency, phase.rate)):
+            raise ValueError("no phase has a load: every concurrency and every rate is 0")
         closed = True
         for place, phase in enumerate(self.phases):
             if phase.concurrency is not None or phase.rate is not None:
