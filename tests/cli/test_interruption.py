@@ -22,6 +22,30 @@ if TYPE_CHECKING:
 
 ENDLESS = phases({"duration": "600s", "concurrency": 4})
 POLITE = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+END_OF_SERVER = "no server outlives its run"
+INTERRUPTED = [
+    pytest.param(
+        number,
+        marks=pytest.mark.survives(
+            part="tool",
+            fault=f"{number.name} in mid-run",
+            promise=f"the run ends whole, is scored and reported; exit code 1; {END_OF_SERVER}",
+            on="PostgreSQL",
+        ),
+        id=number.name,
+    )
+    for number in POLITE
+]
+KILLED = pytest.param(
+    signal.SIGKILL,
+    marks=pytest.mark.survives(
+        part="tool",
+        fault="kill -9 in mid-run",
+        promise=f"the run directory opens and reports, all but its last interval is kept; {END_OF_SERVER}",
+        on="PostgreSQL",
+    ),
+    id="SIGKILL",
+)
 
 
 def running(folder: Path, journal: str = FILES.interval_journal) -> Path:
@@ -159,7 +183,7 @@ def embedded(lab: Lab) -> Path:
     )
 
 
-@pytest.mark.parametrize("number", [*POLITE, signal.SIGKILL])
+@pytest.mark.parametrize("number", [*INTERRUPTED, KILLED])
 def test_no_server_outlives_its_run(lab: Lab, number: Signals) -> None:
     with start("run", embedded(lab), cwd=lab.base) as process:
         folder = running(lab.base)
@@ -176,6 +200,12 @@ def test_no_server_outlives_its_run(lab: Lab, number: Signals) -> None:
             check_run(folder, "interrupted", f"interrupted by {number.name}")
 
 
+@pytest.mark.survives(
+    part="tool",
+    fault="Ctrl-C twice",
+    promise=f"the second does not wait for transactions in flight; what was measured is kept; {END_OF_SERVER}",
+    on="PostgreSQL",
+)
 @pytest.mark.parametrize("delay", [0.0, 0.1, 0.4])
 def test_no_server_outlives_a_run_that_is_interrupted_twice(lab: Lab, delay: float) -> None:
     """The second comes while transactions are waited for, results are written, or the server is stopped."""

@@ -71,6 +71,12 @@ def kept(folder: Path) -> str:
     return (folder / "runs" / "latest" / "study.toml").read_text()
 
 
+@pytest.mark.survives(
+    part="input",
+    fault="a password in a URL",
+    promise="no output, log or file of any command shows it, as it is or encoded: all are searched",
+    on="PostgreSQL",
+)
 def test_a_password_in_the_url_is_kept_nowhere(tmp_path: Path, place: str) -> None:
     url = f"postgresql://tester:{ENCODED}@{place}"
     study = study_file(tmp_path, study_of(url, BRIEF))
@@ -126,6 +132,12 @@ def test_a_password_in_a_file_is_kept_nowhere(tmp_path: Path, place: str) -> Non
         (f"host=h user=tester password={WRONG}", 2),
     ],
 )
+@pytest.mark.survives(
+    part="input",
+    fault="a password in a URL that cannot be used",
+    promise="the message does not show it, nor any file: not the whole, and no part of one that was not encoded",
+    on="PostgreSQL",
+)
 def test_no_failure_tells_the_password(tmp_path: Path, place: str, url: str, code: int) -> None:
     address = url.replace("{place}", place).replace("{raw}", PASSWORD)
     study = study_file(tmp_path, study_of(address, BRIEF, load="never"))
@@ -157,6 +169,12 @@ def test_a_url_in_the_place_of_a_study_is_not_told(tmp_path: Path, place: str) -
         assert execute(tmp_path, command, f"postgresql://tester:{ENCODED}@{place}").code == 2
 
 
+@pytest.mark.survives(
+    part="input",
+    fault="a password in the URL of a run whose sessions are terminated and that is then killed",
+    promise="no output, log or file shows it",
+    on="PostgreSQL",
+)
 def test_a_run_that_is_killed_has_no_password_either(tmp_path: Path, place: str) -> None:
     url = f"postgresql://tester:{ENCODED}@{place}"
     endless = phases({"duration": "600s", "mix": "RW", "concurrency": 2})

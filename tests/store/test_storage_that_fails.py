@@ -23,6 +23,12 @@ def journal(folder: Path) -> Path:
     return folder / "runs" / "latest" / str(FILES.interval_journal)
 
 
+@pytest.mark.survives(
+    part="tool",
+    fault="the run directory is deleted in mid-run",
+    promise="the run ends at once with exit code 1 and one message",
+    on="the simulated database",
+)
 def test_a_run_whose_folder_is_deleted_ends_at_once(tmp_path: Path) -> None:
     with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path) as process:
         wait_for(journal(tmp_path).exists, "the run has begun")
@@ -35,6 +41,12 @@ def test_a_run_whose_folder_is_deleted_ends_at_once(tmp_path: Path) -> None:
         assert lines[0].endswith("cannot be written: No such file or directory")
 
 
+@pytest.mark.survives(
+    part="tool",
+    fault="a file of the run directory can grow no more, whichever it is (ulimit)",
+    promise="exit code 1 and one message; with room again, what was measured is reported",
+    on="the simulated database",
+)
 @pytest.mark.parametrize("blocks", [1, 8, 100])
 def test_a_run_whose_files_cannot_grow_ends_with_one_message(tmp_path: Path, blocks: int) -> None:
     """Whichever file meets the limit: the manifest, a journal, a table, the report."""
@@ -59,6 +71,12 @@ def test_a_run_whose_files_cannot_grow_ends_with_one_message(tmp_path: Path, blo
             assert StoredRun(folder).intervals.num_rows > 0
 
 
+@pytest.mark.survives(
+    part="tool",
+    fault="the disk of the run directory is full",
+    promise="the run ends at once with exit code 1 and one message",
+    on="the simulated database",
+)
 def test_a_full_disk_ends_a_run_with_one_message(tmp_path: Path) -> None:
     """A file system of its own, in a name space of its own: it goes with the process."""
     script = 'mkdir runs && mount -t tmpfs -o size=64k none runs && exec "$@"'

@@ -28,7 +28,6 @@ PARTS = {
 """What may fail, in the order of the page, with its heading."""
 
 _PLACE = re.compile(r"(<!-- survivals -->\n).*?(<!-- end of survivals -->)", re.DOTALL)
-_HEAD = "| fault | what happens | errors | on | test |\n|---|---|---|---|---|\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,18 +73,28 @@ def tables(survivals: list[Survival]) -> str:
     """Write a table for each part; what several cases of one test have proved stands there once."""
     text = ""
     for part, heading in PARTS.items():
-        rows = list(dict.fromkeys(_row(one) for one in survivals if one.part == part))
-        if rows:
-            text += f"\n### {heading}\n\n{_HEAD}" + "".join(rows)
+        of_part = [one for one in survivals if one.part == part]
+        columns = ["fault", "what happens", "errors", "on", "test"]
+        if not any(one.errors for one in of_part):
+            columns.remove("errors")
+        if rows := dict.fromkeys(_row(one, columns) for one in of_part):
+            head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+            text += f"\n### {heading}\n\n{head}" + "".join(rows)
     return text + "\n"
 
 
-def _row(one: Survival) -> str:
+def _row(one: Survival, columns: list[str]) -> str:
     met, perhaps = one.errors[:1], one.errors[1:]
     errors = ", ".join(f"`{name}`" for name in met) or "–"  # noqa: RUF001 - a dash for what is absent
     errors += f" (perhaps {', '.join(f'`{name}`' for name in perhaps)})" if perhaps else ""
-    cells = (one.fault, one.promise, errors, one.on, f"`{one.test}`")
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+    cells = {
+        "fault": one.fault,
+        "what happens": one.promise,
+        "errors": errors,
+        "on": one.on,
+        "test": f"`{one.test}`",
+    }
+    return "| " + " | ".join(cells[column].replace("|", "\\|") for column in columns) + " |\n"
 
 
 def main() -> None:
@@ -97,6 +106,8 @@ def main() -> None:
     if not {"rust", "python"} <= {path.name for path in RECORDS.glob("*")}:
         sys.exit("nothing is on record: the tests of Rust and of Python leave it, run them first")
     old = PAGE.read_text(encoding="utf-8")
+    if not _PLACE.search(old):
+        sys.exit(f"{PAGE.name} has no place for the tables")
     new = _PLACE.sub(lambda found: found[1] + tables(survivals) + found[2], old)
     for one in survivals:
         if not one.proved:

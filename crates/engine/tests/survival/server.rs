@@ -52,7 +52,7 @@ fn restart(survival: &Survival, signal: Signal) {
 fn a_fast_restart() {
     let survival = server(
         this_test!(),
-        "a restart in mode fast, half a second after it",
+        "a restart in mode fast, half a second without a server",
         "every session comes back; what was committed is in the database, and no more than that and the uncertain",
         &[ErrorClass::ShuttingDown, ErrorClass::ConnectionLost],
     );
@@ -63,7 +63,7 @@ fn a_fast_restart() {
 fn an_immediate_restart() {
     let survival = server(
         this_test!(),
-        "a restart in mode immediate: the server recovers as from a crash",
+        "a restart in mode immediate: the server recovers as from a crash, half a second later",
         "every session comes back; what was committed is in the database, and no more than that and the uncertain",
         &[ErrorClass::ShuttingDown, ErrorClass::ConnectionLost],
     );
