@@ -29,6 +29,7 @@ class Silent:
     def interval(self, record: Mapping[str, Any]) -> None: ...
 
     def error(self, record: Mapping[str, Any]) -> None: ...
+
     def gap(self, record: Mapping[str, Any]) -> None: ...
 
 
@@ -75,3 +76,20 @@ def connected(folder: Path) -> str | None:
 def test_a_load_that_has_not_begun_cannot_be_changed(load: LoadRun) -> None:
     with pytest.raises(MeasurementError, match="the load has not begun"):
         load.set(rate=1.0)
+
+
+@pytest.mark.parametrize(
+    ("stopped_s", "suspended_s", "words"),
+    [
+        (5.0, 0.0, "nephoscope itself did not run for 5.0 s, from 7.5 s on: rates and latencies"),
+        (0.0, 3600.0, "the machine was suspended for 3600.0 s at 7.5 s of the run"),
+    ],
+)
+def test_a_gap_is_an_event_that_says_what_stood_still(
+    load: LoadRun, tmp_path: Path, stopped_s: float, suspended_s: float, words: str
+) -> None:
+    load._handle({"record": "gap", "time_s": 7.5, "stopped_s": stopped_s, "suspended_s": suspended_s})
+    [event] = StoredRun(tmp_path).events
+    assert (event["event"], event["time_s"]) == ("gap", 7.5)
+    assert (event["stopped_s"], event["suspended_s"]) == (stopped_s, suspended_s)
+    assert event["message"].startswith(words)

@@ -137,6 +137,18 @@ def test_verdicts_come_with_the_gravest_first_and_none_twice() -> None:
     assert view("open_loop").verdicts[0].level == "problem"
 
 
+def test_a_time_in_which_the_tool_stood_still_is_a_warning_and_a_mark() -> None:
+    run = sweep_run(repetitions=1, warm=1, measure=1)
+    message = "nephoscope itself did not run for 5.0 s"
+    run.events = [*run.events, {"time_s": 7.5, "event": "gap", "stopped_s": 5.0, "message": message}]
+    run.scores = {**(run.scores or {}), "warnings": [message]}
+    given = build_view(run)
+    [told] = [verdict for verdict in given.verdicts if "did not run" in verdict.text]
+    assert (told.level, told.time_s) == ("warning", 7.5)
+    moments = [(moment.time_s, moment.text) for moment in given.timeline.axis.moments]
+    assert moments == [(7.5, "nephoscope did not run")]
+
+
 def test_the_accounting_identity_is_checked() -> None:
     assert view("sweep").accounting.holds is True
     broken = sweep_run(repetitions=1, warm=1, measure=1)
