@@ -168,7 +168,7 @@ def load(
     view = make_view(as_json=False)
     with started(chosen) as (system, workload):
         try:
-            outcome = WorkloadData(workload, system.rw[0]).load(
+            outcome = WorkloadData(workload, system.rw[0], chosen.load.connect_timeout).load(
                 force=force, threads=threads, progress=view.loading
             )
         finally:
@@ -186,7 +186,8 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
     chosen = _read(study, settings)
     prepare(chosen, any_url(chosen))
     with started(chosen) as (system, workload):
-        results = WorkloadData(workload, system.rw[0]).check(external=chosen.workload.external)
+        data = WorkloadData(workload, system.rw[0], chosen.load.connect_timeout)
+        results = data.check(external=chosen.workload.external)
     if as_json:
         sys.stdout.write(json.dumps([vars(result) for result in results]) + "\n")
     else:

@@ -70,16 +70,20 @@ def _quote(text: str) -> str:
 class WorkloadData:
     """The data of one workload in one database."""
 
-    def __init__(self, workload: Workload, url: str) -> None:
-        """Take the workload and the URL of an endpoint that takes writes; touch nothing yet."""
+    def __init__(self, workload: Workload, url: str, connect_timeout: float) -> None:
+        """Take the workload and the URL of an endpoint that takes writes; touch nothing yet.
+
+        Making the connection for set-up and checks may take ``connect_timeout`` seconds.
+        """
         self.workload = workload
         self._url = url
+        self._connect_timeout = connect_timeout
         self.stored = workload.description["dialect"] != "none"
         """Whether there is a database behind the driver at all."""
 
     @contextmanager
     def _admin(self) -> Iterator[_engine.Admin]:
-        admin = _engine.Admin(self._url)
+        admin = _engine.Admin(self._url, connect_timeout_s=self._connect_timeout)
         try:
             yield admin
         finally:

@@ -52,7 +52,7 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
                 "ro": [_engine.redact(url) for url in system.ro],
             },
             "resources": system.resources.model_dump() if system.resources else None,
-            "facts": {**system.facts, **server_facts(system)},
+            "facts": {**system.facts, **server_facts(system, load.connect_timeout)},
         },
     }
 
@@ -64,9 +64,9 @@ def reads_of(study: Study, system: System) -> str:
     return "ro" if system.ro else "rw"
 
 
-def server_facts(system: System) -> dict[str, str]:
+def server_facts(system: System, connect_timeout: float) -> dict[str, str]:
     """Ask the server for its version and settings. Raises ``MeasurementError`` if it cannot be reached."""
-    admin = _engine.Admin(system.rw[0])
+    admin = _engine.Admin(system.rw[0], connect_timeout_s=connect_timeout)
     try:
         return dict(admin.server_facts())
     finally:

@@ -109,7 +109,7 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         audience.say(f"system: {study.system.provider}")
         system = provider.start()
         workload, evaluators = prepare(study, system.rw[0])
-        data = WorkloadData(workload, system.rw[0])
+        data = WorkloadData(workload, system.rw[0], study.load.connect_timeout)
         handed_out = _prepare_data(study, data, audience)
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)

@@ -36,10 +36,12 @@ def secure() -> Iterator[TlsServer]:
         yield server
 
 
-def refused(folder: Path, url: str, **tables: Any) -> str:
+def refused(folder: Path, url: str, **load: Any) -> str:
     """Run a study that cannot connect; return the one message."""
+    tables = study_of(url, BRIEF)
+    tables["load"] |= load
     begun = time.monotonic()
-    ended = call("run", write_study(folder, {**study_of(url, BRIEF), **tables}), "--out", folder / "runs")
+    ended = call("run", write_study(folder, tables), "--out", folder / "runs")
     assert time.monotonic() - begun < PATIENCE_S
     assert ended.code == 1, ended.err
     assert ended.err.startswith("nephoscope: ")
@@ -112,10 +114,31 @@ def test_what_does_not_answer_is_given_up_within_its_time_limit(
     proxy = _engine.FaultProxy(place)
     try:
         proxy.set(json.dumps(faults))
-        through = url.replace(place, proxy.address) + "?connect_timeout=1"
-        assert message in refused(tmp_path, through)
+        through = url.replace(place, proxy.address)
+        assert message in refused(tmp_path, through, connect_timeout="1s")
     finally:
         proxy.close()
+
+
+def test_every_connection_of_a_command_has_the_time_limit_of_its_study(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = []
+    admin = _engine.Admin
+
+    def spy(url: str, connect_timeout_s: float = 10.0) -> _engine.Admin:
+        limits.append(connect_timeout_s)
+        return admin(url, connect_timeout_s)
+
+    monkeypatch.setattr(_engine, "Admin", spy)
+    tables = study_of(server.new_database(), BRIEF)
+    limits.clear()
+    tables["load"] |= {"connect_timeout": "7s"}
+    study = write_study(tmp_path, tables)
+    for command in ("load", "check", "run"):
+        assert call(command, study, *(("--out", tmp_path / "runs") if command == "run" else ())).code == 0
+    # The monitor has a limit of its own: it must not wait while it should sample.
+    assert set(limits) == {7.0, 2.0}
 
 
 @pytest.mark.survives(
