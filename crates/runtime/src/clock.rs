@@ -1,5 +1,7 @@
 //! The one clock of every measurement: `CLOCK_MONOTONIC`, in nanoseconds.
 
+use std::io;
+
 use rustix::time::{ClockId, clock_gettime};
 
 /// Nanoseconds: a point on the monotonic clock or a length of time, as the name says.
@@ -51,6 +53,31 @@ pub fn thread_cpu() -> Nanos {
         return 0;
     }
     read(ClockId::ThreadCPUTime)
+}
+
+/// The processor time of a thread, to be read from other threads as well.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadClock(libc::clockid_t);
+
+impl ThreadClock {
+    /// The calling thread's.
+    pub fn of_this_thread() -> io::Result<Self> {
+        let mut id = 0;
+        // SAFETY: a thread that asks is alive, and `id` is its own.
+        match unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut id) } {
+            0 => Ok(Self(id)),
+            code => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+
+    /// Processor time that the thread has used, in nanoseconds; `None` once it has ended.
+    #[must_use]
+    pub fn read(self) -> Option<Nanos> {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is there to be written; a clock that is gone is an error.
+        let read = unsafe { libc::clock_gettime(self.0, &raw mut time) };
+        (read == 0).then(|| time.tv_sec as Nanos * SECOND + time.tv_nsec as Nanos)
+    }
 }
 
 /// Processor time that the whole process has used, in nanoseconds.

@@ -34,6 +34,20 @@ const MAIN: usize = usize::MAX;
 struct Remote {
     woken: Mutex<Vec<usize>>,
     bell: OwnedFd,
+    /// When the present turn of the loop began.
+    turn: AtomicU64,
+}
+
+/// What another thread sees of a runtime's progress.
+#[derive(Clone)]
+pub struct Turns(Arc<Remote>);
+
+impl Turns {
+    /// When the present turn of the loop began. A turn ends with the wait for sockets and timers.
+    #[must_use]
+    pub fn began(&self) -> Nanos {
+        self.0.turn.load(Ordering::Relaxed)
+    }
 }
 
 struct TaskWaker {
@@ -87,7 +101,6 @@ struct Inner {
     io: Io,
     reactor: RefCell<Reactor>,
     remote: Arc<Remote>,
-    turn_began: Cell<Nanos>,
 }
 
 /// A handle to one thread's runtime. Clones are the same runtime; it cannot leave its thread.
@@ -114,8 +127,7 @@ impl Runtime {
             punctual: RefCell::new(Punctual::new(now)),
             io,
             reactor: RefCell::new(reactor),
-            remote: Arc::new(Remote { woken: Mutex::default(), bell }),
-            turn_began: Cell::new(now),
+            remote: Arc::new(Remote { woken: Mutex::default(), bell, turn: AtomicU64::new(now) }),
         })))
     }
 
@@ -195,7 +207,7 @@ impl Runtime {
         for _ in 0..ENDLESS {
             self.queue_woken(&main.header);
             let now = clock::now();
-            self.0.turn_began.set(now);
+            self.0.remote.turn.store(now, Ordering::Relaxed);
             self.timers().fire(now);
             if READY.with_borrow(VecDeque::is_empty) {
                 return Poll::Pending;
@@ -237,7 +249,7 @@ impl Runtime {
     /// the next timer.
     fn turn(&self) {
         let now = clock::now();
-        self.0.turn_began.set(now);
+        self.0.remote.turn.store(now, Ordering::Relaxed);
         let mut punctual = self.0.punctual.borrow_mut();
         punctual.begin(now);
         let next = {
@@ -291,7 +303,13 @@ impl Runtime {
     /// When the present turn of the loop began. Costs nothing to read; good enough for deadlines.
     #[must_use]
     pub fn turn_began(&self) -> Nanos {
-        self.0.turn_began.get()
+        self.0.remote.turn.load(Ordering::Relaxed)
+    }
+
+    /// The runtime's progress, for another thread to see.
+    #[must_use]
+    pub fn turns(&self) -> Turns {
+        Turns(Arc::clone(&self.0.remote))
     }
 
     /// Drops every task that has not finished. To be called outside [`Runtime::block_on`]; without it tasks that

@@ -29,7 +29,7 @@ mod uring;
 
 pub use buffer::Inbox;
 pub use clock::Nanos;
-pub use executor::{Runtime, Yield};
+pub use executor::{Runtime, Turns, Yield};
 pub use listener::Listener;
 pub use reactor::Io;
 #[cfg(feature = "simulated-time")]

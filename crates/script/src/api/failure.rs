@@ -1,6 +1,7 @@
 //! What a failed transaction says: the error, whatever object it is, and the calls that led to it.
 
 use std::ffi::{CStr, c_int};
+use std::time::Duration;
 
 use mlua::ffi::{self, lua_State};
 
@@ -15,15 +16,35 @@ const CALLS: usize = 6;
 /// The message of a failed coroutine, with its calls; `main` is the state that it belongs to.
 pub(crate) unsafe fn error_message(l: *mut lua_State, main: *mut lua_State) -> String {
     // SAFETY: the error lies on top of the stack of a dead coroutine, which still has room; so has the main state.
-    let (message, trace) = unsafe {
+    unsafe {
         let message = match text(l, -1) {
             Some(message) => explained(&String::from_utf8_lossy(message)),
             None => object(l, main),
         };
+        with_calls(message, &trace(l))
+    }
+}
+
+/// What is said of a transaction that has run for too long; `l` is where it is now.
+pub(crate) unsafe fn interruption(l: *mut lua_State, limit: Duration) -> String {
+    // SAFETY: called by Lua, in a hook, which leaves room.
+    let trace = unsafe { trace(l) };
+    let seconds = limit.as_secs_f64();
+    with_calls(format!("the transaction has run for {seconds} s without an end; is this a loop?"), &trace)
+}
+
+unsafe fn trace(l: *mut lua_State) -> String {
+    // SAFETY: the stack has room, and is left as it was.
+    unsafe {
         ffi::luaL_traceback(l, l, std::ptr::null(), 0);
         let trace = text(l, -1).map(|text| String::from_utf8_lossy(text).into_owned()).unwrap_or_default();
-        (message, trace)
-    };
+        ffi::lua_settop(l, -2);
+        trace
+    }
+}
+
+/// A message with its place and the calls that led there.
+fn with_calls(message: String, trace: &str) -> String {
     // The functions that are not the workload's tell its author nothing.
     let calls = trace.lines().skip(1).map(str::trim).filter(|line| !line.starts_with("[C]:"));
     let mut calls: Vec<&str> = calls.collect();

@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::slice;
+use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 
@@ -17,7 +18,7 @@ mod pick;
 mod rows;
 mod tx;
 
-pub(crate) use failure::error_message;
+pub(crate) use failure::{error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
@@ -91,7 +92,7 @@ unsafe fn shared<'a>(l: *mut lua_State) -> &'a Shared {
 /// The session that runs.
 #[inline]
 unsafe fn context<'a>(shared: &Shared) -> Result<&'a mut Context, Message> {
-    let context = shared.current.get();
+    let context = shared.current.load(Ordering::Relaxed);
     if context.is_null() {
         return Err("this can be called only from within a transaction".to_owned());
     }

@@ -2,7 +2,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, HookTriggers, Lua, Table, Value, VmState};
@@ -11,12 +11,10 @@ use nephoscope_datagen::TableSpec;
 use crate::error::ScriptError;
 use crate::generators;
 use crate::sandbox;
+use crate::vm::LONGEST;
 use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
 
 mod words;
-
-/// How long a file may take to declare what it does: it only describes.
-const LONGEST: Duration = Duration::from_secs(10);
 
 /// What the Lua file has declared so far.
 #[derive(Default)]

@@ -1,8 +1,9 @@
 //! What the C functions of a state reach: the state of the session that runs, and what all sessions share.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 use nephoscope_drivers::{Command, Params, Rows, Want};
 use nephoscope_runtime::clock;
@@ -10,6 +11,7 @@ use nephoscope_runtime::clock;
 use crate::access::{KeySpace, Picker};
 use crate::api;
 use crate::random::Random;
+use crate::vm::pulse::Pulse;
 
 /// How a reply is given to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,17 +88,27 @@ impl Context {
 
 /// What the C functions of one state share.
 pub(crate) struct Shared {
-    pub(crate) current: Cell<*mut Context>,
+    /// The session that runs. Atomic, as is the next, because a signal's handler reads them.
+    pub(crate) current: AtomicPtr<Context>,
+    /// The error of a session is being put into words, which may run Lua of the workload's.
+    pub(super) describing: AtomicBool,
+    pub(super) pulse: Arc<Pulse>,
+    /// What was said when a transaction without an end was interrupted.
+    pub(super) interruption: RefCell<Option<String>>,
     pub(super) contexts: RefCell<Vec<*const Context>>,
     pub(crate) statements: RefCell<api::Names>,
     pub(crate) tally_names: RefCell<Vec<String>>,
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) pipeline: bool,
-    pub(super) transactions_begun: Cell<u64>,
 }
 
 impl Shared {
+    /// Whether Lua runs for a session.
+    pub(super) fn is_inside(&self) -> bool {
+        !self.current.load(Ordering::Relaxed).is_null() || self.describing.load(Ordering::Relaxed)
+    }
+
     /// The session whose row it is, if that session still runs the transaction that read it.
     pub(crate) fn context_of(&self, row: &RowObject) -> Option<&Context> {
         let context = *self.contexts.borrow().get(row.slot)?;

@@ -15,11 +15,12 @@
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
 //!   cannot reach an upvalue.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 use mlua::Lua;
 use mlua::ffi::{self, lua_State};
@@ -30,9 +31,12 @@ use crate::workload::{Source, Workload};
 use crate::{api, sandbox};
 
 mod context;
+mod pulse;
 mod script;
 
 pub(crate) use context::{Call, Context, RowObject, Shape, Shared, wall_seconds};
+use pulse::Pulse;
+pub use pulse::{LONGEST, Watch};
 pub use script::{Script, Step};
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -59,6 +63,12 @@ impl Core {
     }
 }
 
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.shared.pulse.ends();
+    }
+}
+
 /// One thread's Lua state with a workload loaded.
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
@@ -74,14 +84,16 @@ impl Vm {
         let lua = sandbox::state()?;
         let (workload, functions) = source.run(&lua)?;
         let shared = Box::new(Shared {
-            current: Cell::new(ptr::null_mut()),
+            current: AtomicPtr::default(),
+            describing: AtomicBool::new(false),
+            pulse: Arc::new(Pulse::new()),
+            interruption: RefCell::default(),
             contexts: RefCell::default(),
             statements: RefCell::new(api::Names::new(&workload.statements)),
             tally_names: RefCell::default(),
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             pipeline,
-            transactions_begun: Cell::new(0),
         });
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
@@ -97,6 +109,7 @@ impl Vm {
                 api::push_row_metatable(l, pointer);
                 row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::replace_math_random(l, pointer);
+                pulse::make_known(l, pointer);
             })
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
@@ -109,12 +122,19 @@ impl Vm {
             kept.map_err(|error| ScriptError::plain(error.to_string()))?;
         }
         let core = Core { state, functions: references, tx, pick, row_metatable, lua, shared };
+        core.shared.pulse.beats(&core.shared, core.state);
         Ok((Self(Rc::new(core)), workload))
     }
 
     /// A session: its coroutine, its random numbers, its parameters and rows.
     pub fn script(&self, seed: u64, session: u64) -> Result<Script, ScriptError> {
         Script::new(&self.0, seed, session)
+    }
+
+    /// The state's progress, for another thread to see.
+    #[must_use]
+    pub fn watch(&self) -> Watch {
+        Watch::new(&self.0.shared.pulse)
     }
 
     /// Changes how `pick` chooses keys, from the next pick on.

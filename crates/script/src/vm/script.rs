@@ -3,11 +3,12 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Params, Reply, Rows, Want};
 
-use super::{Call, Context, Core, RowObject, Shape};
+use super::{Call, Context, Core, RowObject, Shape, pulse};
 use crate::api;
 use crate::error::ScriptError;
 
@@ -85,9 +86,7 @@ impl Script {
     #[inline]
     fn start(&mut self, transaction: usize) -> Step {
         let context = &mut *self.context;
-        let begun = self.core.shared.transactions_begun.get() + 1;
-        self.core.shared.transactions_begun.set(begun);
-        context.transaction = begun;
+        context.transaction = self.core.shared.pulse.begin(transaction);
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
@@ -167,14 +166,14 @@ impl Script {
     #[inline]
     fn step(&mut self, arguments: c_int) -> Step {
         let shared = &self.core.shared;
-        shared.current.set(&raw mut *self.context);
+        shared.current.store(&raw mut *self.context, Ordering::Relaxed);
         // SAFETY: the coroutine is alive and its stack holds the function or is yielded, and the arguments.
         let status = unsafe { ffi::lua_resume_(self.coroutine, arguments) };
-        shared.current.set(ptr::null_mut());
+        shared.current.store(ptr::null_mut(), Ordering::Relaxed);
         match status {
             ffi::LUA_YIELD => match self.context.call {
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
-                None => Step::Failed(ScriptError::plain("the transaction stopped without a call")),
+                None => self.interrupted(),
             },
             ffi::LUA_OK => {
                 // SAFETY: the coroutine is alive; what the function returned is not wanted.
@@ -184,7 +183,11 @@ impl Script {
             _ => {
                 let (l, main) = (self.coroutine, self.core.state);
                 // SAFETY: a failed coroutine has its error on top of its stack.
-                let message = self.core.unlimited(|| unsafe { api::error_message(l, main) });
+                let describe = || self.core.unlimited(|| unsafe { api::error_message(l, main) });
+                shared.describing.store(true, Ordering::Relaxed);
+                let message = describe();
+                shared.describing.store(false, Ordering::Relaxed);
+                let message = pulse::end_interruption(shared, main).unwrap_or(message);
                 self.abandon();
                 if status == ffi::LUA_ERRMEM {
                     // The next transaction does not have to suffer for what this one left.
@@ -193,6 +196,14 @@ impl Script {
                 Step::Failed(ScriptError::plain(message))
             }
         }
+    }
+
+    /// The coroutine has stopped without a call: it had no end, and was interrupted.
+    #[cold]
+    fn interrupted(&mut self) -> Step {
+        let message = pulse::end_interruption(&self.core.shared, self.core.state);
+        self.abandon();
+        Step::Failed(ScriptError::plain(message.unwrap_or_default()))
     }
 
     fn new_coroutine(&mut self) {
