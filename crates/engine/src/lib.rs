@@ -7,7 +7,8 @@
 //! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
 //! * `collect`: the workers' shards put together; `open`: what a run begins with;
-//!   `run`: the coordinator; `heartbeat`: whether the tool itself ran.
+//!   `run`: the coordinator; `heartbeat`: whether the tool itself ran; `watchdog`: it ends transactions that have no
+//!   end.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod collect;
@@ -18,6 +19,7 @@ pub mod json;
 mod load;
 mod open;
 mod recorder;
+mod report;
 mod run;
 pub mod schedule;
 mod session;
@@ -25,6 +27,7 @@ mod session;
 mod simulation;
 pub mod spec;
 mod tenant;
+mod watchdog;
 mod worker;
 
 pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
-use nephoscope_script::{Access, Workload};
+use nephoscope_script::{Access, Transaction, Workload};
 
 use crate::error::EngineError;
 use crate::schedule::{Ramp, Spacing};
@@ -87,6 +87,12 @@ const HIGHEST_RATE: f64 = 1e8;
 impl Resolver {
     pub(crate) fn new(name: &str, workload: Workload) -> Self {
         Self { name: name.to_owned(), workload, kinds: BTreeMap::new(), mixed: None }
+    }
+
+    /// The transactions, with their workload, as messages name them.
+    pub(crate) fn transactions(&self) -> impl Iterator<Item = String> {
+        let name = |of: &Transaction| format!("workload {}, transaction {}", self.workload.name, of.name);
+        self.workload.transactions.iter().map(name)
     }
 
     /// Resolves the tenant's part of a phase that begins `at` a time. `length` is the phase's, for ramps that take

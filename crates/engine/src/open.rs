@@ -135,6 +135,7 @@ fn check(spec: &LoadSpec) -> Result<(), EngineError> {
         ("load.interval_ms", spec.interval_ms, 50, 3_600_000),
         ("load.connect_timeout_ms", spec.connect_timeout_ms, 1, 3_600_000),
         ("load.statement_timeout_ms", spec.statement_timeout_ms, 1, 86_400_000),
+        ("load.script_timeout_ms", spec.script_timeout_ms, 100, 3_600_000),
         ("load.drain_timeout_ms", spec.drain_timeout_ms, 0, 3_600_000),
         ("load.retry.attempts", u64::from(spec.retry.attempts), 1, 1000),
     ];

@@ -17,8 +17,10 @@ use crate::heartbeat::Heartbeat;
 use crate::load::{Change, Resolver};
 use crate::open::{Opening, ending, open, resolve};
 use crate::recorder::{SeriesData, Shard};
+use crate::report::{Order, Report, WorkerTotals};
 use crate::spec::{LoadSpec, PhaseSpec};
-use crate::worker::{self, Order, Report, WorkerSetup, WorkerTotals};
+use crate::watchdog::Watchdog;
+use crate::worker::{self, WorkerSetup};
 
 /// What the whole run has done.
 #[derive(Clone, Debug, Default)]
@@ -78,9 +80,10 @@ struct Intake {
     collector: Collector,
     finished: Vec<WorkerTotals>,
     workers: usize,
-    /// Workers whose threads have ended, one way or another.
+    /// Workers that have ended or were given up.
     gone: usize,
     threads: Vec<JoinHandle<()>>,
+    watchdog: Watchdog,
     failure: Option<String>,
     keys: Vec<(String, TenantKeys)>,
 }
@@ -207,7 +210,13 @@ impl Control {
 impl Drop for Run {
     fn drop(&mut self) {
         self.stop();
-        for thread in lock(&self.intake).threads.drain(..) {
+        let intake = &mut *lock(&self.intake);
+        // Nobody else looks after transactions without an end by now.
+        while intake.gone < intake.threads.len() {
+            intake.take_reports();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for thread in intake.threads.drain(..).filter(JoinHandle::is_finished) {
             // A worker that panicked has said so on standard error.
             let _ = thread.join();
         }
@@ -230,7 +239,7 @@ pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), E
     let (shard_sender, shards) = channel();
     let (report_sender, reports) = channel();
     let (announce, announced) = channel();
-    let transactions: Arc<[String]> = series.iter().map(|name| name.transaction.clone()).collect();
+    let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::transactions).collect();
     let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..spec.threads {
         let (order_sender, order_receiver) = mailbox();
@@ -270,6 +279,7 @@ pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), E
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
+        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions),
         failure: None,
         keys,
     };
@@ -289,10 +299,10 @@ impl Prepared {
     fn await_ready(&mut self) -> Result<(), EngineError> {
         while self.ready < self.intake.workers {
             match self.intake.reports.recv_timeout(Duration::from_millis(100)) {
-                Ok((_, report)) => self.hear(report)?,
+                Ok((number, report)) => self.hear(number, report)?,
                 Err(_) if self.intake.threads.iter().any(JoinHandle::is_finished) => {
                     let died = EngineError::Failed("a worker died before the start".to_owned());
-                    self.hear(Report::NotReady(died))?;
+                    self.hear(0, Report::NotReady(died))?;
                 }
                 Err(_) => {}
             }
@@ -303,15 +313,16 @@ impl Prepared {
     /// Whether every worker is connected by now.
     #[cfg(feature = "simulated-time")]
     pub(crate) fn is_ready(&mut self) -> Result<bool, EngineError> {
-        while let Ok((_, report)) = self.intake.reports.try_recv() {
-            self.hear(report)?;
+        while let Ok((number, report)) = self.intake.reports.try_recv() {
+            self.hear(number, report)?;
         }
         Ok(self.ready == self.intake.workers)
     }
 
-    fn hear(&mut self, report: Report) -> Result<(), EngineError> {
+    fn hear(&mut self, number: usize, report: Report) -> Result<(), EngineError> {
         let error = match report {
-            Report::Ready => {
+            Report::Ready(watched) => {
+                self.intake.watchdog.watch(number, watched);
                 self.ready += 1;
                 return Ok(());
             }
@@ -353,9 +364,12 @@ impl Intake {
 
     /// Reads what the workers report; says whether the run has to be stopped.
     fn take_reports(&mut self) -> bool {
-        // Counted first: whoever is gone by now has sent all that it had to say.
-        self.gone = self.threads.iter().filter(|thread| thread.is_finished()).count();
-        let mut fatal = false;
+        let mut fatal = self.watch();
+        // Counted before reports are read: whoever is gone by now has sent all that it had to say.
+        let is_gone = |(number, thread): &(usize, &JoinHandle<()>)| {
+            thread.is_finished() || self.watchdog.has_given_up(*number)
+        };
+        self.gone = self.threads.iter().enumerate().filter(is_gone).count();
         while let Ok((number, report)) = self.reports.try_recv() {
             match report {
                 Report::Finished(totals) => {
@@ -371,7 +385,7 @@ impl Intake {
                     self.failure.get_or_insert(error.to_string());
                     fatal = true;
                 }
-                Report::Ready => {}
+                Report::Ready(_) => {}
             }
         }
         if self.gone > self.finished.len() && self.failure.is_none() {
@@ -379,6 +393,17 @@ impl Intake {
             fatal = true;
         }
         fatal
+    }
+
+    /// Looks after transactions without an end; says whether the run has to be stopped because a worker is given up.
+    fn watch(&mut self) -> bool {
+        if self.failure.is_some() {
+            self.watchdog.hurry();
+        }
+        let Some((number, message)) = self.watchdog.look() else { return false };
+        self.failure.get_or_insert(message);
+        self.collector.finished(number);
+        true
     }
 
     /// Whatever a worker has sent, it has sent before it said that it is finished.

@@ -247,8 +247,7 @@ impl Session {
                     return (Outcome::Committed, attempts);
                 }
                 Err(Trouble::Script(error)) => {
-                    self.worker
-                        .fail(&format!("transaction {}: {error}", self.worker.transaction_name(series)));
+                    self.worker.fail(&format!("{}: {error}", self.worker.transaction_name(series)));
                     self.recover(role).await;
                     return (Outcome::Failed, attempts);
                 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use nephoscope_runtime::Io;
+use nephoscope_script::LONGEST;
 use serde::Deserialize;
 
 use crate::error::EngineError;
@@ -28,6 +29,10 @@ pub struct LoadSpec {
     pub statement_timeout_ms: u64,
     /// The longest that transactions in flight are waited for at the end.
     pub drain_timeout_ms: u64,
+    /// The processor time after which a transaction whose Lua neither waits nor ends is interrupted, and the run
+    /// with it.
+    #[serde(default = "longest_script_ms")]
+    pub script_timeout_ms: u64,
     /// How transactions are tried again.
     pub retry: RetrySpec,
     /// SQL that each connection runs first.
@@ -41,6 +46,10 @@ pub struct LoadSpec {
     pub tenants: Vec<TenantSpec>,
     /// The course of the load; at least one phase. The first gives every tenant its load.
     pub phases: Vec<PhaseSpec>,
+}
+
+fn longest_script_ms() -> u64 {
+    LONGEST.as_millis() as u64
 }
 
 /// How transactions are tried again after an error that allows it.

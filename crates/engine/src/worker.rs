@@ -18,46 +18,11 @@ use nephoscope_script::{KeySpace, Source, Vm};
 use crate::error::EngineError;
 use crate::load::Change;
 use crate::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
+use crate::report::{Order, Report, WorkerTotals};
 use crate::session::Session;
 use crate::spec::{RetrySpec, Role};
 use crate::tenant::{Tenant, TenantPlan};
-
-/// What the coordinator tells a worker.
-pub(crate) enum Order {
-    /// The load starts at this time on the monotonic clock.
-    Start(Nanos),
-    /// A change of the load.
-    Change(Change),
-    /// The run is given up before it has started.
-    Abort,
-}
-
-/// What a worker tells the coordinator.
-pub(crate) enum Report {
-    /// Its sessions are connected.
-    Ready,
-    /// It could not get ready.
-    NotReady(EngineError),
-    /// The run has to end: an error of the workload.
-    Fatal(String),
-    /// It has ended.
-    Finished(Box<WorkerTotals>),
-}
-
-/// What a worker has done altogether.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WorkerTotals {
-    /// Transactions by series.
-    pub(crate) started: Vec<u64>,
-    pub(crate) ended: Vec<u64>,
-    /// Transactions of which nobody knows whether they were committed.
-    pub(crate) uncertain: u64,
-    /// By tenant: a tally's name, what was added by committed transactions, and the size of what uncertain ones
-    /// would have added.
-    pub(crate) tallies: Vec<Vec<(String, f64, f64)>>,
-    /// Memory of the Lua states, in bytes.
-    pub(crate) script_memory: usize,
-}
+use crate::watchdog::Watched;
 
 /// What a tenant needs on each worker.
 #[derive(Clone)]
@@ -73,7 +38,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) workers: usize,
     pub(crate) tenants: Vec<TenantSetup>,
     pub(crate) series: usize,
-    /// The names of the series' transactions, for messages.
+    /// The series' transactions, with their workloads, as messages name them.
     pub(crate) transactions: Arc<[String]>,
     pub(crate) pipeline: bool,
     pub(crate) io: Io,
@@ -175,7 +140,7 @@ impl Worker {
     /// Gets ready and runs the load to its end; `false` if the run was given up before it began.
     pub(crate) async fn life(self: &Rc<Self>) -> Result<bool, EngineError> {
         let sessions = self.get_ready().await?;
-        self.report(Report::Ready);
+        self.report(Report::Ready(self.watched()?));
         let Order::Start(origin) = self.first_order().await else { return Ok(false) };
         self.begin(origin).await;
         for session in sessions {
@@ -271,6 +236,12 @@ impl Worker {
         self.interval_ends.set(recorder.ends());
         drop(recorder);
         self.advance(origin);
+    }
+
+    /// How the coordinator sees whether it goes on.
+    fn watched(&self) -> Result<Watched, EngineError> {
+        let scripts = self.tenants().iter().map(|t| (t.vm.watch(), t.plan.first_series)).collect();
+        Watched::new(self.runtime.turns(), scripts)
     }
 
     fn tenants(&self) -> Vec<Rc<Tenant>> {
@@ -506,10 +477,11 @@ impl Worker {
         }
     }
 
-    /// The run cannot go on. Said once.
+    /// The run cannot go on. Said once; here, nothing more is started.
     pub(crate) fn fail(&self, message: &str) {
         if !self.failed.replace(true) {
             self.report(Report::Fatal(message.to_owned()));
+            self.tenants().iter().for_each(|tenant| tenant.stop());
         }
     }
 }

@@ -24,7 +24,7 @@ pub use access::{Access, KeySpace};
 pub use error::ScriptError;
 pub use random::Random;
 pub use statements::{override_statements, parse_statements};
-pub use vm::{LONGEST, Script, Step, Vm, Watch};
+pub use vm::{LONGEST, Running, Script, Step, Vm, Watch};
 pub use workload::{
     Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, Source, TableInfo, Transaction, When,
     Workload,

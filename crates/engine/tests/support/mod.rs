@@ -73,6 +73,7 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         connect_timeout_ms: 2_000,
         statement_timeout_ms: 5_000,
         drain_timeout_ms: 5_000,
+        script_timeout_ms: 10_000,
         retry: RetrySpec { attempts: 3, backoff_ms: 1.0, backoff_max_ms: 20.0 },
         on_connect: Vec::new(),
         balance: Balance::RoundRobin,

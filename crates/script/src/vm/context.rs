@@ -1,9 +1,9 @@
 //! What the C functions of a state reach: the state of the session that runs, and what all sessions share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use nephoscope_drivers::{Command, Params, Rows, Want};
 use nephoscope_runtime::clock;
@@ -43,6 +43,8 @@ pub(crate) struct Context {
     pub(super) slot: usize,
     /// The number of the transaction; rows of earlier ones are refused.
     pub(crate) transaction: u64,
+    /// Which one it is: its place in the workload.
+    pub(super) place: usize,
     pub(crate) attempt: u32,
     pub(crate) params: Params,
     pub(crate) rows: Rows,
@@ -69,6 +71,7 @@ impl Context {
             session,
             slot: 0,
             transaction: 0,
+            place: 0,
             attempt: 0,
             params: Params::default(),
             rows: Rows::default(),
@@ -90,8 +93,8 @@ impl Context {
 pub(crate) struct Shared {
     /// The session that runs. Atomic, as is the next, because a signal's handler reads them.
     pub(crate) current: AtomicPtr<Context>,
-    /// The error of a session is being put into words, which may run Lua of the workload's.
-    pub(super) describing: AtomicBool,
+    /// The session whose error is being put into words, which may run Lua of the workload's.
+    pub(super) describing: AtomicPtr<Context>,
     pub(super) pulse: Arc<Pulse>,
     /// What was said when a transaction without an end was interrupted.
     pub(super) interruption: RefCell<Option<String>>,
@@ -101,12 +104,14 @@ pub(crate) struct Shared {
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) pipeline: bool,
+    pub(super) transactions_begun: Cell<u64>,
 }
 
 impl Shared {
-    /// Whether Lua runs for a session.
-    pub(super) fn is_inside(&self) -> bool {
-        !self.current.load(Ordering::Relaxed).is_null() || self.describing.load(Ordering::Relaxed)
+    /// The session for which Lua runs now, or null.
+    pub(super) fn running(&self) -> *mut Context {
+        let current = self.current.load(Ordering::Relaxed);
+        if current.is_null() { self.describing.load(Ordering::Relaxed) } else { current }
     }
 
     /// The session whose row it is, if that session still runs the transaction that read it.

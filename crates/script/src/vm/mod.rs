@@ -15,12 +15,12 @@
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
 //!   cannot reach an upvalue.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::atomic::AtomicPtr;
 
 use mlua::Lua;
 use mlua::ffi::{self, lua_State};
@@ -36,7 +36,7 @@ mod script;
 
 pub(crate) use context::{Call, Context, RowObject, Shape, Shared, wall_seconds};
 use pulse::Pulse;
-pub use pulse::{LONGEST, Watch};
+pub use pulse::{LONGEST, Running, Watch};
 pub use script::{Script, Step};
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -85,7 +85,7 @@ impl Vm {
         let (workload, functions) = source.run(&lua)?;
         let shared = Box::new(Shared {
             current: AtomicPtr::default(),
-            describing: AtomicBool::new(false),
+            describing: AtomicPtr::default(),
             pulse: Arc::new(Pulse::new()),
             interruption: RefCell::default(),
             contexts: RefCell::default(),
@@ -94,6 +94,7 @@ impl Vm {
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             pipeline,
+            transactions_begun: Cell::new(0),
         });
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
@@ -131,7 +132,7 @@ impl Vm {
         Script::new(&self.0, seed, session)
     }
 
-    /// The state's progress, for another thread to see.
+    /// For another thread to see what runs, and to end it.
     #[must_use]
     pub fn watch(&self) -> Watch {
         Watch::new(&self.0.shared.pulse)

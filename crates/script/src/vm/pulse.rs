@@ -2,7 +2,7 @@
 //!
 //! A hook that looked at the clock would cost every transaction some of its time. So there is none until another
 //! thread, by a [`Watch`], finds that a transaction has run for too long. It sends a signal to the thread that
-//! runs it, whose handler sets a hook as the interpreter of `lua.c` does on Ctrl-C: setting a hook is the one thing
+//! runs it, whose handler says which transaction it is and sets a hook as the interpreter of `lua.c` does on Ctrl-C: setting a hook is the one thing
 //! that LuaJIT allows in a handler (`lj_dispatch.c`). Hooks belong to the whole state, whichever coroutine runs.
 //! The hook suspends the coroutine for good. An error could be caught by the workload's own `pcall` and the loop go
 //! on; a coroutine that is not resumed cannot. Only below a C function (`table.sort` that calls a comparison) LuaJIT
@@ -39,19 +39,16 @@ unsafe extern "C-unwind" {
     fn lua_isyieldable(l: *mut lua_State) -> c_int;
 }
 
-/// What other threads see of a state. Only its own thread writes to the first five.
+/// What a state and those who watch it share.
 pub(crate) struct Pulse {
-    /// How many transactions have begun.
-    begun: AtomicU64,
-    /// Which one the last was: its place in the workload.
-    transaction: AtomicUsize,
+    thread: libc::pid_t,
     /// Null once the state is gone.
     shared: AtomicPtr<Shared>,
     state: AtomicPtr<lua_State>,
-    /// The handler has found the transaction running, and set the hook.
-    met: AtomicBool,
-    thread: libc::pid_t,
-    /// Which transaction is to be interrupted, as a number of `begun`, and after how many nanoseconds.
+    /// The transaction that the handler has found, if it was found; numbers count from 1.
+    found: AtomicU64,
+    place: AtomicUsize,
+    /// The transaction that is to be interrupted, and the nanoseconds that it has had.
     condemned: AtomicU64,
     limit: AtomicU64,
     kept: AtomicBool,
@@ -61,13 +58,12 @@ impl Pulse {
     /// The pulse of a state of the calling thread.
     pub(super) fn new() -> Self {
         Self {
-            begun: AtomicU64::new(0),
-            transaction: AtomicUsize::new(0),
-            shared: AtomicPtr::default(),
-            state: AtomicPtr::default(),
-            met: AtomicBool::new(false),
             // SAFETY: it only asks for a number.
             thread: unsafe { libc::gettid() },
+            shared: AtomicPtr::default(),
+            state: AtomicPtr::default(),
+            found: AtomicU64::new(0),
+            place: AtomicUsize::new(0),
             condemned: AtomicU64::new(0),
             limit: AtomicU64::new(0),
             kept: AtomicBool::new(false),
@@ -82,15 +78,15 @@ impl Pulse {
     pub(super) fn ends(&self) {
         self.shared.store(ptr::null_mut(), Ordering::Relaxed);
     }
+}
 
-    /// Counts a transaction that begins; gives its number.
-    #[inline]
-    pub(super) fn begin(&self, transaction: usize) -> u64 {
-        let begun = self.begun.load(Ordering::Relaxed) + 1;
-        self.begun.store(begun, Ordering::Relaxed);
-        self.transaction.store(transaction, Ordering::Relaxed);
-        begun
-    }
+/// A transaction whose Lua runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Its number among those that have begun in its state, further attempts included.
+    pub number: u64,
+    /// Which one it is, by its place in [`crate::Workload::transactions`].
+    pub place: usize,
 }
 
 /// A state as another thread sees it.
@@ -101,29 +97,27 @@ impl Watch {
         Self(Arc::clone(pulse))
     }
 
-    /// How many transactions have begun, further attempts included.
+    /// What runs; `None` if the state's thread does something else, or nothing. Asks by a signal, so this is for
+    /// states that are suspected.
     #[must_use]
-    pub fn begun(&self) -> u64 {
-        self.0.begun.load(Ordering::Relaxed)
+    pub fn running(&self) -> Option<Running> {
+        self.ask(0, Duration::ZERO)
     }
 
-    /// Which transaction has begun last, by its place in [`crate::Workload::transactions`].
+    /// Interrupts a transaction, by its number, if it still runs: it fails with an error that names `limit`. Gives
+    /// what runs. A transaction within a C function that does not return is found and not ended.
     #[must_use]
-    pub fn transaction(&self) -> usize {
-        self.0.transaction.load(Ordering::Relaxed)
+    pub fn interrupt(&self, number: u64, limit: Duration) -> Option<Running> {
+        self.ask(number, limit)
     }
 
-    /// Interrupts the transaction that has begun last, if its number (see [`Watch::begun`]) is still this and the
-    /// state's thread is within its Lua: it fails with an error that names `limit`. Says whether it was found so.
-    ///
-    /// A transaction within a C function that does not return is found and not ended.
-    pub fn interrupt(&self, begun: u64, limit: Duration) -> bool {
+    fn ask(&self, condemned: u64, limit: Duration) -> Option<Running> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let pulse = &*self.0;
-        pulse.condemned.store(begun, Ordering::Relaxed);
         pulse.limit.store(limit.as_nanos() as u64, Ordering::Relaxed);
-        pulse.met.store(false, Ordering::Relaxed);
+        pulse.condemned.store(condemned, Ordering::Relaxed);
+        pulse.found.store(0, Ordering::Relaxed);
         if !pulse.kept.swap(true, Ordering::Relaxed) {
             std::mem::forget(Arc::clone(&self.0));
         }
@@ -137,7 +131,8 @@ impl Watch {
         }
         // Whoever hears of it later has nothing to do.
         TARGET.store(ptr::null_mut(), Ordering::Release);
-        pulse.met.load(Ordering::Relaxed)
+        let number = pulse.found.load(Ordering::Relaxed);
+        (number > 0).then(|| Running { number, place: pulse.place.load(Ordering::Relaxed) })
     }
 }
 
@@ -163,12 +158,13 @@ extern "C" fn heard(_: c_int) {
         if pulse.thread != libc::gettid() {
             return;
         }
-        if let Some(shared) = pulse.shared.load(Ordering::Relaxed).as_ref()
-            && shared.is_inside()
-            && pulse.begun.load(Ordering::Relaxed) == pulse.condemned.load(Ordering::Relaxed)
-        {
-            ffi::lua_sethook(pulse.state.load(Ordering::Relaxed), Some(hook), ffi::LUA_MASKCOUNT, 1);
-            pulse.met.store(true, Ordering::Relaxed);
+        let shared = pulse.shared.load(Ordering::Relaxed).as_ref();
+        if let Some(context) = shared.and_then(|shared| shared.running().as_ref()) {
+            pulse.place.store(context.place, Ordering::Relaxed);
+            pulse.found.store(context.transaction, Ordering::Relaxed);
+            if context.transaction == pulse.condemned.load(Ordering::Relaxed) {
+                ffi::lua_sethook(pulse.state.load(Ordering::Relaxed), Some(hook), ffi::LUA_MASKCOUNT, 1);
+            }
         }
         TARGET.store(ptr::null_mut(), Ordering::Release);
     }
@@ -197,12 +193,10 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _: *mut lua_Debug) {
         let Some(shared) = ffi::lua_touserdata(l, -1).cast::<Shared>().as_ref() else { return };
         ffi::lua_settop(l, -2);
         let pulse = &shared.pulse;
-        let current = shared.current.load(Ordering::Relaxed).as_mut();
+        let current = shared.running().as_mut();
         if shared.interruption.borrow().is_none() {
-            let running = current
-                .as_ref()
-                .map_or_else(|| pulse.begun.load(Ordering::Relaxed), |context| context.transaction);
-            if running != pulse.condemned.load(Ordering::Relaxed) {
+            let number = current.as_ref().map_or(0, |context| context.transaction);
+            if number != pulse.condemned.load(Ordering::Relaxed) {
                 // It has ended by itself meanwhile.
                 ffi::lua_sethook(l, None, 0, 0);
                 return;

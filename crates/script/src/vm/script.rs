@@ -86,7 +86,10 @@ impl Script {
     #[inline]
     fn start(&mut self, transaction: usize) -> Step {
         let context = &mut *self.context;
-        context.transaction = self.core.shared.pulse.begin(transaction);
+        let begun = self.core.shared.transactions_begun.get() + 1;
+        self.core.shared.transactions_begun.set(begun);
+        context.transaction = begun;
+        context.place = transaction;
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
@@ -184,9 +187,9 @@ impl Script {
                 let (l, main) = (self.coroutine, self.core.state);
                 // SAFETY: a failed coroutine has its error on top of its stack.
                 let describe = || self.core.unlimited(|| unsafe { api::error_message(l, main) });
-                shared.describing.store(true, Ordering::Relaxed);
+                shared.describing.store(&raw mut *self.context, Ordering::Relaxed);
                 let message = describe();
-                shared.describing.store(false, Ordering::Relaxed);
+                shared.describing.store(ptr::null_mut(), Ordering::Relaxed);
                 let message = pulse::end_interruption(shared, main).unwrap_or(message);
                 self.abandon();
                 if status == ffi::LUA_ERRMEM {
