@@ -92,9 +92,9 @@ def _program() -> Path:
     return Path(sys.executable).with_name("nephoscope")
 
 
-def finish(process: subprocess.Popen[str]) -> Ended:
+def finish(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> Ended:
     """Wait for the end of a process."""
-    out, err = process.communicate(timeout=PATIENCE_S)
+    out, err = process.communicate(timeout=patience_s)
     return Ended(process.returncode, out, err)
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _PUMP_S = 0.1
 _AHEAD_S = 0.1
+_END_S = 60.0
+"""How much longer than its transactions the end of a run may take: a transaction without an end is found after 10 s of
+processor time, or 15 s, and a busy machine has less of that than of time."""
 _SETTLE_S = 5.0
 """How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
 
@@ -292,7 +295,7 @@ class LoadRun:
         if self._run is None:
             return
         self._run.stop()
-        limit = time.monotonic() + self._description["drain_timeout_ms"] / 1000 + 10
+        limit = time.monotonic() + self._description["drain_timeout_ms"] / 1000 + _END_S
         while self.end is None and time.monotonic() < limit:
             self._pump(_PUMP_S)
 
@@ -305,6 +308,11 @@ class LoadRun:
         return totals
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the whole engine came to its end; otherwise it is not known what was started."""
+        return self.end is not None and bool(self.end["complete"])
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the start of the load; 0 before it."""
         return self._run.elapsed() if self._run is not None else 0.0
@@ -313,7 +321,7 @@ class LoadRun:
         """Say by how much started = committed + aborted + failed + in flight does not hold; None if it does."""
         totals = self.totals
         ended = sum(totals[key] for key in ("committed", "aborted", "failed", "in_flight"))
-        if self.end is None or totals["started"] == ended:
+        if not self.is_complete or totals["started"] == ended:
             return None
         return f"{totals['started']} transactions were started and {ended} are accounted for"
 

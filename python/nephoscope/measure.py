@@ -208,7 +208,7 @@ class _Measurement:
             status, reason = "failed", str(load.end["failure"])
         # Who is impatient still gets what was measured: this takes a moment.
         with shielded():
-            if keeps_book and load.end is not None:
+            if keeps_book and load.is_complete:
                 self._keep_book(load)
             return self._finish(load, status, reason)
 
@@ -260,7 +260,7 @@ class _Measurement:
             self.writer.event(load.elapsed, "warning", message=message)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
         # Without its end it is not known what was started, and accounts that do not balance would be a false alarm.
-        self.writer.finish(status, reason, load.totals if load.end is not None else None)
+        self.writer.finish(status, reason, load.totals if load.is_complete else None)
         scores = write_results(self.writer.folder)
         return Outcome(self.writer.folder, status, reason, scores)
 

@@ -121,7 +121,7 @@ fn ending(of: &Ending) -> Value {
         }
     }
     json!({
-        "record": "end", "failure": of.failure, "started": started, "in_flight": in_flight,
+        "record": "end", "complete": of.complete, "failure": of.failure, "started": started, "in_flight": in_flight,
         "uncertain": uncertain, "tallies": by_tenant, "handed_out": handed_out, "script_memory": script_memory,
     })
 }

@@ -46,6 +46,8 @@ pub struct Totals {
 pub struct Ending {
     /// What it has done.
     pub totals: Totals,
+    /// Whether every worker came to its end; otherwise the totals lack the part of those that did not.
+    pub complete: bool,
     /// Why it ended before its time: an error of the workload.
     pub failure: Option<String>,
 }
@@ -452,7 +454,8 @@ impl Intake {
             let used = keys.iter().map(|(table, keys)| (table.clone(), keys.handed_out()));
             totals.handed_out.insert(tenant.clone(), used.filter(|(_, count)| *count > 0).collect());
         }
-        Some(Record::End(Box::new(Ending { totals, failure: self.failure.take() })))
+        let complete = self.finished.len() == self.workers;
+        Some(Record::End(Box::new(Ending { totals, complete, failure: self.failure.take() })))
     }
 }
 

@@ -62,6 +62,7 @@ fn a_loop_ends_the_run_with_its_place_while_other_workers_go_on() {
     let committed = story.all().committed();
     assert!(committed > 150, "{committed}");
     assert_eq!(base.commits(), committed);
+    assert!(story.ending.as_ref().unwrap().complete);
 }
 
 #[test]
@@ -105,6 +106,7 @@ fn a_function_of_the_library_that_does_not_return_ends_the_run_without_its_worke
     let committed = story.all().committed();
     assert!(committed > 300, "{committed}");
     assert!(committed <= base.commits());
+    assert!(!story.ending.as_ref().unwrap().complete, "it is not known what the worker has done");
 }
 
 #[test]

@@ -183,22 +183,24 @@ impl Script {
                 unsafe { ffi::lua_settop(self.coroutine, 0) };
                 Step::Done { aborted: self.context.aborted }
             }
-            _ => {
-                let (l, main) = (self.coroutine, self.core.state);
-                // SAFETY: a failed coroutine has its error on top of its stack.
-                let describe = || self.core.unlimited(|| unsafe { api::error_message(l, main) });
-                shared.describing.store(&raw mut *self.context, Ordering::Relaxed);
-                let message = describe();
-                shared.describing.store(ptr::null_mut(), Ordering::Relaxed);
-                let message = pulse::end_interruption(shared, main).unwrap_or(message);
-                self.abandon();
-                if status == ffi::LUA_ERRMEM {
-                    // The next transaction does not have to suffer for what this one left.
-                    let _ = self.core.lua.gc_collect();
-                }
-                Step::Failed(ScriptError::plain(message))
-            }
+            _ => self.failed(status),
         }
+    }
+
+    #[cold]
+    fn failed(&mut self, status: c_int) -> Step {
+        let (l, main, shared) = (self.coroutine, self.core.state, &self.core.shared);
+        shared.describing.store(&raw mut *self.context, Ordering::Relaxed);
+        // SAFETY: a failed coroutine has its error on top of its stack.
+        let message = self.core.unlimited(|| unsafe { api::error_message(l, main) });
+        shared.describing.store(ptr::null_mut(), Ordering::Relaxed);
+        let message = pulse::end_interruption(shared, main).unwrap_or(message);
+        self.abandon();
+        if status == ffi::LUA_ERRMEM {
+            // The next transaction does not have to suffer for what this one left.
+            let _ = self.core.lua.gc_collect();
+        }
+        Step::Failed(ScriptError::plain(message))
     }
 
     /// The coroutine has stopped without a call: it had no end, and was interrupted.
