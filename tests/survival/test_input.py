@@ -87,14 +87,13 @@ def test_a_workload_that_cannot_be_read_is_refused(tmp_path: Path, lua: str, mes
     assert not (tmp_path / "runs").exists()
 
 
-# An endless loop belongs here as well.
 @pytest.mark.parametrize(
     ("body", "message"),
     [
         case(
             "an error of Lua in a transaction",
             "  local x = nil\n  x.y = 1\nend)\n",
-            "transaction work: workload.lua:4: attempt to index local 'x'",
+            "workload.lua:4: attempt to index local 'x'",
             promise=ENDED,
         ),
         case(
@@ -108,7 +107,7 @@ def test_a_workload_that_cannot_be_read_is_refused(tmp_path: Path, lua: str, mes
 def test_a_workload_that_fails_ends_the_run(tmp_path: Path, body: str, message: str) -> None:
     ended = execute(tmp_path, own_workload(tmp_path, WORK + body))
     assert ended.code == 1
-    assert ended.err.startswith("nephoscope: the run failed: transaction work: ")
+    assert ended.err.startswith("nephoscope: the run failed: workload own, transaction work: ")
     assert message in ended.err
     assert "✓ every transaction is accounted for" in ended.out
     folder = tmp_path / "runs" / "latest"

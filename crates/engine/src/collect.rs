@@ -8,8 +8,8 @@ use nephoscope_runtime::Nanos;
 
 use crate::heartbeat::Gap;
 use crate::histogram::{self, WindowHistogram};
+use crate::intake::{Ending, Recycle};
 use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
-use crate::run::{Ending, Recycle};
 use crate::spec::{PhaseSpec, Role};
 
 /// Which series: whose, where, what.

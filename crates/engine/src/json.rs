@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::collect::{ErrorEvent, Interval, Record, Series, TenantInterval};
 use crate::histogram::{self, WindowHistogram};
-use crate::run::{Ending, Totals};
+use crate::intake::{Ending, Totals};
 
 fn seconds(time: Nanos) -> f64 {
     time as f64 / 1e9

@@ -6,7 +6,7 @@
 //! * `schedule`: when transactions should start, whatever the system does.
 //! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
-//! * `collect`: the workers' shards put together; `open`: what a run begins with;
+//! * `collect`: the workers' shards put together; `open`: what a run begins with; `intake`: what comes in;
 //!   `run`: the coordinator; `heartbeat`: whether the tool itself ran; `watchdog`: it ends transactions that have no
 //!   end.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -15,6 +15,7 @@ mod collect;
 mod error;
 mod heartbeat;
 pub mod histogram;
+mod intake;
 pub mod json;
 mod load;
 mod open;
@@ -33,8 +34,9 @@ mod worker;
 pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};
 pub use error::EngineError;
 pub use heartbeat::Gap;
+pub use intake::{Ending, Totals};
 pub use open::{read_source, settings};
-pub use run::{Ending, Run, Totals};
+pub use run::Run;
 #[cfg(feature = "simulated-time")]
 pub use simulation::Simulation;
 pub use spec::LoadSpec;

@@ -59,6 +59,7 @@ impl Draw {
             connect_timeout_ms: 2_000,
             statement_timeout_ms: 5 + self.below(60),
             drain_timeout_ms: self.one(&[0, 1, 20, 500]),
+            script_timeout_ms: 10_000,
             retry: RetrySpec {
                 attempts: 1 + self.below(5) as u32,
                 backoff_ms: self.between(0.0, 5.0),
