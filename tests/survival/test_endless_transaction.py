@@ -86,6 +86,9 @@ def test_a_transaction_without_an_end_ends_the_run(tmp_path: Path) -> None:
     with start_with(loop, LOOP) as looping, start_with(library, LIBRARY) as searching:
         message = "workload.lua:4: the transaction has run for 10 s without an end; is this a loop?"
         assert check_end(looping, loop, message).manifest["totals"]
-        message = "it has run for 10 s without an end, and is within a function of Lua's library that cannot be interrupted"
+        message = (
+            "it has run for 10 s without an end, and is within a function of Lua's library"
+            " that cannot be interrupted"
+        )
         # The open interval is lost with a worker that is given up, and so are its totals.
         assert not check_end(searching, library, message).manifest["totals"]
