@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine, registry
 from nephoscope.data import WorkloadData
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.evaluators.base import Means
 from nephoscope.interrupts import Interrupted, abandon, shielded
 from nephoscope.loadrun import LoadRun, Watcher
 from nephoscope.manifest import manifest_of, reads_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.base import Evaluator
     from nephoscope.study import Study
-    from nephoscope.systems.base import System
+    from nephoscope.systems.base import Provider, System
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)
         writer = RunWriter(folder, manifest, study.to_toml())
-        measurement = _Measurement(study, system, workload, data, evaluators, writer, audience)
+        measurement = _Measurement(study, provider, system, workload, data, evaluators, writer, audience)
         return measurement.run(handed_out)
 
 
@@ -178,6 +179,7 @@ class _Measurement:
     """One run, from the first phase to the report."""
 
     study: Study
+    provider: Provider
     system: System
     workload: Workload
     data: WorkloadData
@@ -196,7 +198,7 @@ class _Measurement:
                 self.data.begin_run(self.writer.folder.name)
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for evaluator in self.evaluators:
-                evaluator.drive(load)
+                evaluator.drive(Means(load, self.provider, self.system))
         except Interrupted as error:
             status, reason = "interrupted", str(error) or "interrupted"
         except NephoscopeError as error:

@@ -17,8 +17,17 @@ if TYPE_CHECKING:
     from nephoscope.scoring import Absent, Score
     from nephoscope.store import StoredRun
     from nephoscope.study import MeasureSettings
-    from nephoscope.systems.base import Resources
+    from nephoscope.systems.base import Provider, Resources, System
     from nephoscope.workload import Workload
+
+
+@dataclass(frozen=True)
+class Means:
+    """What an evaluator drives."""
+
+    load: LoadRun
+    provider: Provider
+    system: System
 
 
 @dataclass(frozen=True)
@@ -61,8 +70,8 @@ class Evaluator(ABC):
         """Say how long it will take, as far as that is known beforehand."""
 
     @abstractmethod
-    def drive(self, load: LoadRun) -> None:
-        """Drive the load. Raises ``MeasurementError``."""
+    def drive(self, means: Means) -> None:
+        """Drive the load, the probes and the provider. Raises ``MeasurementError``."""
 
     @abstractmethod
     def read(self, stored: Stored) -> Measurements:

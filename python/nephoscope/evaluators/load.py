@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from nephoscope.evaluators.base import Evaluator, Measurements, Stored
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import read_points
 from nephoscope.loadrun import Load as LoadLevel
-from nephoscope.loadrun import LoadRun
 from nephoscope.loads import (
     HIGHEST_RATE,
     MOST_CONCURRENCY,
@@ -124,14 +123,14 @@ class Load(Evaluator):
         """All phases, all repetitions."""
         return sum(phase.duration for phase in self._settings.phases) * self._settings.repetitions
 
-    def drive(self, load: LoadRun) -> None:
+    def drive(self, means: Means) -> None:
         """Ask for all phases, and wait until they are over."""
         for repetition in range(1, self._settings.repetitions + 1):
             label, access = None, None
             for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
                 label = mix[0] if mix else label
                 access = phase.access or (UniformAccess() if place == 0 else None)
-                load.phase(
+                means.load.phase(
                     phase.name or f"{phase.kind} {place + 1}",
                     phase.kind,
                     phase.duration,
@@ -151,7 +150,7 @@ class Load(Evaluator):
                         **_levels(phase),
                     ),
                 )
-        load.wait()
+        means.load.wait()
 
     def read(self, stored: Stored) -> Measurements:
         """Read the points; a course of load has no score of its own."""

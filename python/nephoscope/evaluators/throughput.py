@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from nephoscope.evaluators.base import Evaluator, Measurements, Stored
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
@@ -145,8 +145,9 @@ class Throughput(Evaluator):
 
     # --- driving --------------------------------------------------------------------------------------------
 
-    def drive(self, load: LoadRun) -> None:
+    def drive(self, means: Means) -> None:
         """Search where asked to, then measure the points: each repetition goes through all of them."""
+        load = means.load
         if self._settings.concurrency == "search":
             plan = {mix: [self._search(load, mix)] for mix in self._mixes}
         else:

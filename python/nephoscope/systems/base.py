@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nephoscope.errors import MeasurementError
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
 
 
@@ -68,8 +73,67 @@ class System(BaseModel):
     """What the provider itself knows of the system, for the manifest: never a secret."""
 
 
+Role = Literal["rw", "ro"]
+"""What an endpoint takes: writes as well, or reads only."""
+
+
+class Action(StrEnum):
+    """What can be done to a system while it is measured."""
+
+    RESTART = "restart"
+    """End a node in good order and start it again."""
+    KILL = "kill"
+    """End a node at once, as a crash does; whoever keeps it alive may bring it back."""
+    STOP = "stop"
+    """End a node in good order, for now."""
+    START = "start"
+    """Start a node that was stopped or killed."""
+    PROMOTE = "promote"
+    """Make a read-only node the one that takes writes; the old one follows it."""
+    PAUSE = "pause"
+    """Let a node stand still, with its connections open."""
+    RESUME = "resume"
+    """Let a paused node go on."""
+    ADD_NODE = "add_node"
+    """Add a read-only node; done when it serves."""
+    REMOVE_NODE = "remove_node"
+    """Take a read-only node away."""
+    RESIZE = "resize"
+    """Give the nodes other resources."""
+    SET = "set"
+    """Set parameters of the server, restarting it where they need that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """An action that has been done, for the run's events."""
+
+    action: Action
+    node: str | None
+    """The node that it was done to; None for the system as a whole."""
+    began_ns: int
+    """Just before the system was touched, on the monotonic clock (``_engine.monotonic_ns``)."""
+    ended_ns: int
+    """When the provider had nothing more to do."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """What else is worth keeping: never a secret."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allocation:
+    """The resources that a system has from a time on."""
+
+    time_ns: int
+    """On the monotonic clock."""
+    resources: Resources
+
+
 class Provider(ABC):
-    """Gives a system and takes it back: a context manager around a measurement."""
+    """Gives a system and takes it back: a context manager around a measurement.
+
+    What can be done to a system meanwhile is up to its provider: an evaluator asks ``actions``, and a score that
+    needs more is absent with that reason. An action is bounded in time and may be called from any one thread at a time.
+    """
 
     name: ClassVar[str]
     """How a study names it."""
@@ -88,6 +152,45 @@ class Provider(ABC):
     @abstractmethod
     def stop(self) -> None:
         """Give the system back. Called once, whatever happened in between."""
+
+    def actions(self) -> frozenset[Action]:
+        """Tell what ``act`` can do to the system that was started."""
+        return frozenset()
+
+    def act(
+        self,
+        action: Action,
+        *,
+        node: str | None = None,
+        resources: Resources | None = None,
+        settings: Mapping[str, bool | int | float | str] | None = None,
+    ) -> Done:
+        """Do something to the system; returns when that is done.
+
+        ``node`` is one of ``nodes``; where it is left out, the provider takes the one that the action is meant for:
+        the one that takes writes, or for ``promote``, ``add_node`` and ``remove_node`` a read-only one.
+        ``resources`` are for ``resize``, ``settings`` for ``set``.
+
+        Raises ``MeasurementError`` where it cannot be done, is not done within its time limit, or has failed.
+        """
+        del node, resources, settings
+        raise MeasurementError(f"the provider {self.name} cannot {action}")
+
+    def nodes(self) -> Mapping[str, Role]:
+        """Tell the nodes that there are now, and what each takes; empty where the provider knows none."""
+        return {}
+
+    def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
+        """Tell the URLs of a role as they are now, of a tenant where tenants have their own; like ``System``'s, secret.
+
+        An endpoint keeps its address while roles move between nodes; only nodes that come or go change them.
+        """
+        del role, tenant
+        raise MeasurementError(f"the provider {self.name} does not tell its endpoints")
+
+    def allocation(self) -> tuple[Allocation, ...]:
+        """Tell what the system was given since its start, as a time line; empty where the provider does not know."""
+        return ()
 
     def __enter__(self) -> Self:
         """Nothing is started here, so that ``start`` may fail inside the ``with``."""
