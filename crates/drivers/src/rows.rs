@@ -136,9 +136,9 @@ impl Rows {
 
     /// The cell of a row by the column's name; `None` where there is no such column.
     #[must_use]
-    pub fn named(&self, result: ResultIndex, row: usize, name: &str) -> Option<Value<'_>> {
+    pub fn named(&self, result: ResultIndex, row: usize, name: impl AsRef<[u8]>) -> Option<Value<'_>> {
         let columns = self.columns(result)?;
-        match columns.columns.iter().position(|column| &*column.name == name) {
+        match columns.columns.iter().position(|column| column.name.as_bytes() == name.as_ref()) {
             Some(place) => self.value(result, row, place),
             None if columns.any_name => Some(Value::Int(1)),
             None => None,

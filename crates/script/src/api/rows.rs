@@ -19,10 +19,7 @@ unsafe extern "C-unwind" fn row_field(l: *mut lua_State) -> Results {
             };
             let (result, at) = (row.result.into(), row.row as usize);
             let value = match text(l, 2) {
-                Some(name) => {
-                    let name = std::str::from_utf8(name).unwrap_or_default();
-                    context.rows.named(result, at, name)
-                }
+                Some(name) => context.rows.named(result, at, name),
                 None => {
                     let place = number(l, 2, "the place of a column")?;
                     context.rows.value(result, at, (place as usize).wrapping_sub(1))

@@ -61,13 +61,14 @@ fn fit(of: Type, value: Value<'_>) -> Result<Value<'_>, Misfit> {
         (Type::Bytea, Value::Text(bytes)) => Some(Value::Bytes(bytes)),
         // What is finite does not become infinite.
         (Type::Float4, Value::Float(number)) if number.is_finite() && (number as f32).is_infinite() => None,
+        (Type::Numeric, Value::Float(number)) => Some(numeric::cents(number).unwrap_or(value)),
         (_, Value::Text(_) | Value::Json(_) | Value::Numeric(_))
         | (Type::Text | Type::Json | Type::Jsonb | Type::Other, _)
         | (Type::Bool, Value::Bool(_))
         | (Type::Bytea, Value::Bytes(_))
         | (Type::Uuid, Value::Uuid(_))
         | (Type::Float4 | Type::Float8, Value::Float(_) | Value::Decimal { .. })
-        | (Type::Numeric, Value::Float(_) | Value::Decimal { .. }) => Some(value),
+        | (Type::Numeric, Value::Decimal { .. }) => Some(value),
         (Type::Int2, _) => whole(value).filter(|number| i16::try_from(*number).is_ok()).map(Value::Int),
         (Type::Int4, _) => whole(value).filter(|number| i32::try_from(*number).is_ok()).map(Value::Int),
         (Type::Oid, _) => whole(value).filter(|number| u32::try_from(*number).is_ok()).map(Value::Int),

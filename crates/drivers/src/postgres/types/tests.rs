@@ -53,6 +53,26 @@ proptest! {
     }
 
     #[test]
+    fn a_float_for_a_numeric_is_the_number_of_its_shortest_text(
+        number in prop_oneof![
+            any::<f64>(),
+            any::<i64>().prop_map(|units| units as f64 / 100.0),
+            (-100_000_i64..100_000).prop_map(|units| units as f64 / 100.0),
+            (-1e15..1e15),
+        ]
+    ) {
+        let mut text = Vec::new();
+        if let Some(cents) = numeric::cents(number) {
+            write_text(cents, &mut text);
+            let shortest = if number == 0.0 { "0".to_owned() } else { number.to_string() };
+            prop_assert_eq!(String::from_utf8(text).unwrap(), shortest);
+        } else {
+            let plain = number == (number * 100.0).round() / 100.0 && number.abs() < 9.99e12;
+            prop_assert!(!plain, "{}", number);
+        }
+    }
+
+    #[test]
     fn any_text_is_a_number_or_refused(text in "[-+]?[0-9eE.NaInfty ]{0,40}") {
         let mut out = Vec::new();
         let is_number = numeric::from_text(&text, &mut out);
