@@ -19,7 +19,7 @@ def planted(down_s: float, up_s: float, kind: str, seconds: float = 10.0) -> Pro
     end = due + RESPONSE_S
     away = (end > down_s) & (due < up_s)
     if kind == "stands still":
-        return Probes.of(due, np.where(away, up_s + RESPONSE_S, end), np.full(len(due), True))
+        return Probes.of(due, np.where(away, up_s + RESPONSE_S, end), np.ones(len(due), bool))
     return Probes.of(due, end, ~away)
 
 
@@ -43,7 +43,7 @@ def test_an_outage_is_found_to_within_a_probe(kind: str, down_s: float, length_s
 def test_no_interruption_reads_as_none() -> None:
     due = np.arange(0, 10, 1 / RATE)
     hiccup = np.where((due > 3) & (due < 3.03), 0.05, RESPONSE_S)
-    assert find_outages(Probes.of(due, due + hiccup, np.full(len(due), True)), 2.0, 10.0) == []
+    assert find_outages(Probes.of(due, due + hiccup, np.ones(len(due), bool)), 2.0, 10.0) == []
 
 
 def test_a_success_of_a_node_that_was_not_yet_gone_is_no_recovery() -> None:
