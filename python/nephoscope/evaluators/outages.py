@@ -103,9 +103,7 @@ class Throughput:
     committed: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls, start_s: Sequence[float], end_s: Sequence[float], committed: Sequence[float]
-    ) -> Throughput:
+    def of(cls, start_s: Sequence[float], end_s: Sequence[float], committed: Sequence[float]) -> Throughput:
         """Take intervals in their order."""
         return cls(
             np.asarray(start_s, np.float64),
