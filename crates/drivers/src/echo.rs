@@ -19,6 +19,11 @@ impl Echo {
         Self(statements.iter().map(columns).collect())
     }
 
+    /// Adds a result without a row.
+    pub(crate) fn nothing(&self, statement: usize, rows: &mut Rows) -> Option<ResultIndex> {
+        Some(rows.begin(self.0.get(statement)?))
+    }
+
     /// Adds a result with one row, which holds the parameters.
     pub(crate) fn add(&self, statement: usize, params: &Params, rows: &mut Rows) -> Option<ResultIndex> {
         let result = rows.begin(self.0.get(statement)?);

@@ -4,7 +4,7 @@
 //! * [`postgres`] speaks PostgreSQL's wire protocol.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
-//! * [`Admin`] is for set-up, loading and checks.
+//! * [`Admin`] is for set-up, loading and checks; [`probe_tables`] is what probes say to a database.
 //!
 //! A new driver is one file or folder here, an arm in [`open`] and a line in [`SCHEMES`]; the conformance
 //! suite in `tests/conformance` runs over all of them.
@@ -18,6 +18,7 @@ mod echo;
 mod error;
 pub mod noop;
 pub mod postgres;
+pub mod probe_tables;
 mod rows;
 pub mod sim;
 mod statement;

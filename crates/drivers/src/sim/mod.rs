@@ -1,6 +1,7 @@
 //! A simulated database whose answer is known because it is planted: latency law, capacity, stalls, outages,
-//! failure windows, error rates. Evaluators and the engine itself are calibrated against it.
+//! failure windows, error rates, replication lag. Evaluators and the engine itself are calibrated against it.
 
+mod data;
 mod plan;
 mod server;
 
@@ -21,30 +22,39 @@ use crate::driver::{
 use crate::echo::Echo;
 use crate::error::{ConfigError, Error, ErrorClass};
 use crate::noop::NoAdmin;
-use crate::rows::Rows;
+use crate::probe_tables;
+use crate::rows::{ResultIndex, Rows};
 use crate::statement::Statement;
-use crate::value::Params;
+use crate::value::{Params, Value};
+use data::{Data, Understood, parameter};
 use server::{Outcome, Server};
 
 /// The driver of `sim://`; see [`Plan::parse`] for what its URL may say.
 pub struct Sim {
     url: String,
     server: Arc<Server>,
+    data: Arc<Data>,
 }
 
 impl Sim {
     /// Reads the plan. A URL with a name (`sim://name?…`) stands for one database: whoever opens it in this process
-    /// reaches the same one, for as long as anybody does. Without a name each driver has one of its own.
+    /// reaches the same one, for as long as anybody does. Without a name each driver has one of its own. What probes
+    /// store is the same for all URLs of a name: those with a lag are replicas of the one without.
     pub fn new(url: &str, _settings: &Settings) -> Result<Self, ConfigError> {
         let plan = Plan::parse(url)?;
-        let server = if has_name(url) { shared(url, plan) } else { Arc::new(Server::new(plan)) };
-        Ok(Self { url: url.to_owned(), server })
+        let name = name(url);
+        if plan.lag.is_some() && name.is_empty() {
+            let message = "url: sim's lag needs the name of what it lags behind, as in sim://name?lag=…";
+            return Err(ConfigError(message.to_owned()));
+        }
+        let server = if name.is_empty() { Arc::new(Server::new(plan)) } else { shared(url, plan) };
+        Ok(Self { url: url.to_owned(), server, data: Data::of(name) })
     }
 }
 
-fn has_name(url: &str) -> bool {
-    let name = url.split_once("://").map_or("", |(_, rest)| rest);
-    !name.is_empty() && !name.starts_with('?')
+fn name(url: &str) -> &str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split('?').next().unwrap_or_default()
 }
 
 /// The server of a URL, made now if there is none.
@@ -86,6 +96,9 @@ impl Driver for Sim {
             Ok(Box::new(SimConnection {
                 runtime: runtime.clone(),
                 server: Arc::clone(&self.server),
+                data: Arc::clone(&self.data),
+                statements: Arc::clone(statements),
+                understood: statements.iter().map(Understood::of).collect(),
                 echo: Echo::new(statements),
                 connected: clock::now(),
                 state: ConnectionState::Idle,
@@ -99,7 +112,7 @@ impl Driver for Sim {
     }
 
     fn admin(&self) -> Result<Box<dyn Admin>, Error> {
-        Ok(Box::new(SimAdmin(Arc::clone(&self.server))))
+        Ok(Box::new(SimAdmin { server: Arc::clone(&self.server), data: Arc::clone(&self.data) }))
     }
 
     fn run_starts(&self, at: Nanos) {
@@ -110,6 +123,7 @@ impl Driver for Sim {
 /// A round trip on its way.
 struct Flight {
     outcome: Outcome,
+    departed: Nanos,
     ends: Nanos,
     sleep: Sleep,
 }
@@ -117,6 +131,10 @@ struct Flight {
 struct SimConnection {
     runtime: Runtime,
     server: Arc<Server>,
+    data: Arc<Data>,
+    statements: Arc<[Statement]>,
+    /// What each of the statements is to the simulated database.
+    understood: Vec<Option<Understood>>,
     echo: Echo,
     connected: Nanos,
     state: ConnectionState,
@@ -131,8 +149,43 @@ struct SimConnection {
 impl SimConnection {
     fn depart(&mut self, now: Nanos) -> Flight {
         let (outcome, ends) = self.server.serve(now, self.connected);
+        if matches!(outcome, Outcome::Served | Outcome::Unheard) {
+            self.store(ends);
+        }
         let wake = ends.min(self.deadline);
-        Flight { outcome, ends, sleep: self.runtime.sleep_until(wake) }
+        Flight { outcome, departed: now, ends, sleep: self.runtime.sleep_until(wake) }
+    }
+
+    /// Stores what a statement of a probe changes, as of the moment at which its reply leaves: whoever gives up
+    /// waiting has changed it nevertheless.
+    fn store(&self, at: Nanos) {
+        let Some((place, _)) = self.last.filter(|_| self.state == ConnectionState::Idle) else { return };
+        let (Some(understood), Some(statement)) =
+            (self.understood.get(place).copied().flatten(), self.statements.get(place))
+        else {
+            return;
+        };
+        let value = |name: &str| parameter(statement, &self.echoed, name);
+        match understood {
+            Understood::Write => self.data.write(value("probe"), value("number")),
+            Understood::Insert | Understood::Update => {
+                self.data.mark(value("id"), Some(value("number")), at);
+            }
+            Understood::Delete => self.data.mark(value("id"), None, at),
+            Understood::Poll => {}
+        }
+    }
+
+    /// The rows of a statement that was answered from the state at a time.
+    fn result(&self, place: usize, at: Nanos, rows: &mut Rows) -> Option<ResultIndex> {
+        let understood = self.understood.get(place).copied().flatten();
+        let statement = self.statements.get(place).filter(|_| understood == Some(Understood::Poll));
+        let Some(statement) = statement else { return self.echo.add(place, &self.echoed, rows) };
+        let id = parameter(statement, &self.echoed, "id");
+        match self.data.marker(id, at, &self.server.view()) {
+            Some(number) => self.echo.add(place, &[Value::Int(number)].into_iter().collect(), rows),
+            None => self.echo.nothing(place, rows),
+        }
     }
 
     fn lose(&mut self) -> Error {
@@ -142,17 +195,28 @@ impl SimConnection {
     }
 
     /// Applies the queued commands to the state, as a server would in answering them.
-    fn arrive(&mut self, outcome: Outcome, rows: &mut Rows) -> Result<Reply, Error> {
-        let failed = match outcome {
+    fn arrive(&mut self, flight: &Flight, rows: &mut Rows) -> Result<Reply, Error> {
+        let failed = match flight.outcome {
             Outcome::Served => None,
             Outcome::Failed(ErrorClass::ConnectionLost) => return Err(self.lose()),
             Outcome::Failed(class) => Some(class),
             Outcome::Unheard => {
                 // Whether it was done or refused, nobody will know.
-                let _ = self.arrive(Outcome::Served, rows);
+                let _ = self.answer(None);
                 return Err(self.lose());
             }
         };
+        let affected = self.answer(failed)?;
+        let result = match self.last.take() {
+            // A server reads between the question and the answer.
+            Some((place, Want::Rows)) => self.result(place, flight.departed.midpoint(flight.ends), rows),
+            _ => None,
+        };
+        Ok(Reply { affected, result })
+    }
+
+    /// Lets the queued commands succeed, or fail with an error of a class; tells how many rows the last one touched.
+    fn answer(&mut self, failed: Option<ErrorClass>) -> Result<u64, Error> {
         let mut error =
             failed.map(|class| Error::new(class, "sim", format!("planted {} error", class.name())));
         let affected = matches!(self.queued.last(), Some(Command::Execute(_))).into();
@@ -182,14 +246,7 @@ impl SimConnection {
                 }
             }
         }
-        if let Some(error) = error {
-            return Err(error);
-        }
-        let result = match self.last.take() {
-            Some((statement, Want::Rows)) => self.echo.add(statement, &self.echoed, rows),
-            _ => None,
-        };
-        Ok(Reply { affected, result })
+        error.map_or(Ok(affected), Err)
     }
 }
 
@@ -225,7 +282,7 @@ impl Connection for SimConnection {
             let error = Error::new(ErrorClass::StatementTimeout, "", "no answer within the time limit");
             return Poll::Ready(Err(error));
         }
-        Poll::Ready(self.arrive(flight.outcome, rows))
+        Poll::Ready(self.arrive(&flight, rows))
     }
 
     fn set_deadline(&mut self, deadline: Nanos) {
@@ -245,15 +302,46 @@ impl Connection for SimConnection {
     }
 }
 
-/// Tells what the server has counted.
-struct SimAdmin(Arc<Server>);
+/// Tells what the server has counted, and what probes have stored.
+struct SimAdmin {
+    server: Arc<Server>,
+    data: Arc<Data>,
+}
+
+impl SimAdmin {
+    /// The number of the standing marker, as this endpoint sees it.
+    fn standing(&self) -> Table {
+        let number = self.data.marker(0, clock::now(), &self.server.view());
+        let rows = number.map(|number| vec![Some(number.to_string())]).into_iter().collect();
+        Table { columns: vec!["number".to_owned()], rows }
+    }
+
+    fn written(&self) -> Table {
+        let cells = |(probe, number): (i64, i64)| vec![Some(probe.to_string()), Some(number.to_string())];
+        let rows = self.data.written().into_iter().map(cells).collect();
+        Table { columns: vec!["probe".to_owned(), "number".to_owned()], rows }
+    }
+}
 
 impl Admin for SimAdmin {
-    /// Whatever the SQL, gives one row: how many transactions were committed, and how many connections were made.
-    fn query(&mut self, _sql: &str) -> Result<Table, Error> {
+    /// Understands what is said of the tables of probes. Whatever other SQL it is, gives one row: how many transactions
+    /// were committed, and how many connections were made.
+    fn query(&mut self, sql: &str) -> Result<Table, Error> {
+        match sql {
+            probe_tables::READ => return Ok(self.standing()),
+            probe_tables::WRITTEN => return Ok(self.written()),
+            probe_tables::EMPTY | probe_tables::DROP => self.data.empty(),
+            _ => {
+                let number = sql.strip_prefix(probe_tables::STAND).and_then(|rest| rest.strip_suffix(')'));
+                if let Some(number) = number.and_then(|number| number.parse().ok()) {
+                    self.data.mark(0, Some(number), clock::now());
+                }
+            }
+        }
+        let counts = [self.server.commits(), self.server.connections()];
         Ok(Table {
             columns: vec!["committed".to_owned(), "connections".to_owned()],
-            rows: vec![vec![Some(self.0.commits().to_string()), Some(self.0.connections().to_string())]],
+            rows: vec![counts.map(|count| Some(count.to_string())).to_vec()],
         })
     }
 
@@ -262,7 +350,7 @@ impl Admin for SimAdmin {
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
-        Ok(vec![("planted".to_owned(), format!("{:?}", self.0.plan()))])
+        Ok(vec![("planted".to_owned(), format!("{:?}", self.server.plan()))])
     }
 }
 
@@ -280,5 +368,20 @@ mod tests {
         assert_eq!([&one, &same, &other, &own].map(commits), ["1", "1", "0", "0"]);
         drop((one, same));
         assert_eq!(commits(&open("sim://shared?seed=1")), "0", "nobody had kept it");
+    }
+
+    #[test]
+    fn a_replica_has_the_data_of_its_name() {
+        let open = |url: &str| Sim::new(url, &Settings::default()).unwrap();
+        let (rw, ro, far) =
+            (open("sim://data"), open("sim://data?lag=constant(0s)"), open("sim://data?lag=constant(9s)"));
+        let (unnamed, other) = (open("sim://"), open("sim://other"));
+        rw.admin().unwrap().query(&format!("{}7)", probe_tables::STAND)).unwrap();
+        let standing = |sim: &Sim| sim.admin().unwrap().query(probe_tables::READ).unwrap().rows;
+        let seven = vec![vec![Some("7".to_owned())]];
+        assert_eq!((standing(&rw), standing(&ro)), (seven.clone(), seven));
+        assert!([&far, &unnamed, &other].iter().all(|sim| standing(sim).is_empty()));
+        let wrong = Sim::new("sim://?lag=constant(1ms)", &Settings::default());
+        assert!(wrong.is_err_and(|error| error.0.contains("sim://name?lag=")));
     }
 }

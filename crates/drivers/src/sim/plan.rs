@@ -7,7 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{ConfigError, ErrorClass};
 
-/// The law of one round trip's service time, in nanoseconds.
+/// The law of a time that is drawn: one round trip's service time, one change's lag. In nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Law {
     /// Always the same.
@@ -18,10 +18,12 @@ pub enum Law {
     Exponential(Nanos),
     /// Log-normal, by its median and the standard deviation of its logarithm.
     LogNormal(Nanos, f64),
+    /// One of two times: the second with a probability.
+    Bimodal(Nanos, Nanos, f64),
 }
 
 impl Law {
-    /// Draws one service time.
+    /// Draws one time.
     pub(crate) fn draw(&self, random: &mut Xoshiro256PlusPlus) -> Nanos {
         match *self {
             Self::Constant(time) => time,
@@ -29,6 +31,13 @@ impl Law {
             Self::Exponential(mean) => (-(1.0 - uniform(random)).ln() * mean as f64) as Nanos,
             Self::LogNormal(median, sigma) => {
                 LogNormal::new((median as f64).ln(), sigma).map_or(median, |law| law.sample(random) as Nanos)
+            }
+            Self::Bimodal(one, other, share) => {
+                if uniform(random) < share {
+                    other
+                } else {
+                    one
+                }
             }
         }
     }
@@ -75,6 +84,9 @@ pub struct Plan {
     /// The probability with which a round trip is served and its connection lost before the reply: nobody but the
     /// server knows what was done.
     pub replies_lost: f64,
+    /// How long after a commit its change is to be seen here: this endpoint is a replica of the database of its name.
+    /// `None`: it is the one that takes writes.
+    pub lag: Option<Law>,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -90,17 +102,18 @@ impl Default for Plan {
             failures: Vec::new(),
             errors: Vec::new(),
             replies_lost: 0.0,
+            lag: None,
             seed: 1,
         }
     }
 }
 
-const KEYS: &str = "latency, capacity, stall, outage, refusal, failure, error, reply_lost, seed";
+const KEYS: &str = "latency, capacity, stall, outage, refusal, failure, error, reply_lost, lag, seed";
 
 impl Plan {
     /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&
-    /// failure=3s+1s:read_only&error=deadlock:0.01&reply_lost=0.001&seed=7`. Windows are start and length; `stall`,
-    /// `outage`, `refusal`, `failure` and `error` may be given several times.
+    /// failure=3s+1s:read_only&error=deadlock:0.01&reply_lost=0.001&lag=constant(5ms)&seed=7`. Windows are start and
+    /// length; `stall`, `outage`, `refusal`, `failure` and `error` may be given several times.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
         let mut plan = Self::default();
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -120,11 +133,11 @@ impl Plan {
         const WINDOW: &str = "start+length, such as 5s+200ms";
         const CLASS: &str = "start+length:class, such as 5s+1s:read_only";
         const ERROR: &str = "class:probability, such as deadlock:0.01";
+        const LAW: &str =
+            "constant(1ms), uniform(1ms,2ms), exponential(1ms), lognormal(1ms,0.5) or bimodal(1ms,9ms,0.1)";
         match key {
-            "latency" => {
-                self.latency = law(value)
-                    .ok_or("constant(1ms), uniform(1ms,2ms), exponential(1ms) or lognormal(1ms,0.5)")?;
-            }
+            "latency" => self.latency = law(value).ok_or(LAW)?,
+            "lag" => self.lag = Some(law(value).ok_or(LAW)?),
             "capacity" => {
                 let capacity = value.parse().ok().filter(|capacity| *capacity > 0);
                 self.capacity = Some(capacity.ok_or("a whole number above 0")?);
@@ -171,6 +184,10 @@ fn law(text: &str) -> Option<Law> {
             let sigma = sigma.trim().parse().ok().filter(|sigma: &f64| (0.0..10.0).contains(sigma))?;
             (median > 0).then_some(Law::LogNormal(median, sigma))
         }
+        ("bimodal", one, Some(rest)) => {
+            let (other, probability) = rest.split_once(',')?;
+            Some(Law::Bimodal(one, duration(other)?, share(probability.trim())?))
+        }
         _ => None,
     }
 }
@@ -206,7 +223,8 @@ mod tests {
     fn a_url_says_everything() {
         let plan = Plan::parse(
             "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
-             &failure=3s+1s:read_only&refusal=12s+1s&error=deadlock:0.01&reply_lost=0.001&seed=7",
+             &failure=3s+1s:read_only&refusal=12s+1s&error=deadlock:0.01&reply_lost=0.001&seed=7\
+             &lag=bimodal(1ms,20ms,0.25)",
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
@@ -218,7 +236,19 @@ mod tests {
         assert_eq!(plan.replies_lost, 0.001);
         assert_eq!(plan.failures[0].1, ErrorClass::ReadOnly);
         assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
+        assert_eq!(plan.lag, Some(Law::Bimodal(MILLISECOND, 20 * MILLISECOND, 0.25)));
         assert_eq!(plan.seed, 7);
+    }
+
+    #[test]
+    fn of_two_times_each_comes_at_its_rate() {
+        use rand_core::SeedableRng as _;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+        let law = Law::Bimodal(1, 9, 0.25);
+        let drawn: Vec<Nanos> = (0..20_000).map(|_| law.draw(&mut random)).collect();
+        let others = drawn.iter().filter(|time| **time == 9).count();
+        assert!(drawn.iter().all(|time| [1, 9].contains(time)));
+        assert!((others as f64 / 20_000.0 - 0.25).abs() < 0.02, "{others}");
     }
 
     #[test]
@@ -226,6 +256,7 @@ mod tests {
         for (query, allowed) in [
             ("latency=fast", "constant(1ms)"),
             ("latency=uniform(2ms,1ms)", "uniform(1ms,2ms)"),
+            ("lag=bimodal(1ms,2ms)", "bimodal(1ms,9ms,0.1)"),
             ("capacity=0", "a whole number above 0"),
             ("stall=5", "start+length"),
             ("error=deadlock:2", "class:probability"),

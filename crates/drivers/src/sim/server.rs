@@ -10,6 +10,7 @@ use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::ErrorClass;
+use crate::sim::data::View;
 use crate::sim::plan::{Plan, uniform};
 
 /// How a round trip ends.
@@ -51,6 +52,11 @@ impl Server {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// How this endpoint sees the data of its name.
+    pub(crate) fn view(&self) -> View<'_> {
+        View { lag: self.plan.lag.as_ref(), seed: self.plan.seed }
     }
 
     /// The run starts: the planted windows count from `at`, and nobody is in service.

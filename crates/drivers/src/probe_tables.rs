@@ -1,0 +1,60 @@
+//! The tables of probes: their names, and all the SQL that is said of them.
+//!
+//! Two small tables beside the data. One takes the numbers of probes that write, so that acknowledged ones can be
+//! looked for afterwards; the other takes the markers whose arrival on replicas is watched for.
+
+/// The table of numbers written by probes.
+pub const WRITES: &str = "nephoscope_probe_write";
+/// The table of markers. Its row with the id 0 stands for as long as the table does.
+pub const MARKERS: &str = "nephoscope_probe_marker";
+
+/// Makes the tables where they are missing.
+pub const CREATE: &str = "CREATE TABLE IF NOT EXISTS nephoscope_probe_write (
+  probe integer NOT NULL, number bigint NOT NULL, PRIMARY KEY (probe, number));
+CREATE TABLE IF NOT EXISTS nephoscope_probe_marker (id bigint PRIMARY KEY, number bigint NOT NULL)";
+/// Empties them.
+pub const EMPTY: &str = "TRUNCATE nephoscope_probe_write, nephoscope_probe_marker";
+/// Puts the standing row there; its number goes between this and a closing bracket.
+pub const STAND: &str = "INSERT INTO nephoscope_probe_marker (id, number) VALUES (0, ";
+/// Drops them.
+pub const DROP: &str = "DROP TABLE IF EXISTS nephoscope_probe_write, nephoscope_probe_marker";
+/// Reads which numbers were written.
+pub const WRITTEN: &str = "SELECT probe, number FROM nephoscope_probe_write";
+
+/// A probe that writes.
+pub const WRITE: &str = "INSERT INTO nephoscope_probe_write (probe, number) VALUES (:probe, :number)";
+/// A probe that reads: the standing row.
+pub const READ: &str = "SELECT number FROM nephoscope_probe_marker WHERE id = 0";
+/// A marker that is inserted,
+pub const INSERT: &str = "INSERT INTO nephoscope_probe_marker (id, number) VALUES (:id, :number)";
+/// updated,
+pub const UPDATE: &str = "UPDATE nephoscope_probe_marker SET number = :number WHERE id = :id";
+/// and deleted.
+pub const DELETE: &str = "DELETE FROM nephoscope_probe_marker WHERE id = :id";
+/// Looks whether a marker is to be seen.
+pub const POLL: &str = "SELECT number FROM nephoscope_probe_marker WHERE id = :id";
+
+/// All of the above that is said while tables are made, read and dropped, by name: for those who do that.
+pub const SET_UP: [(&str, &str); 6] = [
+    ("create", CREATE),
+    ("empty", EMPTY),
+    ("stand", STAND),
+    ("read", READ),
+    ("written", WRITTEN),
+    ("drop", DROP),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_statement_is_about_these_tables_alone() {
+        let all = [CREATE, EMPTY, STAND, DROP, WRITTEN, WRITE, READ, INSERT, UPDATE, DELETE, POLL];
+        for sql in all {
+            let tables = sql.split(|next: char| !next.is_alphanumeric() && next != '_');
+            let named: Vec<&str> = tables.filter(|word| word.starts_with("nephoscope")).collect();
+            assert!(!named.is_empty() && named.iter().all(|name| [WRITES, MARKERS].contains(name)), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a simulated database stores: the tables of probes, and nothing else. Every endpoint of the same name shares
+//! them; a replica sees each change a planted time after its commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use nephoscope_runtime::Nanos;
+use rand_core::SeedableRng as _;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::probe_tables::{DELETE, INSERT, POLL, UPDATE, WRITE};
+use crate::sim::plan::Law;
+use crate::statement::Statement;
+use crate::value::{Params, Value};
+
+/// So many markers are kept at the most; the oldest go first.
+const MARKERS: usize = 10_000;
+
+/// The statements of probes, which the simulated database understands; any other is an echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Understood {
+    Write,
+    Insert,
+    Update,
+    Delete,
+    Poll,
+}
+
+impl Understood {
+    pub(crate) fn of(statement: &Statement) -> Option<Self> {
+        match statement.text().as_str() {
+            WRITE => Some(Self::Write),
+            INSERT => Some(Self::Insert),
+            UPDATE => Some(Self::Update),
+            DELETE => Some(Self::Delete),
+            POLL => Some(Self::Poll),
+            _ => None,
+        }
+    }
+}
+
+/// A parameter by its name; 0 where it is missing.
+pub(crate) fn parameter(statement: &Statement, params: &Params, name: &str) -> i64 {
+    let place = statement.params().iter().position(|known| known == name);
+    match place.and_then(|place| params.iter().nth(place)) {
+        Some(Value::Int(value)) => value,
+        _ => 0,
+    }
+}
+
+/// How a replica comes to see changes: the law of its lag, and the seed of what is drawn from it.
+pub(crate) struct View<'a> {
+    pub(crate) lag: Option<&'a Law>,
+    pub(crate) seed: u64,
+}
+
+impl View<'_> {
+    /// When a change is visible; always the same for the same change.
+    fn sees(&self, version: &Version) -> Nanos {
+        let lag = self.lag.map_or(0, |law| {
+            law.draw(&mut Xoshiro256PlusPlus::seed_from_u64(self.seed ^ version.change.rotate_left(32)))
+        });
+        version.at + lag
+    }
+}
+
+/// What a marker was from a time on.
+struct Version {
+    /// The number of the change.
+    change: u64,
+    at: Nanos,
+    number: Option<i64>,
+}
+
+#[derive(Default)]
+struct Tables {
+    written: BTreeSet<(i64, i64)>,
+    markers: BTreeMap<i64, Vec<Version>>,
+    changes: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Data(Mutex<Tables>);
+
+impl Data {
+    /// The data of a name, for as long as anybody has it. Without a name it is one's own.
+    pub(crate) fn of(name: &str) -> Arc<Self> {
+        static ALL: Mutex<BTreeMap<String, Weak<Data>>> = Mutex::new(BTreeMap::new());
+        if name.is_empty() {
+            return Arc::default();
+        }
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, data| data.strong_count() > 0);
+        if let Some(data) = all.get(name).and_then(Weak::upgrade) {
+            return data;
+        }
+        let data = Arc::default();
+        all.insert(name.to_owned(), Arc::downgrade(&data));
+        data
+    }
+
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn empty(&self) {
+        let tables = &mut *self.tables();
+        tables.written.clear();
+        tables.markers.clear();
+    }
+
+    pub(crate) fn write(&self, probe: i64, number: i64) {
+        self.tables().written.insert((probe, number));
+    }
+
+    pub(crate) fn written(&self) -> Vec<(i64, i64)> {
+        self.tables().written.iter().copied().collect()
+    }
+
+    /// Sets a marker, or deletes it, by a commit at a time that may still be to come.
+    pub(crate) fn mark(&self, id: i64, number: Option<i64>, at: Nanos) {
+        let tables = &mut *self.tables();
+        tables.changes += 1;
+        let version = Version { change: tables.changes, at, number };
+        tables.markers.entry(id).or_default().push(version);
+        if tables.markers.len() > MARKERS {
+            let oldest = tables.markers.keys().copied().find(|id| *id != 0);
+            oldest.and_then(|id| tables.markers.remove(&id));
+        }
+    }
+
+    /// What a marker is at a time, as an endpoint sees it.
+    pub(crate) fn marker(&self, id: i64, at: Nanos, view: &View<'_>) -> Option<i64> {
+        let tables = self.tables();
+        let visible = tables.markers.get(&id)?.iter().rfind(|version| view.sees(version) <= at)?;
+        visible.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: View<'_> = View { lag: None, seed: 1 };
+
+    #[test]
+    fn a_replica_sees_each_change_after_its_lag() {
+        let data = Data::default();
+        let law = Law::Constant(50);
+        let later = View { lag: Some(&law), seed: 1 };
+        data.mark(7, Some(1), 100);
+        data.mark(7, Some(2), 120);
+        data.mark(7, None, 200);
+        let seen = |view: &View<'_>| [99, 100, 150, 170, 249, 250].map(|at| data.marker(7, at, view));
+        assert_eq!(seen(&NOW), [None, Some(1), Some(2), Some(2), None, None]);
+        assert_eq!(seen(&later), [None, None, Some(1), Some(2), Some(2), None]);
+        data.empty();
+        assert_eq!(data.marker(7, 1000, &NOW), None);
+    }
+
+    #[test]
+    fn what_was_written_stays_until_it_is_emptied() {
+        let data = Data::default();
+        data.write(1, 5);
+        data.write(0, 9);
+        assert_eq!(data.written(), [(0, 9), (1, 5)]);
+        data.empty();
+        assert!(data.written().is_empty());
+    }
+
+    #[test]
+    fn old_markers_are_forgotten_but_for_the_standing_one() {
+        let data = Data::default();
+        for id in 0..MARKERS as i64 + 100 {
+            data.mark(id, Some(id), 1);
+        }
+        assert_eq!(data.marker(0, 1, &NOW), Some(0));
+        assert_eq!(data.marker(1, 1, &NOW), None);
+        assert_eq!(data.tables().markers.len(), MARKERS);
+    }
+}
