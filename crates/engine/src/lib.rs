@@ -9,6 +9,7 @@
 //! * `collect`: the workers' shards put together; `open`: what a run begins with; `intake`: what comes in;
 //!   `run`: the coordinator; `heartbeat`: whether the tool itself ran; `watchdog`: it ends transactions that have no
 //!   end.
+//! * [`probes`]: light measurements beside the load, on a thread of their own.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod collect;
@@ -19,6 +20,7 @@ mod intake;
 pub mod json;
 mod load;
 mod open;
+pub mod probes;
 mod recorder;
 mod report;
 mod run;

@@ -1,0 +1,279 @@
+//! Probes of availability: one statement at a time and a fixed rate, whatever the endpoint does.
+//!
+//! A probe goes by a lane that is free. Where all of them wait for the endpoint, fresh connections are tried: how soon
+//! an endpoint is back after a network has swallowed everything, only those can tell, because whatever was sent
+//! before is lost. They are spaced and bounded; probes in between are missing. Most of them give up soon, so that
+//! there is room for the next; some have as long as any probe, for an endpoint that is merely slow.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nephoscope_drivers::probe_tables::{READ, WRITE};
+use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
+use nephoscope_runtime::Runtime;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+
+use crate::probes::lane::{Endpoint, Lane, within};
+use crate::probes::sample::{Journal, Kind, Outcome, Sample};
+use crate::probes::spec::AvailabilitySpec;
+use crate::spec::Role;
+
+/// Fresh connections that are tried while others hang lie at least so far apart; a little less than 10 ms, so that two
+/// probes which are that far apart by the schedule are.
+const SPACING: Nanos = 9 * MILLISECOND;
+/// Of these, one in so much time has the whole limit.
+const PATIENT: Nanos = 100 * MILLISECOND;
+/// The shortest limit of the others, and how many times it is what making a connection takes when all is well.
+const IMPATIENT: (Nanos, Nanos) = (100 * MILLISECOND, 4);
+/// So many are tried at a time.
+const ATTEMPTS: usize = 32;
+/// How long an answer is waited for that did not come in time, so that its connection can be used again.
+const LINGER: Nanos = 10 * SECOND;
+
+/// When a probe is due.
+pub(crate) fn due(start: Nanos, rate: f64, number: u64) -> Nanos {
+    start + (number as f64 * SECOND as f64 / rate).round() as Nanos
+}
+
+/// Which fresh connections are tried, and for how long.
+#[derive(Debug, Default)]
+struct Attempts {
+    in_flight: usize,
+    last: Option<Nanos>,
+    last_patient: Option<Nanos>,
+    /// What making a connection has taken at the least.
+    fastest: Option<Nanos>,
+}
+
+impl Attempts {
+    /// How long a connection tried for a probe that is due now may take; `None` if none is to be tried.
+    fn admit(&mut self, due: Nanos, limit: Nanos) -> Option<Nanos> {
+        let since = |last: Option<Nanos>| last.map_or(Nanos::MAX, |last| due.saturating_sub(last));
+        if self.in_flight >= ATTEMPTS || self.in_flight > 0 && since(self.last) < SPACING {
+            return None;
+        }
+        self.in_flight += 1;
+        self.last = Some(due);
+        if since(self.last_patient) >= PATIENT {
+            self.last_patient = Some(due);
+            return Some(limit);
+        }
+        let usual = self.fastest.map_or(0, |fastest| fastest.saturating_mul(IMPATIENT.1));
+        Some(usual.max(IMPATIENT.0).min(limit))
+    }
+}
+
+/// The probes of one endpoint.
+pub(crate) struct Prober {
+    runtime: Runtime,
+    endpoint: Rc<Endpoint>,
+    journal: Rc<Journal>,
+    statements: Arc<[Statement]>,
+    role: Role,
+    spec: AvailabilitySpec,
+    /// The lane that was used last comes first: it is known to be well.
+    free: RefCell<Vec<Lane>>,
+    attempts: RefCell<Attempts>,
+    in_flight: Cell<usize>,
+    stopped: Cell<bool>,
+}
+
+impl Prober {
+    pub(crate) fn new(
+        runtime: &Runtime,
+        endpoint: &Rc<Endpoint>,
+        role: Role,
+        spec: AvailabilitySpec,
+        journal: &Rc<Journal>,
+    ) -> Self {
+        let (name, sql) = match role {
+            Role::Rw => ("write", WRITE),
+            Role::Ro => ("read", READ),
+        };
+        Self {
+            runtime: runtime.clone(),
+            endpoint: Rc::clone(endpoint),
+            journal: Rc::clone(journal),
+            statements: Arc::new([Statement::new(name, sql)]),
+            role,
+            spec,
+            free: RefCell::default(),
+            attempts: RefCell::default(),
+            in_flight: Cell::new(0),
+            stopped: Cell::new(false),
+        }
+    }
+
+    /// Makes the lanes. An error is for whoever starts the probes: the endpoint cannot be used from the start.
+    pub(crate) async fn get_ready(&self) -> Result<(), Error> {
+        for _ in 0..self.spec.lanes {
+            let lane = self.connect(clock::now() + self.spec.limit()).await?;
+            self.free.borrow_mut().push(lane);
+        }
+        Ok(())
+    }
+
+    async fn connect(&self, deadline: Nanos) -> Result<Lane, Error> {
+        let began = clock::now();
+        let lane = Lane::connect(&*self.endpoint.driver, &self.runtime, &self.statements, deadline).await?;
+        let fastest = &mut self.attempts.borrow_mut().fastest;
+        let took = clock::now().saturating_sub(began);
+        *fastest = Some(fastest.map_or(took, |fastest| fastest.min(took)));
+        Ok(lane)
+    }
+
+    /// Sends each probe at its time.
+    pub(crate) async fn pace(self: Rc<Self>, start: Nanos) {
+        for number in 0.. {
+            let due = due(start, self.spec.rate, number);
+            self.runtime.sleep_until(due).await;
+            if self.stopped.get() {
+                return;
+            }
+            self.send(number, due);
+        }
+    }
+
+    /// No further probe is sent; those on their way go on.
+    pub(crate) fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight.get() == 0
+    }
+
+    fn send(self: &Rc<Self>, number: u64, due: Nanos) {
+        let free = self.free.borrow_mut().pop();
+        let this = Rc::clone(self);
+        if let Some(lane) = free {
+            self.in_flight.set(self.in_flight.get() + 1);
+            self.runtime.spawn(async move { this.ask(lane, number, due).await });
+            return;
+        }
+        let admitted = self.attempts.borrow_mut().admit(due, self.spec.limit());
+        if let Some(limit) = admitted {
+            self.in_flight.set(self.in_flight.get() + 1);
+            self.runtime.spawn(async move { this.attempt(number, due, limit).await });
+        } else {
+            self.add(number, due, None, Outcome::Missing);
+        }
+    }
+
+    /// A probe by a lane.
+    async fn ask(&self, mut lane: Lane, number: u64, due: Nanos) {
+        let sent = clock::now();
+        let result = self.say(&mut lane, number, sent + self.spec.limit()).await;
+        self.settle(number, due, sent, &result);
+        if lane.state() == ConnectionState::Waiting {
+            lane.linger(clock::now() + LINGER).await;
+        }
+        self.put_back(lane);
+    }
+
+    /// A probe by a connection that is made for it.
+    async fn attempt(&self, number: u64, due: Nanos, limit: Nanos) {
+        let sent = clock::now();
+        let deadline = sent + limit;
+        let whole = async {
+            let mut lane = self.connect(deadline).await?;
+            self.say(&mut lane, number, deadline).await?;
+            Ok(lane)
+        };
+        let made = within(&self.runtime, deadline, whole).await;
+        self.attempts.borrow_mut().in_flight -= 1;
+        match made {
+            Ok(lane) => {
+                self.settle(number, due, sent, &Ok(()));
+                self.put_back(lane);
+            }
+            Err(error) => self.settle(number, due, sent, &Err(error)),
+        }
+    }
+
+    async fn say(&self, lane: &mut Lane, number: u64, deadline: Nanos) -> Result<(), Error> {
+        let (values, want) = match self.role {
+            Role::Rw => (&[self.endpoint.place as i64, number as i64][..], Want::Count),
+            Role::Ro => (&[][..], Want::Rows),
+        };
+        lane.ask(0, values, want, deadline).await.map(drop)
+    }
+
+    fn settle(&self, number: u64, due: Nanos, sent: Nanos, result: &Result<(), Error>) {
+        self.in_flight.set(self.in_flight.get() - 1);
+        self.add(number, due, Some(sent), result.into());
+        let lost =
+            |error: &Error| matches!(error.class(), ErrorClass::ConnectionLost | ErrorClass::ShuttingDown);
+        if result.as_ref().is_err_and(lost) {
+            // Whatever took this connection has most likely taken the others, and each would cost a probe.
+            drop(self.free.take());
+        }
+    }
+
+    fn put_back(&self, lane: Lane) {
+        let mut free = self.free.borrow_mut();
+        if lane.state() == ConnectionState::Idle && free.len() < self.spec.lanes {
+            free.push(lane);
+        }
+    }
+
+    fn add(&self, number: u64, due: Nanos, sent: Option<Nanos>, outcome: Outcome) {
+        let kind = if self.role == Role::Rw { Kind::Write } else { Kind::Read };
+        self.journal.add(Sample {
+            kind,
+            endpoint: self.endpoint.place,
+            number,
+            time: due,
+            sent,
+            end: sent.map(|_| clock::now()),
+            outcome,
+            lower: None,
+            upper: None,
+            polls: 0,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn probes_are_due_evenly_for_ever(
+            start in 0..1_000_000_000_000_u64, rate in 1.0..10_000.0_f64, number in 0..100_000_000_u64,
+        ) {
+            let (this, next) = (due(start, rate, number), due(start, rate, number + 1));
+            let period = 1e9 / rate;
+            prop_assert!(((next - this) as f64 - period).abs() <= 1.5, "{} after {}", next, this);
+            prop_assert!(((this - start) as f64 - number as f64 * period).abs() <= 1.0 + number as f64 * 1e-6);
+            prop_assert_eq!(due(start, rate, 0), start);
+        }
+
+        #[test]
+        fn attempts_are_bounded_and_spaced_whatever_becomes_of_them(
+            steps in proptest::collection::vec((0..40_u64, any::<bool>()), 1..400), limit in 10..2000_u64,
+        ) {
+            let limit = limit * MILLISECOND;
+            let (mut attempts, mut now, mut last, mut patient) = (Attempts::default(), 1, None, None);
+            for (wait, ended) in steps {
+                now += wait * MILLISECOND;
+                let hanging = attempts.in_flight;
+                if let Some(given) = attempts.admit(now, limit) {
+                    prop_assert!(hanging == 0 || last.is_none_or(|last| now - last >= SPACING));
+                    prop_assert!(given <= limit && given >= limit.min(IMPATIENT.0));
+                    last = Some(now);
+                    patient = if given == limit { Some(now) } else { patient };
+                } else {
+                    prop_assert!(hanging > 0);
+                }
+                prop_assert!(attempts.in_flight <= ATTEMPTS);
+                prop_assert!(last.is_none_or(|last| patient.is_some_and(|patient| last - patient < PATIENT)));
+                attempts.in_flight -= usize::from(ended && attempts.in_flight > 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Probes: light, timed measurements beside the load, on a thread and with connections of their own, so that the load
+//! never waits for them nor they for the load.
+//!
+//! [`Probes::start`] connects and begins; [`Probes::next`] gives [`Sample`]s while they go on.
+//!
+//! * `availability`: whether an endpoint serves, at a fixed rate.
+//! * `lag`: how long a change takes to be seen on the replicas.
+//! * `lane`: their connections; `sample`: what they find; `spec`: what they are asked to do.
+
+mod availability;
+mod lag;
+mod lane;
+mod sample;
+#[cfg(feature = "simulated-time")]
+mod simulation;
+mod spec;
+
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nephoscope_drivers::{Driver, Error, Settings};
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::mailbox::{self, mailbox};
+use nephoscope_runtime::{Io, Runtime};
+
+use crate::error::EngineError;
+use crate::spec::Role;
+use availability::Prober;
+use lag::LagProbe;
+use lane::{Endpoint, Event};
+use sample::Journal;
+
+pub use sample::{Kind, Legend, Outcome, Sample};
+#[cfg(feature = "simulated-time")]
+pub use simulation::simulate;
+pub use spec::{AvailabilitySpec, EndpointSpec, LagSpec, ProbesSpec};
+
+/// How often samples are handed over.
+const HAND_OVER: Nanos = 100 * MILLISECOND;
+/// How much longer than a probe's limit the end may take.
+const END: Nanos = 2 * SECOND;
+
+/// Probes that are going on.
+pub struct Probes {
+    legend: Legend,
+    samples: Mutex<Receiver<Vec<Sample>>>,
+    stop: mailbox::Sender<()>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Probes {
+    /// Starts probes: checks them, connects, and returns when they have begun.
+    ///
+    /// An [`EngineError::Input`] comes before any endpoint is touched; [`EngineError::Failed`] when an endpoint cannot
+    /// be used.
+    pub fn start(spec: &ProbesSpec) -> Result<Self, EngineError> {
+        let (setup, samples, stop) = prepare(spec)?;
+        let legend = setup.legend.clone();
+        let (report, reports) = channel();
+        let thread = std::thread::Builder::new()
+            .name("probes".to_owned())
+            .spawn(move || run(setup, &report))
+            .map_err(|error| EngineError::Failed(format!("no thread for the probes: {error}")))?;
+        let probes = Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)) };
+        let died = || Err(EngineError::Failed("the probes' thread died before it began".to_owned()));
+        reports.recv().unwrap_or_else(|_| died())?;
+        Ok(probes)
+    }
+
+    /// What samples are written with.
+    #[must_use]
+    pub fn legend(&self) -> &Legend {
+        &self.legend
+    }
+
+    /// The next samples; `None` if there are none within the time, or none any more.
+    pub fn next(&self, timeout: Duration) -> Result<Option<Vec<Sample>>, EngineError> {
+        match lock(&self.samples).recv_timeout(timeout) {
+            Ok(samples) => Ok(Some(samples)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            // The thread ends when it is told to, and by nothing else.
+            Err(RecvTimeoutError::Disconnected) if lock(&self.thread).is_none() => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(EngineError::Failed("the probes' thread died; standard error says why".to_owned()))
+            }
+        }
+    }
+
+    /// Ends the probes. Those on their way are waited for, within their limits; [`Probes::next`] goes on to give what
+    /// there is.
+    pub fn stop(&self) {
+        self.stop.send(());
+        if let Some(thread) = lock(&self.thread).take() {
+            // A thread that panicked has said so on standard error.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Probes {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// What the probes' thread is made with.
+struct Setup {
+    spec: ProbesSpec,
+    drivers: Vec<Arc<dyn Driver>>,
+    legend: Legend,
+    io: Io,
+    samples: Sender<Vec<Sample>>,
+    stop: mailbox::Receiver<()>,
+}
+
+type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
+
+/// Checks what is asked for, and opens the endpoints.
+fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
+    let io = spec.check()?;
+    let limit = spec.availability.unwrap_or_default().limit().max(spec.lag.unwrap_or_default().poll_limit());
+    let settings =
+        Settings { connect_timeout: limit, on_connect: spec.on_connect.clone(), ..Settings::default() };
+    let mut drivers = Vec::new();
+    for endpoint in &spec.endpoints {
+        let driver = nephoscope_drivers::open(&endpoint.url, &settings)?;
+        if driver.name() == "noop" {
+            let message = "probes need a database, and noop:// is none".to_owned();
+            return Err(EngineError::Input(message));
+        }
+        drivers.push(driver);
+    }
+    let legend = Legend {
+        origin: spec.origin_ns,
+        endpoints: spec.endpoints.iter().map(|endpoint| (endpoint.role, endpoint.node.clone())).collect(),
+    };
+    let (sender, samples) = channel();
+    let (stop, stopped) = mailbox();
+    let setup = Setup { spec: spec.clone(), drivers, legend, io, samples: sender, stop: stopped };
+    Ok((setup, samples, stop))
+}
+
+type Report = Result<(), EngineError>;
+
+fn run(setup: Setup, report: &Sender<Report>) {
+    match Runtime::with_io(setup.io) {
+        Ok(runtime) => {
+            runtime.block_on(life(&runtime, setup, report));
+            runtime.shut_down();
+        }
+        Err(error) => {
+            let message = format!("no runtime for the probes: {error}");
+            // Whoever started the probes waits for this.
+            let _ = report.send(Err(EngineError::Failed(message)));
+        }
+    }
+}
+
+/// Everything that probes do, from the first connection to the last sample.
+async fn life(runtime: &Runtime, mut setup: Setup, report: &Sender<Report>) {
+    let team = Team::new(runtime, &mut setup);
+    if let Err(error) = team.get_ready(&setup.legend).await {
+        let _ = report.send(Err(error));
+        return;
+    }
+    let _ = report.send(Ok(()));
+    team.begin(runtime);
+    std::future::poll_fn(|cx| setup.stop.poll_receive(cx).map(drop)).await;
+    team.end(runtime).await;
+}
+
+/// The probes of one thread.
+struct Team {
+    probers: Vec<Rc<Prober>>,
+    lag: Option<Rc<LagProbe>>,
+    journal: Rc<Journal>,
+    rate: f64,
+    limit: Nanos,
+    over: Rc<Event>,
+}
+
+impl Team {
+    fn new(runtime: &Runtime, setup: &mut Setup) -> Self {
+        let journal = Rc::new(Journal::new(setup.samples.clone()));
+        let Setup { spec, drivers, .. } = setup;
+        let endpoint = |(place, driver)| Rc::new(Endpoint { place, driver });
+        let endpoints: Vec<Rc<Endpoint>> = drivers.drain(..).enumerate().map(endpoint).collect();
+        let role = |endpoint: &Endpoint| spec.endpoints[endpoint.place].role;
+        let prober = |spec| {
+            let new = |endpoint: &Rc<Endpoint>| {
+                Rc::new(Prober::new(runtime, endpoint, role(endpoint), spec, &journal))
+            };
+            endpoints.iter().map(new).collect()
+        };
+        let probers = spec.availability.map_or_else(Vec::new, prober);
+        let replicas: Vec<Rc<Endpoint>> =
+            endpoints.iter().filter(|endpoint| role(endpoint) == Role::Ro).cloned().collect();
+        let primary = endpoints.iter().find(|endpoint| role(endpoint) == Role::Rw);
+        let lag = spec.lag.zip(primary).map(|(lag, primary)| {
+            Rc::new(LagProbe::new(runtime, primary, &replicas, lag, spec.seed, &journal))
+        });
+        let availability = spec.availability.unwrap_or_default();
+        Self {
+            probers,
+            lag,
+            journal: Rc::clone(&journal),
+            rate: availability.rate,
+            limit: availability.limit().max(spec.lag.unwrap_or_default().poll_limit()),
+            over: Rc::default(),
+        }
+    }
+
+    async fn get_ready(&self, legend: &Legend) -> Result<(), EngineError> {
+        let failed = |node: &str, error: &Error| EngineError::Failed(format!("probes of {node}: {error}"));
+        for (prober, (_, node)) in self.probers.iter().zip(&legend.endpoints) {
+            prober.get_ready().await.map_err(|error| failed(node, &error))?;
+        }
+        if let Some(lag) = &self.lag {
+            lag.get_ready().await.map_err(|error| failed("lag", &error))?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, runtime: &Runtime) {
+        let period = (SECOND as f64 / self.rate) as Nanos;
+        let start = clock::now() + period;
+        for (place, prober) in self.probers.iter().enumerate() {
+            // Side by side, so that no probe waits for another's.
+            let start = start + period * place as Nanos / self.probers.len() as Nanos;
+            runtime.spawn(Rc::clone(prober).pace(start));
+        }
+        if let Some(lag) = &self.lag {
+            runtime.spawn(Rc::clone(lag).run());
+        }
+        let (journal, over, of_task) = (Rc::clone(&self.journal), Rc::clone(&self.over), runtime.clone());
+        runtime.spawn(async move {
+            while !over.has_happened() {
+                over.wait_until(&of_task, clock::now() + HAND_OVER).await;
+                journal.hand_over();
+            }
+        });
+    }
+
+    /// Waits for what is on its way.
+    async fn end(&self, runtime: &Runtime) {
+        self.probers.iter().for_each(|prober| prober.stop());
+        if let Some(lag) = &self.lag {
+            lag.stop();
+        }
+        let deadline = clock::now() + self.limit + END;
+        let idle =
+            || self.probers.iter().all(|prober| prober.is_idle()) && self.lag.iter().all(|lag| lag.is_idle());
+        while !idle() && clock::now() < deadline {
+            runtime.sleep_until(clock::now() + MILLISECOND).await;
+        }
+        self.over.happen();
+        self.journal.hand_over();
+    }
+}

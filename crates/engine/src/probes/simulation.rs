@@ -1,0 +1,43 @@
+//! Probes in simulated time, for tests: on the thread of the test, and the same each time.
+
+use std::pin::pin;
+use std::sync::mpsc::channel;
+
+use nephoscope_runtime::clock::SECOND;
+use nephoscope_runtime::{Nanos, Runtime, Simulation as Clock};
+
+use crate::error::EngineError;
+use crate::probes::{ProbesSpec, Sample, life, prepare};
+
+/// The time at which simulations begin.
+const BEGINNING: Nanos = 1_000_000 * SECOND;
+
+/// Lets probes go on for some time, and stops them; gives all samples. Their `origin_ns` becomes the beginning. Suits
+/// drivers that wait for nothing but timers (`sim`).
+///
+/// # Panics
+/// If this thread simulates time already.
+pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Vec<Sample>, EngineError> {
+    let clock = Clock::begin(BEGINNING);
+    let (setup, samples, stop) = prepare(&ProbesSpec { origin_ns: BEGINNING, ..spec.clone() })?;
+    for driver in &setup.drivers {
+        driver.run_starts(BEGINNING);
+    }
+    let runtime = Runtime::new().map_err(|error| EngineError::Failed(error.to_string()))?;
+    let (report, reports) = channel();
+    let mut whole = pin!(life(&runtime, setup, &report));
+    let mut stopped = false;
+    while runtime.run_until_idle(whole.as_mut()).is_pending() {
+        let next = runtime.next_timer().unwrap_or(Nanos::MAX);
+        if !stopped && next > BEGINNING + time {
+            clock.advance(BEGINNING + time);
+            stop.send(());
+            stopped = true;
+        } else {
+            clock.advance(next);
+        }
+    }
+    runtime.shut_down();
+    reports.try_iter().collect::<Result<(), _>>()?;
+    Ok(samples.try_iter().flatten().collect())
+}

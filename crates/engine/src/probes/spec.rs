@@ -1,0 +1,125 @@
+//! What probes are asked to do, as plain data.
+
+use nephoscope_runtime::clock::MILLISECOND;
+use nephoscope_runtime::{Io, Nanos};
+use serde::Deserialize;
+
+use crate::error::EngineError;
+use crate::spec::{IoChoice, Role};
+
+/// Probes of one system. Times are in the unit that a field's name ends in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbesSpec {
+    /// The zero of all times, on the monotonic clock: the start of the load beside which they run.
+    pub origin_ns: Nanos,
+    /// Where they go, in the order in which samples number them.
+    pub endpoints: Vec<EndpointSpec>,
+    /// Whether each endpoint serves, at a fixed rate.
+    pub availability: Option<AvailabilitySpec>,
+    /// How long a change of the first rw endpoint takes to be seen on each ro endpoint.
+    pub lag: Option<LagSpec>,
+    /// SQL that each connection runs first.
+    #[serde(default)]
+    pub on_connect: Vec<String>,
+    /// The seed of what is drawn.
+    #[serde(default)]
+    pub seed: u64,
+    /// How the probes' thread waits for its sockets.
+    #[serde(default)]
+    pub io: IoChoice,
+}
+
+/// An endpoint that is probed.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointSpec {
+    /// What it takes: probes write to `rw` and read from `ro`.
+    pub role: Role,
+    /// Its name in samples.
+    pub node: String,
+    /// Its URL.
+    pub url: String,
+}
+
+/// Probes of availability.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AvailabilitySpec {
+    /// So many a second to each endpoint.
+    pub rate: f64,
+    /// So many connections are kept to each endpoint, one for each probe that may be on its way.
+    pub lanes: usize,
+    /// How long a probe may take, a connection that has to be made included.
+    pub limit_ms: u64,
+}
+
+impl Default for AvailabilitySpec {
+    fn default() -> Self {
+        Self { rate: 200.0, lanes: 8, limit_ms: 1000 }
+    }
+}
+
+/// Probes of replication lag.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LagSpec {
+    /// The mean pause between two markers.
+    pub pause_ms: f64,
+    /// How long a marker is looked for.
+    pub limit_ms: u64,
+    /// How long one look may take, and making a connection.
+    pub poll_limit_ms: u64,
+}
+
+impl Default for LagSpec {
+    fn default() -> Self {
+        Self { pause_ms: 50.0, limit_ms: 10_000, poll_limit_ms: 1000 }
+    }
+}
+
+impl ProbesSpec {
+    /// How the probes' thread is to wait. An [`EngineError::Input`] if anything of this cannot be done.
+    pub(crate) fn check(&self) -> Result<Io, EngineError> {
+        let bad = |message: String| Err(EngineError::Input(message));
+        let has = |role| self.endpoints.iter().any(|endpoint| endpoint.role == role);
+        if self.availability.is_none() && self.lag.is_none() || self.endpoints.is_empty() {
+            return bad("probes need endpoints, and availability or lag to look at".to_owned());
+        }
+        if self.lag.is_some() && !(has(Role::Rw) && has(Role::Ro)) {
+            return bad("probes.lag needs an endpoint that takes writes and a read-only one".to_owned());
+        }
+        let availability = self.availability.unwrap_or_default();
+        let lag = self.lag.unwrap_or_default();
+        let bounds = [
+            ("availability.rate", availability.rate, 1.0, 10_000.0),
+            ("availability.lanes", availability.lanes as f64, 1.0, 1000.0),
+            ("availability.limit_ms", availability.limit_ms as f64, 10.0, 60_000.0),
+            ("lag.pause_ms", lag.pause_ms, 0.0, 60_000.0),
+            ("lag.limit_ms", lag.limit_ms as f64, 10.0, 3_600_000.0),
+            ("lag.poll_limit_ms", lag.poll_limit_ms as f64, 10.0, 60_000.0),
+        ];
+        for (name, value, low, high) in bounds {
+            if !(low..=high).contains(&value) {
+                return bad(format!("probes.{name} is {value}; it must be from {low} to {high}"));
+            }
+        }
+        Ok(self.io.decide()?.0)
+    }
+}
+
+impl AvailabilitySpec {
+    pub(crate) fn limit(&self) -> Nanos {
+        self.limit_ms * MILLISECOND
+    }
+}
+
+impl LagSpec {
+    pub(crate) fn limit(&self) -> Nanos {
+        self.limit_ms * MILLISECOND
+    }
+
+    pub(crate) fn poll_limit(&self) -> Nanos {
+        self.poll_limit_ms * MILLISECOND
+    }
+}

@@ -1,0 +1,195 @@
+//! Probes read back what is planted in the simulated database: lag by its law, outages to the moment, and no probe is
+//! lost on the way. In simulated time, so the truth is exact and the same on every machine.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use nephoscope_drivers::ErrorClass;
+use nephoscope_engine::probes::{Kind, Outcome, ProbesSpec, Sample, simulate};
+use nephoscope_runtime::clock::{MICROSECOND, MILLISECOND, Nanos, SECOND};
+use serde_json::{Value, json};
+
+/// When simulations begin.
+const BEGINNING: Nanos = 1_000_000 * SECOND;
+
+fn probes(endpoints: &[(&str, &str)], what: &Value, time: Nanos) -> Vec<Sample> {
+    let endpoint = |(role, url): &(&str, &str)| json!({"role": role, "node": role, "url": url});
+    let mut spec = json!({"origin_ns": 0, "io": "epoll", "seed": 3});
+    spec["endpoints"] = endpoints.iter().map(endpoint).collect();
+    spec.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
+    let spec: ProbesSpec = serde_json::from_value(spec).unwrap();
+    simulate(&spec, time).unwrap()
+}
+
+fn lag(name: &str, laws: &[&str], time: Nanos) -> Vec<Sample> {
+    let rw = format!("sim://{name}?latency=constant(60us)");
+    let ro: Vec<String> =
+        laws.iter().map(|law| format!("sim://{name}?latency=constant(60us)&lag={law}")).collect();
+    let mut endpoints = vec![("rw", rw.as_str())];
+    endpoints.extend(ro.iter().map(|url| ("ro", url.as_str())));
+    probes(&endpoints, &json!({"lag": {}}), time)
+}
+
+fn milliseconds(time: Nanos) -> f64 {
+    time as f64 / MILLISECOND as f64
+}
+
+/// Mean of the midpoints, in milliseconds.
+fn mean(samples: &[Sample]) -> f64 {
+    let middle = |sample: &Sample| milliseconds(sample.lower.unwrap().midpoint(sample.upper.unwrap()));
+    samples.iter().map(middle).sum::<f64>() / samples.len() as f64
+}
+
+#[test]
+fn a_planted_lag_is_read_back_and_nothing_is_dropped() {
+    for (law, planted) in [
+        ("constant(0s)", 0.0),
+        ("constant(300us)", 0.3),
+        ("constant(5ms)", 5.0),
+        ("constant(50ms)", 50.0),
+        ("uniform(1ms,9ms)", 5.0),
+        ("bimodal(1ms,20ms,0.25)", 5.75),
+    ] {
+        // Bimodal has a standard deviation of 8 ms: it takes so many samples for a mean to be within 2 %.
+        let time = if law.starts_with("constant") { 20 * SECOND } else { 1500 * SECOND };
+        let samples = lag("planted", &[law], time);
+        let read = mean(&samples);
+        assert!((read - planted).abs() <= (planted * 0.02).max(0.1), "{law}: {read} ms");
+        let numbers: Vec<u64> = samples.iter().map(|sample| sample.number).collect();
+        assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{law}: each marker has its sample");
+        assert!(numbers.len() as f64 > time as f64 / 1e9 * 9.0, "{law}: {} markers", numbers.len());
+        for (place, sample) in samples.iter().enumerate() {
+            assert_eq!(sample.kind, [Kind::Insert, Kind::Update, Kind::Delete][place % 3]);
+            assert_eq!((sample.endpoint, sample.outcome), (1, Outcome::Ok));
+        }
+    }
+}
+
+#[test]
+fn the_planted_lag_lies_between_the_bounds_and_they_are_close() {
+    let samples = lag("bounds", &["constant(3ms)"], 20 * SECOND);
+    for sample in &samples {
+        let (lower, upper) = (sample.lower.unwrap(), sample.upper.unwrap());
+        assert!((lower..=upper).contains(&(3 * MILLISECOND)), "{lower} to {upper}");
+        assert!(upper - lower <= 2 * 60 * MICROSECOND, "{lower} to {upper}");
+        assert!(sample.polls >= 50);
+    }
+    // What is there at once is a lag, too.
+    for sample in lag("at-once", &["constant(0s)"], 5 * SECOND) {
+        assert_eq!((sample.lower, sample.outcome), (Some(0), Outcome::Ok));
+        assert!(sample.upper.unwrap() <= 120 * MICROSECOND);
+    }
+}
+
+#[test]
+fn each_replica_has_its_own_lag() {
+    let samples = lag("several", &["constant(1ms)", "constant(7ms)", "constant(0s)"], 10 * SECOND);
+    let mut of_replica: BTreeMap<usize, Vec<Sample>> = BTreeMap::new();
+    for sample in &samples {
+        of_replica.entry(sample.endpoint).or_default().push(*sample);
+    }
+    for (place, planted) in [(1, 1.0), (2, 7.0), (3, 0.0)] {
+        let read = mean(&of_replica[&place]);
+        assert!((read - planted).abs() <= 0.1 + planted * 0.02, "{planted}: {read}");
+    }
+    assert!(of_replica.values().all(|samples| samples.len() == of_replica[&1].len()));
+}
+
+#[test]
+fn a_marker_that_is_not_seen_in_time_says_how_long_it_was_not() {
+    let (rw, ro) =
+        ("sim://late?latency=constant(60us)", "sim://late?latency=constant(60us)&lag=constant(5s)");
+    let samples = probes(&[("rw", rw), ("ro", ro)], &json!({"lag": {"limit_ms": 400}}), 20 * SECOND);
+    // Inserted and updated markers are not seen; one that is deleted before it was seen says nothing at all.
+    assert!(samples.len() >= 30, "{}", samples.len());
+    for sample in &samples[..samples.len() - 1] {
+        assert_eq!((sample.outcome, sample.upper), (Outcome::NotSeen, None));
+        let lower = milliseconds(sample.lower.unwrap());
+        let expected = if sample.kind == Kind::Delete { 0.0 } else { 400.0 };
+        assert!((lower - expected).abs() < 1.0, "{sample:?}");
+    }
+}
+
+#[test]
+fn a_replica_that_is_gone_is_told_by_its_class_and_holds_up_nobody() {
+    let url = |lag: &str, more: &str| format!("sim://gone?latency=constant(60us)&lag={lag}{more}");
+    let (well, gone) = (url("constant(2ms)", ""), url("constant(2ms)", "&outage=2s%2B3s"));
+    let rw = "sim://gone?latency=constant(60us)";
+    let samples = probes(&[("rw", rw), ("ro", &well), ("ro", &gone)], &json!({"lag": {}}), 10 * SECOND);
+    let of = |place: usize| samples.iter().filter(move |sample| sample.endpoint == place);
+    assert!(of(1).all(|sample| sample.outcome == Outcome::Ok));
+    assert!(of(1).count() > 170, "{}", of(1).count());
+    let failed: Vec<f64> = of(2)
+        .filter(|sample| sample.outcome == Outcome::Failed(ErrorClass::ConnectionLost))
+        .map(|sample| (sample.time - BEGINNING) as f64 / 1e9)
+        .collect();
+    assert!(failed.len() > 20 && failed.iter().all(|at| (1.9..5.1).contains(at)), "{failed:?}");
+    let back = of(2).filter(|sample| sample.outcome == Outcome::Ok && sample.time > BEGINNING + 5 * SECOND);
+    assert!(back.count() > 70, "it is looked at again");
+}
+
+/// Samples of an endpoint with something planted, each due when the schedule says.
+fn availability(role: &str, planted: &str, time: Nanos) -> Vec<Sample> {
+    let url = format!("sim://?latency=constant(300us){planted}");
+    let mut samples = probes(&[(role, &url)], &json!({"availability": {}}), time);
+    samples.sort_by_key(|sample| sample.number);
+    for (place, sample) in samples.iter().enumerate() {
+        assert_eq!(sample.number, place as u64, "none is dropped");
+        assert_eq!(
+            sample.time - samples[0].time,
+            place as Nanos * 5 * MILLISECOND,
+            "each is due in its turn"
+        );
+    }
+    samples
+}
+
+#[test]
+fn an_endpoint_that_serves_has_no_failed_and_no_late_probe() {
+    for role in ["rw", "ro"] {
+        let samples = availability(role, "", 5 * SECOND);
+        assert!(samples.len().abs_diff(1000) <= 2, "{}", samples.len());
+        for sample in samples {
+            assert_eq!((sample.outcome, sample.sent), (Outcome::Ok, Some(sample.time)));
+            assert_eq!(sample.end, Some(sample.time + 300 * MICROSECOND));
+        }
+    }
+}
+
+/// The longest time between two successes one after the other, by when they were due or by when they were answered.
+fn gap(samples: &[Sample], when: impl Fn(&Sample) -> Nanos) -> f64 {
+    let ok = samples.iter().filter(|sample| sample.outcome == Outcome::Ok);
+    let mut ok: Vec<Nanos> = ok.map(when).collect();
+    ok.sort_unstable();
+    milliseconds(ok.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap())
+}
+
+#[test]
+fn an_outage_is_read_back_to_the_probe() {
+    for (planted, length) in
+        [("&outage=2s%2B200ms", 200.0), ("&outage=2s%2B1s", 1000.0), ("&outage=2s%2B5s", 5000.0)]
+    {
+        let samples = availability("rw", planted, 8 * SECOND);
+        let gap = gap(&samples, |sample| sample.time);
+        assert!((length..=length + 10.0).contains(&gap), "{gap} ms for {length}");
+        assert!(samples.iter().all(|sample| sample.outcome != Outcome::Missing), "refused at once");
+    }
+}
+
+#[test]
+fn a_stall_is_late_answers_and_a_bounded_number_of_connections() {
+    let samples = availability("ro", "&stall=2s%2B3s", 8 * SECOND);
+    let gap = gap(&samples, |sample| sample.end.unwrap());
+    assert!((2994.0..3006.0).contains(&gap), "{gap}");
+    let counted = |outcome: Outcome| samples.iter().filter(|sample| sample.outcome == outcome).count();
+    let (missing, timeout) =
+        (counted(Outcome::Missing), counted(Outcome::Failed(ErrorClass::StatementTimeout)));
+    assert!(missing > 200 && timeout > 200, "{missing} missing, {timeout} in vain");
+    assert_eq!(missing + timeout + counted(Outcome::Ok), samples.len());
+    assert!(
+        samples
+            .iter()
+            .filter(|sample| sample.time > BEGINNING + 5 * SECOND + 20 * MILLISECOND)
+            .all(|sample| sample.outcome == Outcome::Ok)
+    );
+}
