@@ -6,6 +6,7 @@ __all__ = [
     "Admin",
     "FaultProxy",
     "Histogram",
+    "Probes",
     "Run",
     "__version__",
     "check_url",
@@ -13,6 +14,7 @@ __all__ = [
     "error_classes",
     "load",
     "monotonic_ns",
+    "probe_tables",
     "redact",
     "render",
     "schemes",
@@ -61,6 +63,12 @@ class Histogram:
     def buckets(self) -> list[tuple[int, int]]: ...
 
 @final
+class Probes:
+    def __new__(cls, spec: str) -> Probes: ...
+    def next(self, timeout: float) -> str | None: ...
+    def stop(self) -> None: ...
+
+@final
 class Run:
     def __new__(cls, spec: str) -> Run: ...
     @property
@@ -80,6 +88,7 @@ def load(
     progress: Callable[[list[tuple[str, int, int]]], object],
 ) -> tuple[list[tuple[str, int]], float]: ...
 def monotonic_ns() -> int: ...
+def probe_tables() -> dict[str, str]: ...
 def redact(url: str) -> str: ...
 def render(sql: str, values: Mapping[str, float]) -> str: ...
 def schemes() -> list[tuple[str, str]]: ...

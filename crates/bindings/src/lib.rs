@@ -8,6 +8,7 @@ mod faults;
 mod histogram;
 mod load;
 mod logging;
+mod probes;
 mod run;
 mod workload;
 
@@ -63,12 +64,14 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<admin::Admin>()?;
     module.add_class::<faults::FaultProxy>()?;
     module.add_class::<histogram::Histogram>()?;
+    module.add_class::<probes::Probes>()?;
     module.add_class::<run::Run>()?;
     module.add_function(wrap_pyfunction!(check_url, module)?)?;
     module.add_function(wrap_pyfunction!(choose_io, module)?)?;
     module.add_function(wrap_pyfunction!(error_classes, module)?)?;
     module.add_function(wrap_pyfunction!(load::load, module)?)?;
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
+    module.add_function(wrap_pyfunction!(probes::probe_tables, module)?)?;
     module.add_function(wrap_pyfunction!(redact_url, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(workload::render, module)?)?;

@@ -1,0 +1,51 @@
+//! Probes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use nephoscope_drivers::probe_tables::SET_UP;
+use nephoscope_engine::probes::{Probes as EngineProbes, ProbesSpec};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::errors;
+
+/// Probes that are going on. They have begun when this is made; `next` gives their samples until it gives `None` after
+/// `stop`.
+#[pyclass(frozen)]
+pub(crate) struct Probes(EngineProbes);
+
+#[pymethods]
+impl Probes {
+    /// Checks what is asked for (a JSON object: see the engine's `ProbesSpec`), connects and starts.
+    #[new]
+    fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
+        let spec: ProbesSpec = errors::parse(py, spec)?;
+        let probes = py.detach(|| EngineProbes::start(&spec));
+        probes.map(Self).map_err(|error| errors::engine(py, &error))
+    }
+
+    /// The next samples as a JSON list of rows of `probes.parquet`, or `None` if there are none within the time in
+    /// seconds.
+    fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
+        let text = py.detach(|| {
+            let samples = self.0.next(timeout)?;
+            let rows = |samples: Vec<_>| samples.iter().map(|sample| self.0.legend().row(sample)).collect();
+            Ok(samples.map(|samples| Value::Array(rows(samples)).to_string()))
+        });
+        text.map_err(|error| errors::engine(py, &error))
+    }
+
+    /// Ends the probes, when those on their way have ended; `next` goes on to give what there is.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.0.stop());
+    }
+}
+
+/// The SQL of the probes' tables, by what it is for: `create`, `empty`, `stand` (to be followed by a number and a
+/// bracket), `read`, `written`, `drop`.
+#[pyfunction]
+pub(crate) fn probe_tables() -> BTreeMap<&'static str, &'static str> {
+    SET_UP.into_iter().collect()
+}
