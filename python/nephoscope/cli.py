@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -227,6 +227,30 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
     _out.print(comparison_table(figures))
     for note in notes:
         _out.print(f"note: {_escaped(note)}")
+
+
+@app.command()
+def score(
+    file: Annotated[Path, typer.Argument(help="A TOML file of figures, one [[system]] or more.")],
+    form: Annotated[
+        Literal["table", "markdown"],
+        typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),
+    ] = "table",
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Compute the scores of figures that you already have: nothing is measured."""
+    from nephoscope.figure_scores import score_systems  # noqa: PLC0415
+    from nephoscope.figures import read_figures  # noqa: PLC0415
+    from nephoscope.score_tables import score_markdown, score_tables  # noqa: PLC0415
+
+    found = score_systems(*read_figures(file))
+    if as_json:
+        sys.stdout.write(json.dumps([system.to_json() for system in found]) + "\n")
+    elif form == "markdown":
+        sys.stdout.write(score_markdown(found))
+    else:
+        _out.print(score_tables(found))
 
 
 @app.command()

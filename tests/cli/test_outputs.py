@@ -19,7 +19,18 @@ from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, write_run
 
 GOLDEN = Path(__file__).parent / "golden"
-COMMANDS = ("run", "quickstart", "load", "check", "report", "compare", "calibrate", "workloads", "systems")
+COMMANDS = (
+    "run",
+    "quickstart",
+    "load",
+    "check",
+    "report",
+    "compare",
+    "score",
+    "calibrate",
+    "workloads",
+    "systems",
+)
 
 
 def check_golden(name: str, text: str, **places: Path) -> None:

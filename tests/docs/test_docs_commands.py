@@ -11,6 +11,8 @@ import typer
 from docs_pages import PAGES, Block, blocks, name, prose
 
 from nephoscope.cli import app
+from nephoscope.figure_scores import score_systems
+from nephoscope.figures import read_figures
 from nephoscope.measure import prepare
 from nephoscope.price_book import load_price_book
 from nephoscope.study import read_study
@@ -112,8 +114,10 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
         study = read_study(file)
         if study.workload.name in packaged_workloads():
             prepare(study, "postgresql://reader@localhost/none")
+    elif isinstance(tables.get("system"), list):
+        score_systems(*read_figures(file))
     else:
-        pytest.fail("what is it? a study has [[measure]], a price book [per_hour]")
+        pytest.fail("what is it? a study has [[measure]], a price book [per_hour], figures [[system]]")
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "json"], ids=str)

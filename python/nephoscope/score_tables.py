@@ -1,0 +1,155 @@
+"""What ``nephoscope score`` prints: tables as CloudyBench's V, VII and IX, for a terminal or as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from nephoscope.figure_scores import STARRED
+from nephoscope.scoring import Absent, Score, ScoreName
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from nephoscope.figure_scores import SystemScores
+
+_ORDER: tuple[ScoreName, ...] = ("P", "E1", "R", "F", "E2", "C", "T", "O")
+_UNITS: Mapping[ScoreName, str] = {"R": " (s)", "F": " (s)", "C": " (ms)"}
+_ABSENT = "–"  # noqa: RUF001 - a dash for what is absent
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of texts: a title, and columns of which the first is text and the others are numbers."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def sheets(systems: Sequence[SystemScores]) -> list[Sheet]:
+    """Make the tables: P by mix and T by pattern where there are any, and all scores."""
+    found = [
+        _detail(systems, "P", "mixes", "P-Score: TPS per $/min, by mix"),
+        _detail(systems, "T", "patterns", "T-Score: TPS per $/min, by pattern of tenancy"),
+    ]
+    return [sheet for sheet in found if sheet is not None] + [_overall(systems)]
+
+
+def notes(systems: Sequence[SystemScores]) -> list[str]:
+    """Say why scores are absent; systems that lack the same for the same reason share a line."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    lines: list[str] = []
+    for system in systems:
+        for reason, names in _reasons(system).items():
+            lacking.setdefault((", ".join(names), reason), []).append(system.name)
+        floored = getattr(system.scores["O"], "detail", {}).get("floored") or {}
+        lines += [f"{system.name}: {name} counts as {floor:g} s in O" for name, floor in floored.items()]
+    return [f"{', '.join(who)}: no {names}: {reason}" for (names, reason), who in lacking.items()] + lines
+
+
+def _reasons(system: SystemScores) -> dict[str, list[str]]:
+    """Group what a system lacks by the reason."""
+    reasons: dict[str, list[str]] = {}
+    for star, scores in (("", system.scores), ("*", system.starred)):
+        for name in _ORDER:
+            if isinstance(score := scores.get(name), Absent):
+                reasons.setdefault(score.reason, []).append(name + star)
+    return reasons
+
+
+def score_tables(systems: Sequence[SystemScores]) -> RenderableType:
+    """Show the scores on a terminal."""
+    parts: list[RenderableType] = []
+    for sheet in sheets(systems):
+        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+        for place, column in enumerate(sheet.columns):
+            table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True)
+        for row in sheet.rows:
+            table.add_row(*(Text(cell) for cell in row))
+        parts += [table, Text()]
+    parts += [Text(f"· {note}", style="cyan") for note in notes(systems)]
+    return Group(*parts)
+
+
+def score_markdown(systems: Sequence[SystemScores]) -> str:
+    """Write the scores as Markdown, for an issue or a wiki."""
+    lines: list[str] = []
+    for sheet in sheets(systems):
+        lines += [f"**{sheet.title}**", "", _markdown_row(sheet.columns)]
+        lines.append("|---|" + "---:|" * (len(sheet.columns) - 1))
+        lines += [*map(_markdown_row, sheet.rows), ""]
+    lines += [f"- {_plain(note)}" for note in notes(systems)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_plain, cells)) + " |"
+
+
+def _plain(text: str) -> str:
+    """Keep a text from meaning anything in Markdown: an asterisk is a star here."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
+
+
+def _overall(systems: Sequence[SystemScores]) -> Sheet:
+    has_stars = any(system.starred for system in systems)
+    columns = ["system"]
+    for name in _ORDER:
+        columns.append(f"{name}{_UNITS.get(name, '')}")
+        if has_stars and name in STARRED:
+            columns.append(f"{name}*")
+    rows = []
+    for system in systems:
+        row = [system.name]
+        for name in _ORDER:
+            row.append(_cell(name, system.scores.get(name)))
+            if has_stars and name in STARRED:
+                row.append(_cell(name, system.starred.get(name)))
+        rows.append(row)
+    return Sheet("PERFECT: the scores and O", columns, rows)
+
+
+def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: str) -> Sheet | None:
+    """Make the table of a score's parts, for the systems whose figures the file has."""
+    with_parts = [
+        (system.name, score)
+        for system in systems
+        if isinstance(score := system.scores[name], Score) and kind in score.detail
+    ]
+    if not with_parts:
+        return None
+    parts = list(dict.fromkeys(part for _, score in with_parts for part in score.detail[kind]))
+    rows = []
+    for system_name, score in with_parts:
+        values = [score.detail[kind].get(part) for part in parts]
+        numbers = [value["p"] if isinstance(value, dict) else value for value in values]
+        cells = [_ABSENT if number is None else f"{number:,.0f}" for number in numbers]
+        rows.append([system_name, f"{score.detail['cost_per_minute']:.4f}", *cells, _cell(name, score)])
+    return Sheet(title, ["system", "$/min", *(part or "all" for part in parts), "mean"], rows)
+
+
+def _cell(name: ScoreName, score: Score | Absent | None) -> str:
+    if not isinstance(score, Score):
+        return _ABSENT
+    factor = 1000 if name == "C" else 1
+    value = _number(name, score.value * factor)
+    if score.ci95 is None:
+        return value
+    return f"{value} ± {_number(name, (score.ci95[1] - score.ci95[0]) / 2 * factor)}"
+
+
+def _number(name: ScoreName, value: float) -> str:
+    match name:
+        case "P" | "E1" | "T":
+            return f"{value:,.0f}"
+        case "O":
+            return f"{value:.2f}"
+        case _:
+            return f"{value:.4g}"
