@@ -57,9 +57,29 @@ fn name(url: &str) -> &str {
     rest.split('?').next().unwrap_or_default()
 }
 
+/// The servers whose URL has a name.
+static SERVERS: Mutex<BTreeMap<String, Weak<Server>>> = Mutex::new(BTreeMap::new());
+
+/// Plants something in the server of a URL that has a name, while it runs: `capacity=8`, `stall=0s+2s`,
+/// `outage=0s+500ms`, or several joined by `&`. Times count from now, which is returned.
+pub fn plant(url: &str, planted: &str) -> Result<Nanos, ConfigError> {
+    for key in planted.split('&').map(|pair| pair.split('=').next().unwrap_or_default()) {
+        if !["capacity", "stall", "outage"].contains(&key) {
+            let allowed = "allowed are capacity, stall and outage";
+            return Err(ConfigError(format!("sim's {key:?} cannot be planted while it runs; {allowed}")));
+        }
+    }
+    let plan = Plan::parse(&format!("sim://?{planted}"))?;
+    let servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = servers.get(url).and_then(Weak::upgrade);
+    let server = server.ok_or_else(|| ConfigError("nobody has opened this simulated database".to_owned()))?;
+    let now = clock::now();
+    server.plant(&plan, now);
+    Ok(now)
+}
+
 /// The server of a URL, made now if there is none.
 fn shared(url: &str, plan: Plan) -> Arc<Server> {
-    static SERVERS: Mutex<BTreeMap<String, Weak<Server>>> = Mutex::new(BTreeMap::new());
     let mut servers = SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
     servers.retain(|_, server| server.strong_count() > 0);
     if let Some(server) = servers.get(url).and_then(Weak::upgrade) {
@@ -325,7 +345,7 @@ impl SimAdmin {
 
 impl Admin for SimAdmin {
     /// Understands what is said of the tables of probes. Whatever other SQL it is, gives one row: how many transactions
-    /// were committed, and how many connections were made.
+    /// were committed, how many connections were made, and when the run started, in nanoseconds on the monotonic clock.
     fn query(&mut self, sql: &str) -> Result<Table, Error> {
         match sql {
             probe_tables::READ => return Ok(self.standing()),
@@ -338,10 +358,10 @@ impl Admin for SimAdmin {
                 }
             }
         }
-        let counts = [self.server.commits(), self.server.connections()];
+        let figures = [self.server.commits(), self.server.connections(), self.server.started()];
         Ok(Table {
-            columns: vec!["committed".to_owned(), "connections".to_owned()],
-            rows: vec![counts.map(|count| Some(count.to_string())).to_vec()],
+            columns: ["committed", "connections", "started_ns"].map(str::to_owned).into(),
+            rows: vec![figures.map(|figure| Some(figure.to_string())).into()],
         })
     }
 
@@ -366,6 +386,13 @@ mod tests {
         let (other, own) = (open("sim://shared?seed=2"), open("sim://?seed=1"));
         one.server.committed();
         assert_eq!([&one, &same, &other, &own].map(commits), ["1", "1", "0", "0"]);
+        plant("sim://shared?seed=1", "capacity=3&outage=1h+1s").unwrap_err();
+        plant("sim://shared?seed=1", "capacity=3&outage=3600s+1s").unwrap();
+        let refused = |url: &str, planted: &str| plant(url, planted).unwrap_err().to_string();
+        assert!(
+            refused("sim://shared?seed=1", "latency=constant(1ms)").contains("capacity, stall and outage")
+        );
+        assert!(refused("sim://nobody?seed=1", "capacity=3").contains("nobody has opened"));
         drop((one, same));
         assert_eq!(commits(&open("sim://shared?seed=1")), "0", "nobody had kept it");
     }

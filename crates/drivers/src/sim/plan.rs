@@ -69,8 +69,9 @@ impl Window {
 pub struct Plan {
     /// The service time of a round trip.
     pub latency: Law,
-    /// How many round trips are served at once; the others wait in order of arrival. `None`: all of them.
-    pub capacity: Option<usize>,
+    /// How many round trips are served at once, from which time on, in the order of time; the others wait in order of
+    /// arrival. The first is from the beginning. Empty: all of them.
+    pub capacity: Vec<(Nanos, usize)>,
     /// Windows in which nothing is served: what is in service goes on afterwards. In the order in which they begin.
     pub stalls: Vec<Window>,
     /// Windows that cut every connection and refuse new ones.
@@ -95,7 +96,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             latency: Law::Constant(MILLISECOND),
-            capacity: None,
+            capacity: Vec::new(),
             stalls: Vec::new(),
             outages: Vec::new(),
             refusals: Vec::new(),
@@ -113,7 +114,8 @@ const KEYS: &str = "latency, capacity, stall, outage, refusal, failure, error, r
 impl Plan {
     /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&
     /// failure=3s+1s:read_only&error=deadlock:0.01&reply_lost=0.001&lag=constant(5ms)&seed=7`. Windows are start and
-    /// length; `stall`, `outage`, `refusal`, `failure` and `error` may be given several times.
+    /// length; `stall`, `outage`, `refusal`, `failure` and `error` may be given several times. `capacity=4,10s:8,30s:0`
+    /// changes with the time since the start of the run; 0 is a server that stands still.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
         let mut plan = Self::default();
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -139,8 +141,8 @@ impl Plan {
             "latency" => self.latency = law(value).ok_or(LAW)?,
             "lag" => self.lag = Some(law(value).ok_or(LAW)?),
             "capacity" => {
-                let capacity = value.parse().ok().filter(|capacity| *capacity > 0);
-                self.capacity = Some(capacity.ok_or("a whole number above 0")?);
+                self.capacity =
+                    steps(value).ok_or("a whole number above 0, or steps such as 4,10s:8,30s:0")?;
             }
             "stall" => self.stalls.push(window(value).ok_or(WINDOW)?),
             "outage" => self.outages.push(window(value).ok_or(WINDOW)?),
@@ -192,6 +194,23 @@ fn law(text: &str) -> Option<Law> {
     }
 }
 
+/// Reads `4,10s:8,30s:0`: times ascend, and where there is one number alone it is above 0.
+fn steps(text: &str) -> Option<Vec<(Nanos, usize)>> {
+    let mut steps: Vec<(Nanos, usize)> = Vec::new();
+    for (place, part) in text.split(',').enumerate() {
+        let (time, capacity) = match part.split_once(':') {
+            Some((time, capacity)) if place > 0 => (duration(time)?, capacity),
+            None if place == 0 => (0, part),
+            _ => return None,
+        };
+        if steps.last().is_some_and(|(before, _)| *before >= time) {
+            return None;
+        }
+        steps.push((time, capacity.parse().ok()?));
+    }
+    (steps != [(0, 0)]).then_some(steps)
+}
+
 fn window(text: &str) -> Option<Window> {
     // In a query a plus sign may have been read as the space that it once stood for.
     let (start, length) = text.split_once(['+', ' '])?;
@@ -228,7 +247,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
-        assert_eq!(plan.capacity, Some(8));
+        assert_eq!(plan.capacity, [(0, 8)]);
         assert_eq!(plan.stalls[0], Window { start: 5 * SECOND, end: 7 * SECOND });
         assert_eq!(plan.stalls.len(), 2);
         assert_eq!(plan.outages[0], Window { start: 10 * SECOND, end: 10 * SECOND + 500 * MILLISECOND });
@@ -252,12 +271,20 @@ mod tests {
     }
 
     #[test]
+    fn a_capacity_may_change_with_time() {
+        let plan = Plan::parse("sim://?capacity=4,1500ms:0,30s:8").unwrap();
+        assert_eq!(plan.capacity, [(0, 4), (1500 * MILLISECOND, 0), (30 * SECOND, 8)]);
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
         for (query, allowed) in [
             ("latency=fast", "constant(1ms)"),
             ("latency=uniform(2ms,1ms)", "uniform(1ms,2ms)"),
             ("lag=bimodal(1ms,2ms)", "bimodal(1ms,9ms,0.1)"),
             ("capacity=0", "a whole number above 0"),
+            ("capacity=4,9s:1,8s:2", "steps such as"),
+            ("capacity=2s:4", "steps such as"),
             ("stall=5", "start+length"),
             ("error=deadlock:2", "class:probability"),
             ("reply_lost=-1", "a probability"),

@@ -1,9 +1,9 @@
 //! The server behind all connections of one simulated endpoint.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nephoscope_runtime::{Nanos, clock};
 use rand_core::SeedableRng as _;
@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::ErrorClass;
 use crate::sim::data::View;
-use crate::sim::plan::{Plan, uniform};
+use crate::sim::plan::{Plan, Window, uniform};
 
 /// How a round trip ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,64 @@ pub(crate) enum Outcome {
     Unheard,
 }
 
+/// When something ends that nothing is planned to end.
+const NEVER: Nanos = Nanos::MAX / 4;
+
+/// What moves, and what can be planted while the server runs. Times are since the start of the run.
 struct State {
     random: Xoshiro256PlusPlus,
-    /// When each place of the capacity becomes free.
-    free: BinaryHeap<Reverse<Nanos>>,
+    /// When each place of the capacity becomes free; `None` where there is no limit.
+    free: Option<BinaryHeap<Reverse<Nanos>>>,
+    /// Capacities to come.
+    steps: VecDeque<(Nanos, usize)>,
+    stalls: Vec<Window>,
+    outages: Vec<Window>,
+}
+
+impl State {
+    fn new(plan: &Plan, random: Xoshiro256PlusPlus) -> Self {
+        let steps = plan.capacity.iter().copied().collect();
+        Self { random, free: None, steps, stalls: plan.stalls.clone(), outages: plan.outages.clone() }
+    }
+
+    /// Takes a place for a round trip that arrives at a time: when its service begins. The place is given back by
+    /// [`State::leave`].
+    fn enter(&mut self, arrived: Nanos) -> Nanos {
+        loop {
+            let begins = match &self.free {
+                Some(free) => free.peek().map_or(NEVER, |Reverse(free)| arrived.max(*free)),
+                None => arrived,
+            };
+            // A capacity that changes while the round trip waits changes how long it waits.
+            let step = self.steps.front().copied().filter(|(at, _)| *at <= begins);
+            let Some((at, places)) = step else { return begins };
+            self.steps.pop_front();
+            self.resize(at, places);
+        }
+    }
+
+    /// There are so many places from a time on. Who is in service keeps his until he is done.
+    fn resize(&mut self, at: Nanos, places: usize) {
+        let free = self.free.get_or_insert_default();
+        while free.len() > places {
+            free.pop();
+        }
+        while free.len() < places {
+            free.push(Reverse(at));
+        }
+    }
+
+    fn leave(&mut self, ends: Nanos) {
+        if let Some(free) = &mut self.free
+            && free.pop().is_some()
+        {
+            free.push(Reverse(ends));
+        }
+    }
+
+    fn is_out(&self, now: Nanos) -> bool {
+        self.outages.iter().any(|outage| outage.contains(now))
+    }
 }
 
 pub(crate) struct Server {
@@ -39,14 +93,13 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(plan: Plan) -> Self {
-        let free = all_free(&plan);
-        let random = Xoshiro256PlusPlus::seed_from_u64(plan.seed);
+        let state = State::new(&plan, Xoshiro256PlusPlus::seed_from_u64(plan.seed));
         Self {
             plan,
             start: AtomicU64::new(clock::now()),
             committed: AtomicU64::new(0),
             connections: AtomicU64::new(0),
-            state: Mutex::new(State { random, free }),
+            state: Mutex::new(state),
         }
     }
 
@@ -59,10 +112,35 @@ impl Server {
         View { lag: self.plan.lag.as_ref(), seed: self.plan.seed }
     }
 
-    /// The run starts: the planted windows count from `at`, and nobody is in service.
+    /// The run starts: the planted windows count from `at`, nobody is in service, and what was planted by hand is gone.
     pub(crate) fn starts(&self, at: Nanos) {
         self.start.store(at, Ordering::Relaxed);
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).free = all_free(&self.plan);
+        let mut state = self.state();
+        *state = State::new(&self.plan, state.random.clone());
+    }
+
+    /// When the run started, on the monotonic clock; before the first run, when the server was made.
+    pub(crate) fn started(&self) -> Nanos {
+        self.start.load(Ordering::Relaxed)
+    }
+
+    /// Plants capacities, stalls and outages whose times count from `now`. What is in service already ends as it would
+    /// have.
+    pub(crate) fn plant(&self, planted: &Plan, now: Nanos) {
+        let now = self.since_start(now);
+        let later = |window: &Window| Window { start: now + window.start, end: now + window.end };
+        let mut state = self.state();
+        for (at, places) in &planted.capacity {
+            let place = state.steps.partition_point(|(other, _)| *other <= now + at);
+            state.steps.insert(place, (now + at, *places));
+        }
+        state.stalls.extend(planted.stalls.iter().map(later));
+        state.stalls.sort_by_key(|stall| stall.start);
+        state.outages.extend(planted.outages.iter().map(later));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn committed(&self) {
@@ -87,8 +165,7 @@ impl Server {
     }
 
     pub(crate) fn is_out(&self, now: Nanos) -> bool {
-        let now = self.since_start(now);
-        self.plan.outages.iter().any(|outage| outage.contains(now))
+        self.state().is_out(self.since_start(now))
     }
 
     /// Why a connection is not taken, if it is not.
@@ -106,47 +183,20 @@ impl Server {
         let start = self.start.load(Ordering::Relaxed);
         let connected = self.since_start(connected);
         let arrived = self.since_start(now);
+        let mut state = self.state();
         // A connection does not outlive an outage.
-        if self.plan.outages.iter().any(|outage| connected < outage.start && outage.start <= arrived) {
+        if state.outages.iter().any(|outage| connected < outage.start && outage.start <= arrived) {
             return (Outcome::Failed(ErrorClass::ConnectionLost), now);
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let service = self.plan.latency.draw(&mut state.random);
-        let begins = match state.free.pop() {
-            Some(Reverse(free)) => arrived.max(free),
-            None => arrived,
-        };
-        let ends = self.work(begins, service);
-        if self.plan.capacity.is_some() {
-            state.free.push(Reverse(ends));
-        }
+        let begins = state.enter(arrived);
+        let ends = work(&state.stalls, begins, service);
+        state.leave(ends);
         let outcome = self.outcome(ends, &mut state.random);
-        drop(state);
-        if let Some(outage) = self.plan.outages.iter().find(|outage| (arrived..ends).contains(&outage.start))
-        {
+        if let Some(outage) = state.outages.iter().find(|outage| (arrived..ends).contains(&outage.start)) {
             return (Outcome::Failed(ErrorClass::ConnectionLost), start + outage.start);
         }
         (outcome, start + ends)
-    }
-
-    /// When work that takes `service` and begins at `begins` is done: no work is done in a stall.
-    fn work(&self, begins: Nanos, service: Nanos) -> Nanos {
-        let (mut now, mut left) = (begins, service);
-        for stall in &self.plan.stalls {
-            if stall.end <= now {
-                continue;
-            }
-            if now < stall.start {
-                let worked = left.min(stall.start - now);
-                now += worked;
-                left -= worked;
-                if left == 0 {
-                    break;
-                }
-            }
-            now = now.max(stall.end);
-        }
-        now + left
     }
 
     fn outcome(&self, at: Nanos, random: &mut Xoshiro256PlusPlus) -> Outcome {
@@ -172,8 +222,24 @@ impl Server {
     }
 }
 
-fn all_free(plan: &Plan) -> BinaryHeap<Reverse<Nanos>> {
-    plan.capacity.map_or_else(BinaryHeap::new, |places| vec![Reverse(0); places].into())
+/// When work that takes `service` and begins at `begins` is done: no work is done in a stall.
+fn work(stalls: &[Window], begins: Nanos, service: Nanos) -> Nanos {
+    let (mut now, mut left) = (begins, service);
+    for stall in stalls {
+        if stall.end <= now {
+            continue;
+        }
+        if now < stall.start {
+            let worked = left.min(stall.start - now);
+            now += worked;
+            left -= worked;
+            if left == 0 {
+                break;
+            }
+        }
+        now = now.max(stall.end);
+    }
+    now + left
 }
 
 #[cfg(test)]
@@ -197,6 +263,46 @@ mod tests {
         let server = server("latency=constant(10ms)&capacity=2");
         let times: Vec<Nanos> = (0..5).map(|_| ends(&server, 0).1 / MILLISECOND).collect();
         assert_eq!(times, [10, 10, 20, 20, 30]);
+    }
+
+    #[test]
+    fn a_capacity_that_changes_changes_how_long_who_waits_has_to_wait() {
+        let server = server("latency=constant(10ms)&capacity=1,25ms:3,100ms:1");
+        let times: Vec<Nanos> = (0..6).map(|_| ends(&server, 0).1 / MILLISECOND).collect();
+        // One at a time; at 25 ms two places more, while the third is in service until 30 ms.
+        assert_eq!(times, [10, 20, 30, 35, 35, 40]);
+        let times: Vec<Nanos> = (0..5).map(|_| ends(&server, 95 * MILLISECOND).1 / MILLISECOND).collect();
+        // Three are in service when two places go: who comes next waits for the last of them.
+        assert_eq!(times, [105, 105, 105, 115, 125]);
+    }
+
+    #[test]
+    fn a_server_without_places_stands_still_until_it_has_some() {
+        let server = server("latency=constant(10ms)&capacity=2,1s:0,3s:1");
+        assert_eq!(ends(&server, 990 * MILLISECOND).1, SECOND);
+        assert_eq!(ends(&server, 1500 * MILLISECOND).1, 3010 * MILLISECOND);
+        assert_eq!(ends(&server, 1600 * MILLISECOND).1, 3020 * MILLISECOND);
+        let forever = self::server("capacity=1,1s:0");
+        assert!(ends(&forever, 2 * SECOND).1 > 1_000_000_000 * SECOND);
+    }
+
+    #[test]
+    fn what_is_planted_by_hand_counts_from_now() {
+        let server = server("latency=constant(10ms)&capacity=1,60s:5");
+        let plant = |query: &str, at: Nanos| {
+            server.plant(&Plan::parse(&format!("sim://?{query}")).unwrap(), 1000 * SECOND + at);
+        };
+        assert_eq!((ends(&server, 0).1, ends(&server, 0).1), (10 * MILLISECOND, 20 * MILLISECOND));
+        plant("capacity=2", SECOND);
+        let two = (ends(&server, SECOND).1, ends(&server, SECOND).1);
+        assert_eq!(two, (1010 * MILLISECOND, 1010 * MILLISECOND));
+        plant("stall=0s+500ms", 2 * SECOND);
+        assert_eq!(ends(&server, 2 * SECOND).1, 2510 * MILLISECOND);
+        plant("outage=1s+1s", 3 * SECOND);
+        assert!(server.refuses(1003 * SECOND).is_none() && server.refuses(1004 * SECOND).is_some());
+        assert_eq!(ends(&server, 5 * SECOND).0, Outcome::Failed(ErrorClass::ConnectionLost));
+        server.starts(2000 * SECOND);
+        assert!(server.refuses(2004 * SECOND).is_none(), "a run starts with the plan alone");
     }
 
     #[test]
