@@ -6,57 +6,25 @@ METRICS, sections 1 to 3; CloudyBench, sections II-B and II-G, equation 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
+from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
 from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
-from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Self
-
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
     from nephoscope.workload import Workload
-
-
-_DOUBLINGS_IN_VAIN = 2
-
-
-class SearchSettings(Settings):
-    """How saturation is searched for: τ is the smallest concurrency that reaches the best throughput but for ``gain``.
-
-    Concurrency is doubled from ``start`` until two doublings in a row gain less than ``gain`` while p99 grows, or
-    ``most`` is reached; then the step before is halved as long as that says more.
-    """
-
-    start: Annotated[int, Field(ge=1)] = 1
-    """The lowest concurrency that is tried."""
-    most: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 256
-    """The highest concurrency that is tried."""
-    gain: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    """The share by which throughput has to grow for a higher concurrency to count."""
-    duration: Duration = 5.0
-    """Of each step of the search; what is found is then measured with the study's own duration."""
-
-    @model_validator(mode="after")
-    def _leads_somewhere(self) -> Self:
-        if self.start > self.most:
-            raise ValueError(f"a search goes upwards, and start ({self.start}) is above most ({self.most})")
-        if self.duration <= 0:
-            raise ValueError("a step of the search needs a duration above 0")
-        return self
 
 
 class ThroughputSettings(MeasureSettings):
@@ -100,15 +68,6 @@ class ThroughputSettings(MeasureSettings):
         if seconds <= 0:
             raise ValueError("a measured phase needs a duration above 0")
         return seconds
-
-
-@dataclass(frozen=True)
-class _Step:
-    """What a step of a search has shown."""
-
-    concurrency: int
-    tps: float
-    p99_ms: float
 
 
 class Throughput(Evaluator):
@@ -176,36 +135,10 @@ class Throughput(Evaluator):
 
     def _search(self, load: LoadRun, mix: str) -> int:
         """Find τ of a mix; the steps are stored as points with the label ``search``."""
-        search = self._settings.search
-        steps: dict[int, _Step] = {}
-
-        def measure(concurrency: int) -> _Step:
-            if concurrency not in steps:
-                number = self._point(load, mix, concurrency, search.duration, search=True)
-                load.wait()
-                record = load.phases.get(number)
-                tps, p99 = (record.tps, record.p99_ms) if record else (0.0, 0.0)
-                steps[concurrency] = _Step(concurrency, tps, p99)
-            return steps[concurrency]
-
-        found = last = measure(search.start)
-        in_vain = 0
-        # One doubling without gain may be the machine's noise; a second one is asked before the search believes it.
-        while last.concurrency < search.most and in_vain < _DOUBLINGS_IN_VAIN:
-            last = measure(min(last.concurrency * 2, search.most))
-            if _is_saturated(found, last, search.gain):
-                in_vain += 1
-            else:
-                found, in_vain = last, 0
-        low = max((c for c in steps if c < found.concurrency), default=None)
-        high = found.concurrency
-        while low is not None and high - low > max(1, high // 8):
-            middle = (low + high) // 2
-            if measure(middle).tps * (1 + search.gain) >= _best(steps.values()).tps:
-                high = middle
-            else:
-                low = middle
-        return _saturation(list(steps.values()), search)[0]
+        settings = self._settings.search
+        return search(
+            load, settings, lambda level: self._point(load, mix, level, settings.duration, search=True)
+        )
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -213,16 +146,18 @@ class Throughput(Evaluator):
         """Read points, saturation and P."""
         points, warnings = read_points(stored, self._settings.slo)
         found = Measurements(points=points, warnings=warnings)
-        searched = _searched(stored)
-        final = [point for point in points if point.phase not in searched]
+        steps_of_search = searched(stored)
+        final = [point for point in points if point.phase not in steps_of_search]
         if self._settings.concurrency == "search":
-            steps = [point for point in points if point.phase in searched]
+            steps = [point for point in points if point.phase in steps_of_search]
             for mix, group in by_mix(steps).items():
-                found.saturation[mix] = _describe_saturation(group, self._settings.search)
+                found.saturation[mix] = describe_saturation(group, self._settings.search)
         else:
             for mix, group in by_mix(final).items():
                 if len({point.concurrency for point in group}) > 1:
-                    found.saturation[mix] = _describe_sweep(group, self._settings.search.gain)
+                    # At the steps that it has.
+                    gain = SearchSettings(gain=self._settings.search.gain)
+                    found.saturation[mix] = describe_saturation(group, gain)
         found.scores["P"] = self._score(stored, final)
         return found
 
@@ -291,63 +226,3 @@ def _within(mixes: Any, per_minute: float) -> tuple[float, float] | None:  # noq
     below = math.hypot(*(entry["tps"] - entry["ci95"][0] for entry in entries)) / len(entries)
     above = math.hypot(*(entry["ci95"][1] - entry["tps"] for entry in entries)) / len(entries)
     return (mean - below) / per_minute, (mean + above) / per_minute
-
-
-def _searched(stored: Stored) -> set[int]:
-    return {phase.number for phase in stored.run.phases if phase.labels.get("search")}
-
-
-def _is_saturated(before: _Step, doubled: _Step, gain: float) -> bool:
-    return doubled.tps < before.tps * (1 + gain) and doubled.p99_ms > before.p99_ms
-
-
-def _best(steps: Iterable[_Step]) -> _Step:
-    return max(steps, key=lambda step: step.tps)
-
-
-def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, str]:
-    """Return τ and why: the smallest concurrency whose throughput is the best but for the gain that does not count."""
-    ordered = sorted(steps, key=lambda step: step.concurrency)
-    best = _best(ordered)
-    tau = next(step for step in ordered if step.tps * (1 + search.gain) >= best.tps)
-    beyond = next((step for step in ordered if step.concurrency > tau.concurrency), None)
-    if beyond is None:
-        why = f"no concurrency above {tau.concurrency} was tried: the system may not be saturated"
-    else:
-        change = beyond.tps / tau.tps - 1 if tau.tps else 0.0
-        slower = beyond.p99_ms / tau.p99_ms if tau.p99_ms else 0.0
-        why = (
-            f"TPS changed by {change:+.1%} from {tau.concurrency} to {beyond.concurrency} "
-            f"while p99 was {slower:.2g} times as long"
-        )
-    return tau.concurrency, why
-
-
-def _steps(points: Sequence[Point]) -> list[_Step]:
-    """Put the points of each concurrency together."""
-    levels: dict[int, list[Point]] = {}
-    for point in points:
-        levels.setdefault(int(point.concurrency or 0), []).append(point)
-    return [
-        _Step(
-            level,
-            sum(point.tps for point in group) / len(group),
-            sum(point.latency_ms.p99 if point.latency_ms else 0.0 for point in group) / len(group),
-        )
-        for level, group in levels.items()
-    ]
-
-
-def _describe_saturation(points: Sequence[Point], search: SearchSettings) -> dict[str, Any]:
-    steps = _steps(points)
-    tau, why = _saturation(steps, search)
-    return {
-        "concurrency": tau,
-        "tps": next(step.tps for step in steps if step.concurrency == tau),
-        "why": why,
-    }
-
-
-def _describe_sweep(points: Sequence[Point], gain: float) -> dict[str, Any]:
-    """Read saturation off a sweep that was given, at the steps that it has."""
-    return _describe_saturation(points, SearchSettings(gain=gain))

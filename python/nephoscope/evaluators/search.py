@@ -1,0 +1,150 @@
+"""The search for saturation: τ, the smallest concurrency that reaches the best throughput (METRICS, section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import Field, model_validator
+
+from nephoscope.loads import MOST_CONCURRENCY
+from nephoscope.systems.base import Settings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Self
+
+    from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.points import Point
+    from nephoscope.loadrun import LoadRun
+
+
+_DOUBLINGS_IN_VAIN = 2
+
+
+class SearchSettings(Settings):
+    """How saturation is searched for: τ is the smallest concurrency that reaches the best throughput but for ``gain``.
+
+    Concurrency is doubled from ``start`` until two doublings in a row gain less than ``gain`` while p99 grows, or
+    ``most`` is reached; then the step before is halved as long as that says more.
+    """
+
+    start: Annotated[int, Field(ge=1)] = 1
+    """The lowest concurrency that is tried."""
+    most: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 256
+    """The highest concurrency that is tried."""
+    gain: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    """The share by which throughput has to grow for a higher concurrency to count."""
+    duration: Duration = 5.0
+    """Of each step of the search; what is found is then measured with the study's own duration."""
+
+    @model_validator(mode="after")
+    def _leads_somewhere(self) -> Self:
+        if self.start > self.most:
+            raise ValueError(f"a search goes upwards, and start ({self.start}) is above most ({self.most})")
+        if self.duration <= 0:
+            raise ValueError("a step of the search needs a duration above 0")
+        return self
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What a step of a search has shown."""
+
+    concurrency: int
+    tps: float
+    p99_ms: float
+
+
+def search(load: LoadRun, settings: SearchSettings, ask: Callable[[int], int]) -> int:
+    """Find τ by driving a load; ``ask`` asks for the phases of a step, and gives the number of its measured one.
+
+    Its labels are those of a point, and ``search``: so the steps are found again when the run is read.
+    """
+    steps: dict[int, _Step] = {}
+
+    def measure(concurrency: int) -> _Step:
+        if concurrency not in steps:
+            number = ask(concurrency)
+            load.wait()
+            record = load.phases.get(number)
+            tps, p99 = (record.tps, record.p99_ms) if record else (0.0, 0.0)
+            steps[concurrency] = _Step(concurrency, tps, p99)
+        return steps[concurrency]
+
+    found = last = measure(settings.start)
+    in_vain = 0
+    # One doubling without gain may be the machine's noise; a second one is asked before the search believes it.
+    while last.concurrency < settings.most and in_vain < _DOUBLINGS_IN_VAIN:
+        last = measure(min(last.concurrency * 2, settings.most))
+        if _is_saturated(found, last, settings.gain):
+            in_vain += 1
+        else:
+            found, in_vain = last, 0
+    low = max((c for c in steps if c < found.concurrency), default=None)
+    high = found.concurrency
+    while low is not None and high - low > max(1, high // 8):
+        middle = (low + high) // 2
+        if measure(middle).tps * (1 + settings.gain) >= _best(steps.values()).tps:
+            high = middle
+        else:
+            low = middle
+    return _saturation(list(steps.values()), settings)[0]
+
+
+def searched(stored: Stored) -> set[int]:
+    """Return the numbers of the phases that were steps of a search."""
+    return {phase.number for phase in stored.run.phases if phase.labels.get("search")}
+
+
+def describe_saturation(points: Sequence[Point], settings: SearchSettings) -> dict[str, Any]:
+    """Read saturation off points: a search's steps, or a sweep."""
+    steps = _steps(points)
+    tau, why = _saturation(steps, settings)
+    return {
+        "concurrency": tau,
+        "tps": next(step.tps for step in steps if step.concurrency == tau),
+        "why": why,
+    }
+
+
+def _is_saturated(before: _Step, doubled: _Step, gain: float) -> bool:
+    return doubled.tps < before.tps * (1 + gain) and doubled.p99_ms > before.p99_ms
+
+
+def _best(steps: Iterable[_Step]) -> _Step:
+    return max(steps, key=lambda step: step.tps)
+
+
+def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, str]:
+    """Return τ and why: the smallest concurrency whose throughput is the best but for the gain that does not count."""
+    ordered = sorted(steps, key=lambda step: step.concurrency)
+    best = _best(ordered)
+    tau = next(step for step in ordered if step.tps * (1 + search.gain) >= best.tps)
+    beyond = next((step for step in ordered if step.concurrency > tau.concurrency), None)
+    if beyond is None:
+        why = f"no concurrency above {tau.concurrency} was tried: the system may not be saturated"
+    else:
+        change = beyond.tps / tau.tps - 1 if tau.tps else 0.0
+        slower = beyond.p99_ms / tau.p99_ms if tau.p99_ms else 0.0
+        why = (
+            f"TPS changed by {change:+.1%} from {tau.concurrency} to {beyond.concurrency} "
+            f"while p99 was {slower:.2g} times as long"
+        )
+    return tau.concurrency, why
+
+
+def _steps(points: Sequence[Point]) -> list[_Step]:
+    """Put the points of each concurrency together."""
+    levels: dict[int, list[Point]] = {}
+    for point in points:
+        levels.setdefault(int(point.concurrency or 0), []).append(point)
+    return [
+        _Step(
+            level,
+            sum(point.tps for point in group) / len(group),
+            sum(point.latency_ms.p99 if point.latency_ms else 0.0 for point in group) / len(group),
+        )
+        for level, group in levels.items()
+    ]
