@@ -57,6 +57,13 @@ fn monotonic_ns() -> u64 {
     nephoscope_runtime::clock::now()
 }
 
+/// Plants something in a simulated database while it runs (`capacity=8`, `stall=0s+2s`, `outage=0s+1s`, joined by
+/// `&`); times count from now, which is returned on the monotonic clock. Raises `InputError`.
+#[pyfunction]
+fn sim_plant(py: Python<'_>, url: &str, planted: &str) -> PyResult<u64> {
+    nephoscope_drivers::sim::plant(url, planted).map_err(|error| errors::input(py, &error.0))
+}
+
 #[pymodule]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     logging::install();
@@ -74,6 +81,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(probes::probe_tables, module)?)?;
     module.add_function(wrap_pyfunction!(redact_url, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
+    module.add_function(wrap_pyfunction!(sim_plant, module)?)?;
     module.add_function(wrap_pyfunction!(workload::render, module)?)?;
     module.add_function(wrap_pyfunction!(workload::workload, module)?)?;
     Ok(())

@@ -10,6 +10,7 @@ use crate::heartbeat::Gap;
 use crate::histogram::{self, WindowHistogram};
 use crate::intake::{Ending, Recycle};
 use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
+use crate::rest;
 use crate::spec::{PhaseSpec, Role};
 
 /// Which series: whose, where, what.
@@ -69,6 +70,9 @@ pub struct TenantInterval {
     pub restored: u64,
     /// Attempts at a connection that failed.
     pub refused: u64,
+    /// How long the load waited for its first committed transaction after an idle time, connecting included, where that
+    /// transaction ended in the interval.
+    pub woken: Option<Nanos>,
 }
 
 /// An interval, all workers together. Times are since the start of the load.
@@ -365,6 +369,7 @@ fn no_gauges(tenant: &str) -> TenantInterval {
         lost: 0,
         restored: 0,
         refused: 0,
+        woken: None,
     }
 }
 
@@ -377,6 +382,7 @@ fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
     sum.lost += part.lost;
     sum.restored += part.restored;
     sum.refused += part.refused;
+    sum.woken = rest::shorter(sum.woken, part.woken);
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! [`Record`]s (intervals, phases, errors, the end) while the load goes on; [`Run::change`] changes it.
 //!
 //! * `schedule`: when transactions should start, whatever the system does.
-//! * `tenant`: which transactions, by which session; `session`: the life of a transaction.
+//! * `tenant`: which transactions, by which session (`turn`), and its idle times (`rest`); `session`: the life of a
+//!   transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
 //! * `collect`: the workers' shards put together; `open`: what a run begins with; `intake`: what comes in;
 //!   `run`: the coordinator; `heartbeat`: whether the tool itself ran; `watchdog`: it ends transactions that have no
@@ -23,6 +24,7 @@ mod open;
 pub mod probes;
 mod recorder;
 mod report;
+mod rest;
 mod run;
 pub mod schedule;
 mod session;
@@ -30,6 +32,7 @@ mod session;
 mod simulation;
 pub mod spec;
 mod tenant;
+mod turn;
 mod watchdog;
 mod worker;
 

@@ -28,6 +28,7 @@ pub(crate) struct TenantChange {
     pub(crate) spacing: Option<Spacing>,
     pub(crate) weights: Option<Arc<[f64]>>,
     pub(crate) access: Option<Access>,
+    pub(crate) release: Option<bool>,
 }
 
 impl TenantChange {
@@ -144,7 +145,8 @@ impl Resolver {
             return Err("the load has no mix, neither here nor from before".to_owned());
         }
         let access = load.access.map(access).transpose()?;
-        Ok(TenantChange { model, think: load.think, spacing: load.arrivals.map(spacing), weights, access })
+        let (spacing, release) = (load.arrivals.map(spacing), load.release);
+        Ok(TenantChange { model, think: load.think, spacing, weights, access, release })
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {
@@ -191,6 +193,7 @@ fn overlay(general: &LoadChange, own: &LoadChange) -> LoadChange {
         arrivals: own.arrivals.or(arrivals),
         mix: own.mix.clone().or_else(|| general.mix.clone()),
         access: own.access.or(general.access),
+        release: own.release.or(general.release),
     }
 }
 

@@ -124,6 +124,8 @@ pub(crate) struct TenantGauges {
     pub(crate) lost: u64,
     pub(crate) restored: u64,
     pub(crate) refused: u64,
+    /// How long the load waited for its first committed transaction after an idle time, where that came in the interval.
+    pub(crate) woken: Option<Nanos>,
 }
 
 /// What one worker has of one interval.

@@ -15,7 +15,8 @@ use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::recorder::{Outcome, Sample};
 use crate::spec::{Balance, Role};
-use crate::tenant::{Job, Tenant, Turn};
+use crate::tenant::Tenant;
+use crate::turn::{Job, Turn};
 use crate::worker::Worker;
 
 /// Why an attempt at a transaction came to nothing.
@@ -90,13 +91,16 @@ impl Session {
     /// Runs transactions until the run stops.
     pub(crate) async fn run(mut self) {
         loop {
-            if self.tenant.takes_part(self.number, clock::now()) && !self.reconnect_all().await {
+            let takes_part = self.tenant.takes_part(self.number, clock::now());
+            if takes_part && !self.reconnect_all().await && self.tenant.stopped() {
                 break;
             }
             let turn = poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await;
             match turn {
                 Turn::Work(job) => self.execute(job).await,
                 Turn::Pause(until) => self.pause(until).await,
+                Turn::Release => self.release(),
+                Turn::Connect => {}
                 Turn::Stop => break,
             }
             if self.uninterrupted >= UNINTERRUPTED {
@@ -159,7 +163,7 @@ impl Session {
         Err(last)
     }
 
-    /// Makes what connections are missing, with patience; `false` if the run stopped meanwhile.
+    /// Makes what connections are missing, with patience; `false` if they are not wanted any more, or the run stopped.
     async fn reconnect_all(&mut self) -> bool {
         for role in Role::ALL {
             if self.connections[role as usize].is_none()
@@ -175,7 +179,7 @@ impl Session {
     async fn reconnect(&mut self, role: Role) -> bool {
         self.tenant.withdraw(self.number);
         let mut wait = RECONNECT.0;
-        while !self.tenant.stopped() {
+        while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now()) {
             match self.connect_while_running(role).await {
                 Ok(()) => return true,
                 Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
@@ -198,6 +202,12 @@ impl Session {
             Err(_) => self.tenant.gauge(|gauges| gauges.refused += 1),
         }
         connected
+    }
+
+    /// Closes the connections: the load does not want the session, and asks for it.
+    fn release(&mut self) {
+        let closed = self.connections.iter_mut().filter_map(Option::take).count() as u64;
+        self.tenant.gauge(|gauges| gauges.connected -= closed);
     }
 
     fn drop_connection(&mut self, role: Role) {
@@ -230,7 +240,7 @@ impl Session {
         let end = clock::now();
         let affected = std::mem::take(&mut self.affected);
         self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected });
-        self.tenant.begin_thinking(self.number, end, &mut self.random);
+        self.tenant.ended(self.number, end, outcome, &mut self.random);
     }
 
     /// Runs a transaction to its end, with its retries.

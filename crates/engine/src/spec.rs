@@ -228,6 +228,9 @@ pub struct LoadChange {
     pub mix: Option<MixSpec>,
     /// Which keys.
     pub access: Option<AccessSpec>,
+    /// Whether sessions that are not wanted close their connections, so that an idle system may pause. They make them
+    /// anew when they are wanted again.
+    pub release: Option<bool>,
 }
 
 /// A level, or the way from one to another.

@@ -10,9 +10,11 @@ use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
 use crate::load::{Model, TenantChange, cumulated, pause};
-use crate::recorder::TenantGauges;
+use crate::recorder::{Outcome, TenantGauges};
+use crate::rest::Rest;
 use crate::schedule::{Arrivals, Ramp};
 use crate::spec::{Balance, Role, Think};
+use crate::turn::{Job, Turn};
 
 /// What all workers know of a tenant.
 pub(crate) struct TenantPlan {
@@ -34,31 +36,14 @@ pub(crate) struct TenantPlan {
     pub(crate) first_series: usize,
 }
 
-/// Work for a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
-    /// When it should start; `None` in a closed loop, where that is when it does.
-    pub(crate) intended: Option<Nanos>,
-    /// A session was free when it was due, so that its lateness is the client's own.
-    pub(crate) session_was_free: bool,
-}
-
-/// What a session is told when it asks for work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    Work(Job),
-    /// Wait until this time and ask again.
-    Pause(Nanos),
-    /// The run is over.
-    Stop,
-}
-
 #[derive(Default)]
 struct Slot {
     job: Option<Job>,
     waker: Option<Waker>,
     /// It is in `State::idle`.
     idle: bool,
+    /// It has closed its connections, as it is not wanted.
+    released: bool,
     /// When its last pause began, and the number in [0, 1) that says how long it is by the law of the moment: a
     /// change of the law is also one for who is thinking.
     thinks_since: Nanos,
@@ -82,6 +67,7 @@ struct State {
     idle: VecDeque<usize>,
     backlog: VecDeque<Nanos>,
     gauges: TenantGauges,
+    rest: Rest,
     stopped: bool,
     /// The arrivals have changed since the pacer looked, and how it is woken.
     new_course: bool,
@@ -114,6 +100,7 @@ impl Tenant {
             idle: VecDeque::new(),
             backlog: VecDeque::with_capacity(share(plan.backlog, worker, dealt)),
             gauges: TenantGauges::default(),
+            rest: Rest::default(),
             stopped: false,
             new_course: false,
             pacer: None,
@@ -134,10 +121,15 @@ impl Tenant {
     /// How many sessions of this worker should be there at a time.
     pub(crate) fn wanted(&self, now: Nanos) -> usize {
         let state = self.state.borrow();
+        if state.stopped { 0 } else { self.share(self.level(&state, now)) }
+    }
+
+    /// How many sessions the load wants, over all workers.
+    #[inline]
+    fn level(&self, state: &State, now: Nanos) -> usize {
         match state.model {
-            _ if state.stopped => 0,
-            Model::Closed(concurrency) => self.share(level(concurrency, now, state.since)),
-            Model::Open(_) => self.share(self.plan.sessions),
+            Model::Closed(concurrency) => concurrency.at(now.saturating_sub(state.since)).round() as usize,
+            Model::Open(_) => self.plan.sessions,
         }
     }
 
@@ -175,6 +167,7 @@ impl Tenant {
         }
         let (think, spacing) = change.manners(state.model);
         let elapsed = at - origin.min(at);
+        let before = self.share(self.level(&state, at));
         if let Some(model) = change.model {
             state.model = model;
             state.since = at;
@@ -197,6 +190,9 @@ impl Tenant {
             state.arrivals.respace(elapsed, spacing);
         }
         state.think = think.unwrap_or(state.think);
+        let after = self.share(self.level(&state, at));
+        // Who takes part from the beginning was connected before it.
+        state.rest.change(change.release, if elapsed == 0 { after } else { before }, after, at);
         state.changes += 1;
         signal_pacer(&mut state);
         wake_all(&mut state);
@@ -279,11 +275,16 @@ impl Tenant {
         if state.stopped {
             return Poll::Ready(Turn::Stop);
         }
+        let moves = matches!(state.model, Model::Closed(concurrency) if concurrency.over > 0);
+        let time = if moves || state.think != Think::None { now() } else { Nanos::MAX };
+        let wanted = self.global(session) < self.level(state, time);
+        let slot = &mut state.slots[session];
+        if let Some(turn) = state.rest.turn(&mut slot.released, wanted) {
+            return Poll::Ready(turn);
+        }
         match state.model {
-            Model::Closed(concurrency) => {
-                let needs_clock = concurrency.over > 0 || state.think != Think::None;
-                let time = if needs_clock { now() } else { Nanos::MAX };
-                if self.global(session) < level(concurrency, time, state.since) {
+            Model::Closed(_) => {
+                if wanted {
                     let until = slot.thinks_since.saturating_add(pause(state.think, slot.thinks));
                     if until > time {
                         return Poll::Ready(Turn::Pause(until));
@@ -292,7 +293,7 @@ impl Tenant {
                 }
             }
             Model::Open(_) => {
-                if self.global(session) < self.plan.sessions {
+                if wanted {
                     if let intended @ Some(_) = state.backlog.pop_front() {
                         return Poll::Ready(Turn::Work(Job { intended, session_was_free: false }));
                     }
@@ -336,11 +337,12 @@ impl Tenant {
     /// Whether a session has work to expect, so that it should hold its connections.
     pub(crate) fn takes_part(&self, session: usize, now: Nanos) -> bool {
         let state = self.state.borrow();
-        let global = self.global(session);
-        match state.model {
-            Model::Closed(concurrency) => global < level(concurrency, now, state.since),
-            Model::Open(_) => global < self.plan.sessions,
-        }
+        self.global(session) < self.level(&state, now)
+    }
+
+    /// Whether a session should have no connections for now.
+    pub(crate) fn rests(&self, session: usize, now: Nanos) -> bool {
+        self.state.borrow().rest.release && !self.takes_part(session, now)
     }
 
     /// A session cannot take work for now (it has no connection): no arrival is given to it.
@@ -353,8 +355,13 @@ impl Tenant {
 
     /// A session has ended a transaction and begins to think, if the load has it think.
     #[inline]
-    pub(crate) fn begin_thinking(&self, session: usize, end: Nanos, random: &mut Random) {
+    pub(crate) fn ended(&self, session: usize, end: Nanos, outcome: Outcome, random: &mut Random) {
         let state = &mut *self.state.borrow_mut();
+        if outcome == Outcome::Committed
+            && let woken @ Some(_) = state.rest.committed(end)
+        {
+            state.gauges.woken = woken;
+        }
         if state.think != Think::None {
             let slot = &mut state.slots[session];
             slot.thinks_since = end;
@@ -437,9 +444,4 @@ fn wake_all(state: &mut State) {
             waker.wake();
         }
     }
-}
-
-/// The level of a closed loop as a number of sessions.
-fn level(concurrency: Ramp, now: Nanos, since: Nanos) -> usize {
-    concurrency.at(now.saturating_sub(since)).round() as usize
 }
