@@ -175,7 +175,7 @@ class LoadRun:
         end = self._cursor
         last = self._asked - 1
         # Asked for late, so that the load can be set by hand meanwhile: changes take effect in their order.
-        self._pump_until(end - _AHEAD_S)
+        self.pump_until(end - _AHEAD_S)
         settle: dict[str, Any] = {
             "name": "settle",
             "kind": "pause",
@@ -186,7 +186,7 @@ class LoadRun:
         if self.end is None:
             self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
             self._asked += 1
-        self._pump_until(end)
+        self.pump_until(end)
         limit = time.monotonic() + _SETTLE_S
         while self.end is None and self._last_end(last) < self._cursor - 1e-6 and time.monotonic() < limit:
             self._pump(0.02)
@@ -194,7 +194,23 @@ class LoadRun:
         if self.end is not None and self.end.get("failure"):
             raise MeasurementError(str(self.end["failure"]))
 
-    def _pump_until(self, moment: float) -> None:
+    @property
+    def planned_end(self) -> float:
+        """When the phases that were asked for are over, in seconds since the start of the load."""
+        return self._cursor
+
+    def seconds_of(self, monotonic_ns: int) -> float:
+        """Tell a point on the monotonic clock in seconds since the start of the load. Not before the first phase."""
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        return (monotonic_ns - self._run.origin_ns) / 1e9
+
+    def note(self, event: str, at_s: float | None = None, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Keep what has happened among the run's events; now, if no time is given."""
+        with shielded():
+            self._writer.event(self.elapsed if at_s is None else at_s, event, **facts)
+
+    def pump_until(self, moment: float) -> None:
         """Take records until a time since the start of the load, or its end."""
         while self.end is None and self.elapsed < moment:
             self._pump(min(_PUMP_S, max(moment - self.elapsed, 0.001)))
