@@ -4,10 +4,14 @@
 //! an endpoint is back after a network has swallowed everything, only those can tell, because whatever was sent
 //! before is lost. They are spaced and bounded; probes in between are missing. Most of them give up soon, so that
 //! there is room for the next; some have as long as any probe, for an endpoint that is merely slow.
+//!
+//! Where it is the tool that is late, probes that are due together wait for each other: none is missing for that.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 
 use nephoscope_drivers::probe_tables::{READ, WRITE};
 use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
@@ -74,6 +78,10 @@ pub(crate) struct Prober {
     spec: AvailabilitySpec,
     /// The lane that was used last comes first: it is known to be well.
     free: RefCell<Vec<Lane>>,
+    /// Probes on their way by a lane, and when they were sent.
+    asking: RefCell<Vec<(u64, Nanos)>>,
+    /// Waits for a lane.
+    pacer: RefCell<Option<Waker>>,
     attempts: RefCell<Attempts>,
     in_flight: Cell<usize>,
     stopped: Cell<bool>,
@@ -99,6 +107,8 @@ impl Prober {
             role,
             spec,
             free: RefCell::default(),
+            asking: RefCell::default(),
+            pacer: RefCell::default(),
             attempts: RefCell::default(),
             in_flight: Cell::new(0),
             stopped: Cell::new(false),
@@ -128,11 +138,29 @@ impl Prober {
         for number in 0.. {
             let due = due(start, self.spec.rate, number);
             self.runtime.sleep_until(due).await;
+            self.await_lane().await;
             if self.stopped.get() {
                 return;
             }
             self.send(number, due);
         }
+    }
+
+    /// Waits for a lane where all of them were taken only just now, because probes were late: as long as the lanes would
+    /// have lasted if they had been taken one after the other.
+    async fn await_lane(&self) {
+        let oldest = self.asking.borrow().iter().map(|(_, sent)| *sent).min();
+        let Some(oldest) = oldest else { return };
+        let lasts = (self.spec.lanes as f64 * SECOND as f64 / self.spec.rate) as Nanos;
+        let freed = poll_fn(|cx| {
+            if !self.free.borrow().is_empty() || self.asking.borrow().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            self.pacer.replace(Some(cx.waker().clone()));
+            Poll::Pending
+        });
+        // Whether there is a lane now is what the caller looks at.
+        let _ = within(&self.runtime, oldest + lasts, freed).await;
     }
 
     /// No further probe is sent; those on their way go on.
@@ -149,6 +177,7 @@ impl Prober {
         let this = Rc::clone(self);
         if let Some(lane) = free {
             self.in_flight.set(self.in_flight.get() + 1);
+            self.asking.borrow_mut().push((number, clock::now()));
             self.runtime.spawn(async move { this.ask(lane, number, due).await });
             return;
         }
@@ -166,6 +195,7 @@ impl Prober {
         let sent = clock::now();
         let result = self.say(&mut lane, number, sent + self.spec.limit()).await;
         self.settle(number, due, sent, &result);
+        self.asking.borrow_mut().retain(|(other, _)| *other != number);
         if lane.state() == ConnectionState::Waiting {
             lane.linger(clock::now() + LINGER).await;
         }
@@ -215,6 +245,9 @@ impl Prober {
         let mut free = self.free.borrow_mut();
         if lane.state() == ConnectionState::Idle && free.len() < self.spec.lanes {
             free.push(lane);
+        }
+        if let Some(pacer) = self.pacer.take() {
+            pacer.wake();
         }
     }
 
