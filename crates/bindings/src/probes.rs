@@ -6,7 +6,6 @@ use std::time::Duration;
 use nephoscope_drivers::probe_tables::SET_UP;
 use nephoscope_engine::probes::{Probes as EngineProbes, ProbesSpec};
 use pyo3::prelude::*;
-use serde_json::Value;
 
 use crate::errors;
 
@@ -25,14 +24,14 @@ impl Probes {
         probes.map(Self).map_err(|error| errors::engine(py, &error))
     }
 
-    /// The next samples as a JSON list of rows of `probes.parquet`, or `None` if there are none within the time in
+    /// The next samples as lines of JSON, each a row of `probes.parquet`, or `None` if there are none within the time in
     /// seconds.
     fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
         let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
         let text = py.detach(|| {
             let samples = self.0.next(timeout)?;
-            let rows = |samples: Vec<_>| samples.iter().map(|sample| self.0.legend().row(sample)).collect();
-            Ok(samples.map(|samples| Value::Array(rows(samples)).to_string()))
+            let line = |sample| format!("{}\n", self.0.legend().row(sample));
+            Ok(samples.map(|samples| samples.iter().map(line).collect::<String>()))
         });
         text.map_err(|error| errors::engine(py, &error))
     }
