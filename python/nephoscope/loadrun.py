@@ -53,6 +53,8 @@ class Load:
     arrivals: str | None = None
     mix: Mapping[str, float] | None = None
     access: AccessSetting | None = None
+    release: bool | None = None
+    """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
         """Describe the load for the engine; a ramp without a length takes ``seconds``."""
@@ -69,6 +71,8 @@ class Load:
             description["mix"] = dict(self.mix)
         if self.access is not None:
             description["access"] = self.access.model_dump()
+        if self.release is not None:
+            description["release"] = self.release
         return description
 
 
@@ -124,6 +128,9 @@ class LoadRun:
         """When the next phase begins, in seconds since the start of the load."""
         self.phases: dict[int, PhaseRecord] = {}
         self._asked = 0
+        self._idle_phases: dict[int, bool] = {}
+        self.is_idle = False
+        """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
         self._totals = {"started": 0, "committed": 0, "aborted": 0, "failed": 0, "in_flight": 0, "dropped": 0}
         self.end: dict[str, Any] | None = None
 
@@ -148,6 +155,7 @@ class LoadRun:
                 self._started(self._run.origin_ns)
             else:
                 self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
+            self._idle_phases[number] = load.concurrency == 0 and bool(load.release)
             self._asked += 1
             self._cursor += seconds
         return number
@@ -218,6 +226,11 @@ class LoadRun:
     def _last_end(self, number: int) -> float:
         return self.phases[number].end_s if number in self.phases else 0.0
 
+    def note(self, event: str, time_ns: int, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Add an event to the run's, at a time on the monotonic clock; what was before the load is at its start."""
+        origin = self._run.origin_ns if self._run is not None else time_ns
+        self._writer.event(max(time_ns - origin, 0) / 1e9, event, **facts)
+
     # --- records --------------------------------------------------------------------------------------------
 
     def _pump(self, seconds: float) -> bool:
@@ -237,6 +250,7 @@ class LoadRun:
             case "phase":
                 facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
                 self._writer.event(record["time_s"], "phase", **facts)
+                self.is_idle = self._idle_phases.get(record["phase"], self.is_idle)
                 self._watcher.phase(record)
             case "error":
                 keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
@@ -264,6 +278,9 @@ class LoadRun:
         self._client_metrics(record)
         for tenant in record["tenants"]:
             self._tenant_events(end, tenant)
+            if (waited := tenant["woken_s"]) is not None:
+                facts = {"phase": record["phase"], "tenant": tenant["tenant"], "waited_s": round(waited, 6)}
+                self._writer.event(end, "woken", **facts)
         self._watcher.interval(record)
 
     def _gap(self, record: Mapping[str, Any]) -> None:

@@ -187,10 +187,11 @@ class _Measurement:
     writer: RunWriter
     audience: Audience
     monitor: Monitor | None = None
+    load: LoadRun | None = None
 
     def run(self, handed_out: Mapping[str, int]) -> Outcome:
         description = engine_description(self.study, self.system, self.workload, handed_out)
-        load = LoadRun(description, self.writer, self.audience, self._started)
+        load = self.load = LoadRun(description, self.writer, self.audience, self._started)
         status, reason = "measured", None
         keeps_book = not self.study.workload.external
         try:
@@ -224,7 +225,8 @@ class _Measurement:
             for number, url in enumerate(urls, start=1):
                 if url.startswith("postgres"):
                     servers[f"server:{role}{number if len(urls) > 1 else ''}"] = url
-        self.monitor = Monitor(self.writer, origin_ns, servers)
+        load = self.load
+        self.monitor = Monitor(self.writer, origin_ns, servers, lambda: load is not None and load.is_idle)
 
     def _wind_up(self, load: LoadRun) -> None:
         """End the load and the monitor; a second Ctrl-C hurries it."""

@@ -39,8 +39,18 @@ _LEVELS = ("connections", "active", "waiting_for_locks")
 class Monitor:
     """A thread that samples until it is stopped. What it cannot read it leaves out, and says so once."""
 
-    def __init__(self, writer: RunWriter, origin_ns: int, servers: dict[str, str]) -> None:
-        """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of PostgreSQL endpoints."""
+    def __init__(
+        self,
+        writer: RunWriter,
+        origin_ns: int,
+        servers: dict[str, str],
+        is_idle: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of PostgreSQL endpoints.
+
+        As long as ``is_idle`` says so they are let alone, without a connection: an idle system may pause.
+        """
+        self._is_idle = is_idle
         self._writer = writer
         self._origin_ns = origin_ns
         self._ended = threading.Event()
@@ -58,8 +68,11 @@ class Monitor:
     def _run(self) -> None:
         silenced: set[str] = set()
         while not self._ended.wait(PERIOD_S - self._now() % PERIOD_S):
+            idle = self._is_idle()
+            if idle:
+                self._let_go()
             for source, sample in self._samplers:
-                if source in silenced:
+                if source in silenced or (idle and source != "host"):
                     continue
                 try:
                     now = self._now()
@@ -69,6 +82,9 @@ class Monitor:
                     _log.info("no metrics of %s: %s", source, error)
                     if source == "host":
                         silenced.add(source)
+        self._let_go()
+
+    def _let_go(self) -> None:
         for server in self._servers:
             server.close()
 

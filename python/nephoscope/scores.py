@@ -181,6 +181,7 @@ def _drift(point: Point) -> float:
 
 
 def _steady_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
+    points = [point for point in points if point.slot is None]
     if not points:
         return []
     drifting = [point for point in points if point.steady is False]

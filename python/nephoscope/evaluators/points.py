@@ -42,6 +42,9 @@ class Point(BaseModel):
 
     measure: int
     mix: str | None = None
+    """The mix; of a slot of a pattern the pattern, and which slot."""
+    slot: int | None = None
+    """Which slot of a pattern it is."""
     concurrency: float | None = None
     rate: float | None = None
     repetition: int = 1
@@ -59,7 +62,7 @@ class Point(BaseModel):
     retried: int
     dropped: int
     steady: bool | None
-    """None where there are too few intervals to tell."""
+    """None where there are too few intervals to tell, and of a slot: a system that scales is not to be steady."""
     drift_per_minute: float | None
     """The trend's slope as a share of the mean."""
     cpu_busy: float | None
@@ -140,8 +143,9 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         return None
     whole = _fill(phase, stored.interval_s, starts, lengths, committed)
     histogram = stored.run.merged(Selection(phases=frozenset({phase.number})))
-    steady = steady_state(whole, stored.interval_s) if whole.size else None
     labels = phase.labels
+    slot = labels.get("slot")
+    steady = steady_state(whole, stored.interval_s) if whole.size and slot is None else None
     total = float(committed.sum())
     cpu = table.client("cpu_busy", phase)
     cpu_us = table.client("cpu_us_per_transaction", phase)
@@ -149,7 +153,8 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
     good = histogram.count_up_to(round(slo_s * 1e9)) / seconds if slo_s is not None else None
     return Point(
         measure=stored.index,
-        mix=labels.get("mix"),
+        mix=labels.get("mix") if slot is None else f"{labels.get('pattern')} slot {slot}",
+        slot=slot,
         concurrency=labels.get("concurrency"),
         rate=labels.get("rate"),
         repetition=int(labels.get("repetition", 1)),

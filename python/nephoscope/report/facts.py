@@ -26,7 +26,7 @@ MEASURE = "measure"
 _FIRST_CLASS, _LAST_CLASS = "serialization", "other"
 
 _NOT_A_POINT = frozenset({"repetition"})
-_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s"})
+_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "tau"})
 """Labels by which evaluators find their phases again."""
 
 

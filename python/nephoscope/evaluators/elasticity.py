@@ -1,0 +1,203 @@
+"""The evaluator ``elasticity``: patterns of load, what they were given and when, and the E1-Score.
+
+METRICS, section 3; CloudyBench, sections II-C and II-G, equation 2, Table VI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
+from nephoscope.evaluators.played import read_elasticity
+from nephoscope.evaluators.search import SearchSettings, search
+from nephoscope.loadrun import Load
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
+from nephoscope.study import MeasureSettings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from nephoscope.systems.base import Allocation
+    from nephoscope.workload import Workload
+
+_LEAST_S = 0.1
+"""How long a system is left without load at the least: so that a pattern begins and ends with a change of load."""
+
+
+class ElasticitySettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "elasticity"``."""
+
+    evaluator: Literal["elasticity"] = "elasticity"
+    patterns: Annotated[list[PatternSetting], Field(min_length=1)] = Field(
+        default=["single-peak", "large-spike", "single-valley", "zero-valley"]
+    )
+    """The patterns, one after another: the paper's four by name, or [one's own](#patterns)."""
+    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RW"])
+    """The mixes that each pattern is played with."""
+    tau: Literal["search"] | Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = "search"
+    """τ, which the patterns are shares of: a concurrency, or ``"search"``: saturation is searched for in each mix."""
+    search: SearchSettings = Field(default_factory=SearchSettings)
+    """How saturation is searched for: see [search](#measuresearch)."""
+    slot: Duration = 60.0
+    """How long a slot of a pattern is."""
+    window: Duration = 600.0
+    """How long resources are paid for, from a pattern's start: so that giving them back slowly costs something."""
+    rest: Duration = 60.0
+    """How long the system is left without load before a pattern, so that what came before it is over."""
+    watch: Duration | None = None
+    """How long the allocation is watched after a pattern, without load; by default to the end of the window where the
+    provider tells its allocation. What is not watched is taken to stay as it was."""
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often all patterns are played."""
+    access: AccessSetting = Field(default_factory=UniformAccess)
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    think: Think | None = None
+    """A pause of each session between two transactions: see [think time](#think-time)."""
+    slo: LatencyBound | None = None
+    """A latency bound: how many transactions break it is told for each change of the load."""
+
+    @field_validator("patterns", "mixes")
+    @classmethod
+    def _each_once(cls, values: list[Any]) -> list[Any]:
+        if again := [value for at, value in enumerate(values) if value in values[:at]]:
+            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
+        return values
+
+    @field_validator("slot")
+    @classmethod
+    def _long_enough(cls, seconds: float) -> float:
+        if seconds <= 0:
+            raise ValueError("a slot needs a length above 0")
+        return seconds
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        names = [resolve(pattern)[0] for pattern in self.patterns]
+        if len(set(names)) < len(names):
+            raise ValueError("two patterns have the same name")
+        for name, shares in map(resolve, self.patterns):
+            if self.window < len(shares) * self.slot:
+                raise ValueError(f"the window of {self.window:g} s is shorter than the pattern {name}")
+        return self
+
+
+class Elasticity(Evaluator):
+    """Plays patterns of load, watches what the system is given, and scores E1."""
+
+    name: ClassVar[str] = "elasticity"
+    summary: ClassVar[str] = (
+        "patterns of load with peaks and valleys, scaling times, throughput per cost (E1)"
+    )
+    settings_type: ClassVar[type[MeasureSettings]] = ElasticitySettings
+
+    def __init__(self, settings: ElasticitySettings, workload: Workload, index: int) -> None:
+        """Resolve the mixes and the patterns."""
+        self._settings = settings
+        self._index = index
+        self._mixes = dict(
+            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
+        )
+        self._patterns = dict(map(resolve, settings.patterns))
+        self._told: set[Allocation] = set()
+
+    def seconds(self) -> float:
+        """Sum the slots and what is around them; a search is not counted, as its length is not known."""
+        settings = self._settings
+        each = [
+            settings.rest
+            + (settings.window if settings.watch is None else len(shares) * settings.slot + settings.watch)
+            for shares in self._patterns.values()
+        ]
+        return sum(each) * len(self._mixes) * settings.repetitions
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, means: Means) -> None:
+        """Find τ where that is asked for, then play the patterns in one continuous run."""
+        tau = {mix: self._tau(means, mix) for mix in self._mixes}
+        for repetition in range(1, self._settings.repetitions + 1):
+            for mix in self._mixes:
+                for pattern in self._patterns:
+                    self._play(means, mix, pattern, tau[mix], repetition)
+
+    def _tau(self, means: Means, mix: str) -> int:
+        settings = self._settings
+        if settings.tau != "search":
+            return settings.tau
+        steps = settings.search
+
+        def ask(concurrency: int) -> int:
+            labels = self.labels(self._index, mix=mix, concurrency=concurrency, search=True)
+            level, name = self._level(mix, concurrency), f"{mix} c={concurrency}"
+            means.load.phase(f"{name} warm-up", "warm_up", steps.duration / 2, level, labels)
+            return means.load.phase(name, "measure", steps.duration, level, labels)
+
+        return search(means.load, steps, ask)
+
+    def _level(self, mix: str, concurrency: int) -> Load:
+        """Describe a closed load; who is not wanted closes his connections, so that an idle system may pause."""
+        settings = self._settings
+        return Load(
+            concurrency=float(concurrency),
+            think=settings.think,
+            mix=self._mixes[mix],
+            access=settings.access,
+            release=True,
+        )
+
+    def _play(self, means: Means, mix: str, pattern: str, tau: int, repetition: int) -> None:
+        settings, load, shares = self._settings, means.load, self._patterns[pattern]
+        name = f"{pattern} {mix}" if len(self._mixes) > 1 else pattern
+
+        def labels(**more: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+            return self.labels(self._index, pattern=name, repetition=repetition, tau=tau, **more)
+
+        nobody = self._level(mix, 0)
+        load.phase(f"{name} before", "pause", max(settings.rest, _LEAST_S), nobody, labels())
+        for slot, share in enumerate(shares, start=1):
+            wanted = sessions(share, tau)
+            said = labels(slot=slot, sessions=wanted)
+            load.phase(f"{name} slot {slot}", "measure", settings.slot, self._level(mix, wanted), said)
+        load.phase(
+            f"{name} after", "pause", max(self._watched(means, len(shares)), _LEAST_S), nobody, labels()
+        )
+        try:
+            load.wait()
+        finally:
+            self._note_allocation(means)
+
+    def _watched(self, means: Means, slots: int) -> float:
+        """How long the allocation is watched when the pattern is over."""
+        if self._settings.watch is not None:
+            return self._settings.watch
+        with contextlib.suppress(MeasurementError):
+            if means.provider.allocation():
+                return self._settings.window - slots * self._settings.slot
+        return 0.0
+
+    def _note_allocation(self, means: Means) -> None:
+        """Keep what the provider tells of the allocation by now, as events on the load's clock."""
+        try:
+            line = means.provider.allocation()
+        except MeasurementError as error:
+            message = f"the provider does not tell the allocation: {error}"
+            means.load.note("warning", _engine.monotonic_ns(), message=message)
+            return
+        for step in line:
+            if step not in self._told:
+                self._told.add(step)
+                means.load.note("allocation", step.time_ns, resources=step.resources.model_dump(mode="json"))
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read slots, changes of the load, allocation and E1."""
+        settings = self._settings
+        return read_elasticity(stored, settings.window, settings.slo, settings.search)

@@ -1,0 +1,259 @@
+"""Patterns as they were played: slots, changes of load and allocation of a stored run, and the E1-Score of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.evaluators.allocations import Timeline, cost_of
+from nephoscope.evaluators.base import Measurements
+from nephoscope.evaluators.points import by_mix, read_points
+from nephoscope.evaluators.search import describe_saturation, searched
+from nephoscope.price_book import load_price_book
+from nephoscope.report.reader import Selection
+from nephoscope.scoring import Absent, Score, e1_score, over_repetitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.points import Point
+    from nephoscope.evaluators.search import SearchSettings
+    from nephoscope.price_book import PriceBook
+    from nephoscope.store import Phase
+
+_NO_RESOURCES = "neither the provider nor the study ([system.resources]) tells what the system was given"
+_CONSTANT = "the provider tells no allocation: the declared resources are taken to have stayed the same"
+_TOLD = "as the provider told it"
+
+
+@dataclass(frozen=True)
+class Played:
+    """A pattern that was played to its end, once."""
+
+    pattern: str
+    repetition: int
+    tau: int
+    slots: tuple[Phase, ...]
+    points: tuple[Point, ...]
+    """One for each slot."""
+    end_s: float
+    """Until when its allocation was watched."""
+
+    @property
+    def start_s(self) -> float:
+        """When its first slot began."""
+        return self.slots[0].start_s
+
+    @cached_property
+    def mean_tps(self) -> float:
+        """Mean over the slots."""
+        return math.fsum(point.tps for point in self.points) / len(self.points)
+
+    @cached_property
+    def ci95(self) -> tuple[float, float] | None:
+        """The interval of the mean from within the slots: their errors are those of separate phases."""
+        ends = [(point.tps, point.ci95) for point in self.points]
+        if any(ci95 is None for _, ci95 in ends):
+            return None
+        below = math.hypot(*(tps - ci95[0] for tps, ci95 in ends if ci95)) / len(ends)
+        above = math.hypot(*(ci95[1] - tps for tps, ci95 in ends if ci95)) / len(ends)
+        return self.mean_tps - below, self.mean_tps + above
+
+
+def read_elasticity(
+    stored: Stored, window_s: float, slo_s: float | None, steps: SearchSettings
+) -> Measurements:
+    """Read what an entry of ``[[measure]]`` with patterns has brought."""
+    points, warnings = read_points(stored, slo_s)
+    found = Measurements(points=points, warnings=warnings)
+    of_search = searched(stored)
+    for mix, group in by_mix([point for point in points if point.phase in of_search]).items():
+        found.saturation[mix] = describe_saturation(group, steps)
+    played = _played(stored, points)
+    timeline, origin = Timeline.of(stored.run), _TOLD
+    if timeline is None and stored.resources is not None:
+        timeline, origin = Timeline([(0.0, stored.resources)]), _CONSTANT
+    if timeline is None:
+        found.scores["E1"] = Absent(reason=_NO_RESOURCES)
+        return found
+    reader = _Reader(stored, timeline, load_price_book(stored.price_book), window_s, slo_s)
+    found.scores["E1"] = reader.score(played, origin)
+    return found
+
+
+def _played(stored: Stored, points: Sequence[Point]) -> list[Played]:
+    """Put the slots of each pattern together; a pattern that was not played to its end is left out."""
+    groups: dict[tuple[str, int], list[Phase]] = {}
+    for phase in stored.run.phases:
+        if phase.labels.get("measure") == stored.index and "pattern" in phase.labels:
+            key = (str(phase.labels["pattern"]), int(phase.labels.get("repetition", 1)))
+            groups.setdefault(key, []).append(phase)
+    by_phase = {point.phase: point for point in points}
+    found = []
+    for (pattern, repetition), phases in groups.items():
+        slots = tuple(phase for phase in phases if "slot" in phase.labels)
+        whole = [by_phase[slot.number] for slot in slots if slot.number in by_phase]
+        # The phase after the last slot is asked for with it: where it is missing, the run ended before.
+        if not slots or len(whole) < len(slots) or phases[-1] is slots[-1]:
+            continue
+        tau = int(slots[0].labels.get("tau", 0))
+        found.append(Played(pattern, repetition, tau, slots, tuple(whole), phases[-1].end_s))
+    return found
+
+
+class _Reader:
+    """Reads patterns against an allocation."""
+
+    def __init__(
+        self, stored: Stored, timeline: Timeline, book: PriceBook, window_s: float, slo_s: float | None
+    ) -> None:
+        self._stored = stored
+        self._timeline = timeline
+        self._book = book
+        self._window_s = window_s
+        self._slo_s = slo_s
+        self._woken: dict[int, float] = {}
+        for event in stored.run.events:
+            if event["event"] == "woken":
+                self._woken.setdefault(int(event["phase"]), float(event["waited_s"]))
+
+    def score(self, played: Sequence[Played], origin: str) -> Score | Absent:
+        """E1 of a repetition is the mean over its patterns and mixes."""
+        if not played:
+            return Absent(reason="no pattern was played to its end")
+        entries = [self._entry(one) for one in played]
+        repetitions: dict[int, list[dict[str, Any]]] = {}
+        for entry in entries:
+            repetitions.setdefault(entry["repetition"], []).append(entry)
+        # A repetition that lacks a pattern would be a mean over something else.
+        whole = max(len(group) for group in repetitions.values())
+        groups = [group for group in repetitions.values() if len(group) == whole]
+        if any(entry["e1"] is None for entry in entries):
+            return Absent(reason="CPU, memory and IOPS cost nothing over the window")
+        values = [math.fsum(entry["e1"] for entry in group) / whole for group in groups]
+        detail = {
+            "allocation": origin,
+            "assumed": self._assumed(entries, origin),
+            "price_book": self._book.name,
+            "full_vcores": self._timeline.full,
+            "patterns": entries,
+        }
+        return over_repetitions("E1", values, within=_within(groups[0], values[0]), detail=detail)
+
+    def _assumed(self, entries: Iterable[dict[str, Any]], origin: str) -> str | None:
+        """Say how much of what is paid for was not watched."""
+        longest = max(entry["assumed_s"] for entry in entries)
+        if origin != _TOLD or longest <= 0:
+            return None
+        return (
+            f"up to {longest:.0f} s of a window of {self._window_s:.0f} s were not watched: "
+            "the allocation is taken to have stayed as it was"
+        )
+
+    def _entry(self, played: Played) -> dict[str, Any]:
+        """Describe a pattern that was played."""
+        end_s = played.start_s + self._window_s
+        watched = self._timeline.pieces(played.start_s, min(end_s, played.end_s))
+        dollars = self._cost(played, end_s)
+        e1 = e1_score([point.tps for point in played.points], dollars)
+        value = e1 if isinstance(e1, float) else None
+        return {
+            "pattern": played.pattern,
+            "repetition": played.repetition,
+            "tau": played.tau,
+            "mean_tps": played.mean_tps,
+            "ci95": played.ci95,
+            "cost": dollars,
+            "window_s": self._window_s,
+            "assumed_s": max(end_s - played.end_s, 0.0),
+            "mean_vcores": _mean_vcores(watched),
+            "e1": value,
+            "e1_ci95": [end / dollars for end in played.ci95] if played.ci95 and dollars else None,
+            "slots": [
+                self._slot(slot, point) for slot, point in zip(played.slots, played.points, strict=True)
+            ],
+            "transitions": self._transitions(played),
+        }
+
+    def _cost(self, played: Played, end_s: float) -> float:
+        """Dollars over the window; what comes after the watching, the next pattern's say, is not this one's."""
+        watched_s = min(end_s, played.end_s)
+        pieces = self._timeline.pieces(played.start_s, watched_s)
+        if end_s > watched_s and pieces:
+            pieces.append((end_s - watched_s, pieces[-1][1]))
+        return cost_of(pieces, self._book)
+
+    def _slot(self, slot: Phase, point: Point) -> dict[str, Any]:
+        return {
+            "slot": slot.labels["slot"],
+            "phase": slot.number,
+            "start_s": slot.start_s,
+            "end_s": slot.end_s,
+            "sessions": slot.labels["sessions"],
+            "tps": point.tps,
+            "p99_ms": point.latency_ms.p99 if point.latency_ms else None,
+            "cost": self._timeline.cost(slot.start_s, slot.end_s, self._book),
+            "vcores": self._timeline.vcores(math.nextafter(slot.end_s, -math.inf)),
+        }
+
+    def _transitions(self, played: Played) -> list[dict[str, Any]]:
+        """Describe the changes of the load, the last of them to nothing."""
+        levels = [0, *(int(slot.labels["sessions"]) for slot in played.slots), 0]
+        times = [*(slot.start_s for slot in played.slots), played.slots[-1].end_s, played.end_s]
+        return [
+            self._transition(played, place, levels[place : place + 2], (times[place], times[place + 1]))
+            for place in range(len(levels) - 1)
+            if levels[place] != levels[place + 1]
+        ]
+
+    def _transition(
+        self, played: Played, place: int, sessions: Sequence[int], span: tuple[float, float]
+    ) -> dict[str, Any]:
+        start_s, end_s = span
+        changes = self._timeline.changes(start_s, end_s)
+        settled_s = changes[-1] if changes else None
+        slot = played.slots[place] if place < len(played.slots) else None
+        point = played.points[place] if slot else None
+        demand = sessions[1] / played.tau * self._timeline.full if played.tau else 0.0
+        return {
+            "at_s": start_s,
+            "from_sessions": sessions[0],
+            "to_sessions": sessions[1],
+            "scaling_s": None if settled_s is None else settled_s - start_s,
+            "scaling_cost": None
+            if settled_s is None
+            else self._timeline.cost(start_s, settled_s, self._book),
+            "from_vcores": self._timeline.vcores(math.nextafter(start_s, -math.inf)),
+            "to_vcores": self._timeline.vcores(math.nextafter(end_s, -math.inf)),
+            "demand_vcores": demand,
+            "oscillations": self._timeline.oscillations(start_s, end_s),
+            **asdict(self._timeline.provisioning(start_s, end_s, demand)),
+            "slo_broken": self._broken(slot, point) if slot and point else None,
+            "wake_up_s": self._woken.get(slot.number) if slot and sessions[0] == 0 else None,
+        }
+
+    def _broken(self, slot: Phase, point: Point) -> int | None:
+        """Count the transactions of a slot that were committed too late, or failed."""
+        if self._slo_s is None:
+            return None
+        histogram = self._stored.run.merged(Selection(phases=frozenset({slot.number})))
+        return histogram.count - histogram.count_up_to(round(self._slo_s * 1e9)) + point.failed
+
+
+def _within(group: Sequence[dict[str, Any]], value: float) -> tuple[float, float] | None:
+    """Join the patterns' own intervals, for a single repetition."""
+    if any(entry["e1_ci95"] is None for entry in group):
+        return None
+    below = math.hypot(*(entry["e1"] - entry["e1_ci95"][0] for entry in group)) / len(group)
+    above = math.hypot(*(entry["e1_ci95"][1] - entry["e1"] for entry in group)) / len(group)
+    return value - below, value + above
+
+
+def _mean_vcores(pieces: Sequence[tuple[float, Any]]) -> float | None:
+    seconds = math.fsum(length for length, _ in pieces)
+    if seconds <= 0:
+        return None
+    return math.fsum(length * one.nodes * one.vcores for length, one in pieces) / seconds
