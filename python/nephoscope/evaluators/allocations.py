@@ -96,13 +96,13 @@ class Timeline:
 
     def provisioning(self, start_s: float, end_s: float, demand: float) -> Provisioning:
         """Compare the vCores with a demand, over a stretch of time."""
-        length, full = end_s - start_s, self.full or 1.0
+        length, full = end_s - start_s, max(self.full, _EQUAL)
         gaps = [(seconds, _vcores(resources) - demand) for seconds, resources in self.pieces(start_s, end_s)]
         return Provisioning(
             under_time=math.fsum(seconds for seconds, gap in gaps if gap < -_EQUAL) / length,
             over_time=math.fsum(seconds for seconds, gap in gaps if gap > _EQUAL) / length,
-            under_area=math.fsum(-gap * seconds for seconds, gap in gaps if gap < 0) / length / full,
-            over_area=math.fsum(gap * seconds for seconds, gap in gaps if gap > 0) / length / full,
+            under_area=math.fsum(-gap * seconds for seconds, gap in gaps if gap < -_EQUAL) / length / full,
+            over_area=math.fsum(gap * seconds for seconds, gap in gaps if gap > _EQUAL) / length / full,
         )
 
 

@@ -1,0 +1,124 @@
+"""Shares of patterns, and what is read off a time line of allocations."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nephoscope.errors import InputError
+from nephoscope.evaluators.allocations import Timeline
+from nephoscope.evaluators.patterns import PATTERNS, ParetoSettings, sessions
+from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
+from nephoscope.study import make_study
+from nephoscope.systems.base import Resources
+from sample_studies import sim_study
+
+BOOK = load_price_book(DEFAULT_PRICE_BOOK)
+
+
+def resources(vcores: float, nodes: int = 1) -> Resources:
+    return Resources(nodes=nodes, vcores=vcores, memory_gb=2 * vcores, storage_gb=9)
+
+
+def timeline(*steps: tuple[float, float]) -> Timeline:
+    return Timeline([(at, resources(vcores)) for at, vcores in steps])
+
+
+# --- patterns
+
+
+def test_the_paper_s_patterns_at_its_tau_are_the_paper_s_numbers() -> None:
+    assert {name: [sessions(share, 110) for share in shares] for name, shares in PATTERNS.items()} == {
+        "single-peak": [0, 110, 0],
+        "large-spike": [11, 88, 11],
+        "single-valley": [44, 22, 44],
+        "zero-valley": [55, 0, 55],
+    }
+
+
+def test_only_a_share_of_nothing_has_no_session() -> None:
+    assert [sessions(share, 3) for share in (0.0, 0.01, 0.5, 1.0)] == [0, 1, 2, 3]
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 20), st.floats(0.5, 10))
+def test_drawn_shares_add_up_to_one_and_are_the_same_again(seed: int, slots: int, shape: float) -> None:
+    drawn = ParetoSettings(seed=seed, slots=slots, shape=shape).shares()
+    assert len(drawn) == slots
+    assert math.fsum(drawn) == pytest.approx(1)
+    assert drawn == ParetoSettings(seed=seed, slots=slots, shape=shape).shares()
+
+
+def test_a_draw_follows_the_law_of_pareto() -> None:
+    drawn = ParetoSettings(seed=3, slots=1000, shape=2.0).shares()
+    least, ordered = min(drawn), sorted(drawn)
+    # P(X > x) = (least / x) ** 2: the median is √2 times the least, and a hundredth is above 10 times.
+    assert ordered[500] / least == pytest.approx(math.sqrt(2), rel=0.06)
+    assert 3 <= sum(share > 10 * least for share in drawn) <= 20
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"patterns": ["two-peaks"]}, "measure.0.patterns"),
+        ({"patterns": [{"name": "none", "shares": [0, 0]}]}, "a pattern needs a slot with a load"),
+        ({"patterns": ["single-peak", "single-peak"]}, "the same twice"),
+        ({"patterns": [{"seed": 1}, {"seed": 1, "slots": 4}]}, "two patterns have the same name"),
+        ({"slot": 0}, "a slot needs a length above 0"),
+        ({"window": "2m"}, "the window of 120 s is shorter than the pattern single-peak"),
+        ({"tau": 0}, "measure.0.tau"),
+    ],
+)
+def test_wrong_settings_are_refused(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_study(sim_study({"evaluator": "elasticity", **settings}), "study")
+
+
+# --- allocations
+
+
+def test_a_time_line_holds_from_its_steps_on_and_before_the_first() -> None:
+    line = timeline((10, 1), (20, 4), (25, 4), (30, 2))
+    assert [line.vcores(at) for at in (0, 10, 19.9, 20, 29, 30, 99)] == [1, 1, 1, 4, 4, 2, 2]
+    assert line.changes(0, 100) == [20, 30], "a step that changes nothing is none"
+    assert (line.changes(20, 30), line.changes(20.1, 30)) == ([20], [])
+    assert [(length, one.vcores) for length, one in line.pieces(15, 32)] == [(5, 1), (10, 4), (2, 2)]
+    assert line.full == 4
+
+
+def test_nodes_count_as_often_as_there_are() -> None:
+    line = Timeline([(0, resources(2)), (5, resources(2, nodes=3))])
+    assert (line.vcores(4), line.vcores(5), line.full) == (2, 6, 6)
+
+
+def test_cost_is_that_of_cpu_and_memory_over_the_time() -> None:
+    line = timeline((0, 1), (600, 3))
+    per_hour = BOOK.per_hour.vcore + 2 * BOOK.per_hour.memory_gb
+    assert line.cost(0, 1200, BOOK) == pytest.approx(per_hour * (1 * 600 + 3 * 600) / 3600)
+
+
+def test_an_oscillation_is_a_turn() -> None:
+    assert timeline((0, 1), (1, 2), (2, 4), (3, 8)).oscillations(0.5, 9) == 0
+    assert timeline((0, 1), (1, 4), (2, 3), (3, 3.5)).oscillations(0.5, 9) == 2
+    assert timeline((0, 1), (1, 4), (2, 3)).oscillations(1.5, 9) == 0
+
+
+@given(
+    st.lists(st.integers(0, 32).map(lambda quarters: quarters / 4), min_size=1, max_size=6),
+    st.floats(0, 8),
+    st.floats(0, 20),
+    st.floats(0.1, 20),
+)
+def test_provisioning_is_within_its_bounds(
+    vcores: list[float], demand: float, start: float, length: float
+) -> None:
+    line = timeline(*((3.0 * place, level) for place, level in enumerate(vcores)))
+    found = line.provisioning(start, start + length, demand)
+    assert 0 <= found.under_time + found.over_time <= 1 + 1e-9
+    assert (found.over_area > 1e-6) <= (found.over_time > 0)
+    balance = sum(seconds * (one.vcores - demand) for seconds, one in line.pieces(start, start + length))
+    if line.full:
+        areas = found.over_area - found.under_area
+        assert areas == pytest.approx(balance / length / line.full, abs=1e-6)
