@@ -100,7 +100,12 @@ class PostgresFolder:
 
     def keep_password(self, password: SecretStr) -> None:
         """Store the password of a database that has just been made."""
-        write_file(self.password_file, f"{_PASSWORD_FOR}{password.get_secret_value()}\n", private=True)
+        write_file(self.password_file, self.credentials(password), private=True)
+
+    @staticmethod
+    def credentials(password: SecretStr) -> str:
+        """Write a password in libpq's format: for a file that only its reader can read."""
+        return f"{_PASSWORD_FOR}{password.get_secret_value()}\n"
 
     def check(self, version: str) -> None:
         """See that the database is of this major version, and read its password.

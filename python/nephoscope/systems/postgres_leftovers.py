@@ -95,3 +95,4 @@ def _gone(data: Path, seconds: float) -> bool:
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)  # one that was paused hears nothing else

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.systems import processes
 from nephoscope.systems.folders import write_file
 from nephoscope.systems.postgres_folder import HOST, USER
 from nephoscope.systems.postgres_leftovers import STAGES, end_leftovers, stale_lock_owner
@@ -23,7 +24,7 @@ from nephoscope.systems.postgres_settings import ACCESS, configuration
 from nephoscope.systems.supervised import Order, SupervisedProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from nephoscope.systems.account import Account
@@ -47,7 +48,10 @@ _log = logging.getLogger(__name__)
 
 
 class PostgresServer:
-    """One server process on its folder. After :meth:`stop` it may be started again, also if it crashed."""
+    """One server process on its folder.
+
+    After :meth:`stop`, :meth:`halt` or :meth:`kill` it may be started again, also if it crashed.
+    """
 
     def __init__(
         self,
@@ -73,19 +77,30 @@ class PostgresServer:
         """
         self.folder = folder
         self.port = 0
-        """The TCP port on 127.0.0.1; 0 before the first start."""
-        self._install = install
-        self._account = account
+        """The TCP port on 127.0.0.1, the same after another start if it is still free; 0 before the first."""
+        self.install = install
+        self.account = account
         self._settings = dict(settings)
         self._chosen = dict(chosen or {})
         self._keep_altered = keep_altered
         self._process: SupervisedProcess | None = None
         self._ready = False
+        self._holds_folder = False
 
     @property
     def pid(self) -> int:
         """Process number of the postmaster; 0 while there is none."""
         return self._process.pid if self._ready and self._process is not None else 0
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and has not ended, as far as is known."""
+        return self._ready and self._process is not None and not self._process.ended(0)
+
+    @property
+    def settings(self) -> Mapping[str, SettingValue]:
+        """All settings but where it listens and who may come in."""
+        return self._settings
 
     def start(self) -> None:
         """Start the server, its database made anew if need be, and return when it accepts connections.
@@ -100,14 +115,17 @@ class PostgresServer:
         if self._process is not None:
             raise MeasurementError(f"the server in {self.folder.path} has been started already")
         try:
-            self.folder.take(self._account)
+            self.folder.take(self.account)
             with self.folder.opened_log() as output:
                 if not self.folder.data.exists():
                     self._initialise(output)
-                self.folder.check(self._install.server_version.partition(".")[0])
+                self.folder.check(self.install.server_version.partition(".")[0])
                 self._launch(output)
         except BaseException as error:
-            self.stop()
+            if self._holds_folder:
+                self.halt()
+            else:
+                self.stop()
             if isinstance(error, OSError):  # a full disk, a mount that is read-only
                 raise MeasurementError(f"cannot work in folder {self.folder.path}: {error}") from error
             raise
@@ -121,6 +139,15 @@ class PostgresServer:
             MeasurementError: a process of the server withstood even that.
 
         """
+        try:
+            self.halt()
+        finally:
+            self.folder.release()
+            self._holds_folder = False
+
+    def halt(self) -> None:
+        """As :meth:`stop`, and keep the folder: for a server that will be started again."""
+        self._holds_folder = True
         process, left = self._process, list[int]()
         if process is not None:
             if self._ready and process.ended(0):
@@ -128,9 +155,47 @@ class PostgresServer:
             if not process.end():
                 left = end_leftovers(self.folder.data)
             self._process, self._ready = None, False
-        self.folder.release()
         if left:
             raise self.folder.failure(f"processes {left} of PostgreSQL in {self.folder.path} cannot be ended")
+
+    def kill(self) -> None:
+        """End all its processes at once, as a crash does, and return when they have gone; keep the folder."""
+        if self.pid and self.is_running:
+            processes.kill(self.pid)
+            self._ready = False  # it is no surprise that it has ended
+        self.halt()
+
+    def configure(self, changes: Mapping[str, SettingValue]) -> None:
+        """Change settings: a running server reads them as soon as it can, one that does not run at its start.
+
+        Those that need a restart do nothing before it.
+        """
+        self._settings |= changes
+        if self.is_running:
+            self._write_configuration()
+            os.kill(self.pid, signal.SIGHUP)
+
+    def check_settings(self, changes: Mapping[str, SettingValue]) -> None:
+        """Let the server's program check settings without touching the server.
+
+        Raises:
+            MeasurementError: with what it says against them.
+
+        """
+        tried = self.folder.configuration.with_suffix(".tried")
+        text = configuration({**self._settings, **changes}, self.port, self.folder.access)
+        write_file(tried, text, private=False)
+        try:
+            command = (self.install.program("postgres"), "-D", self.folder.data, "-C", "config_file")
+            answer = self.account.run([*command, "-c", f"config_file={tried}"])
+        finally:
+            tried.unlink()
+        if answer.returncode != 0:
+            said = re.findall(r"LOG:  ((?:invalid|unrecognized|parameter|syntax|\d).*)", answer.stdout)
+            said = [line.replace(f' in file "{tried}"', "") for line in said]
+            raise MeasurementError(
+                f"PostgreSQL does not take these settings: {'; '.join(said) or answer.stdout.strip()}"
+            )
 
     def url(self, database: str) -> str:
         """Make the URL of a database of this server. It holds the password: not for logs or messages."""
@@ -147,7 +212,7 @@ class PostgresServer:
             # The password comes from its file: arguments are everyone's to read.
             answer = subprocess.run(
                 [
-                    *(self._install.program("psql"), "-X", "-w", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"),
+                    *(self.install.program("psql"), "-X", "-w", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"),
                     *("-h", HOST, "-p", str(self.port), "-U", USER, "-d", database),
                 ],
                 input=script,
@@ -169,12 +234,12 @@ class PostgresServer:
     def facts(self) -> dict[str, object]:
         """Tell what is worth keeping with a measurement; nothing of it is secret."""
         return {
-            "server_version": self._install.server_version,
-            "package_version": self._install.package_version,
+            "server_version": self.install.server_version,
+            "package_version": self.install.package_version,
             "folder": str(self.folder.path),
             "port": self.port,
-            "user": self._account.name,
-            "privileges_dropped": self._account.other,
+            "user": self.account.name,
+            "privileges_dropped": self.account.other,
             "settings": dict(self._settings),
         }
 
@@ -183,13 +248,13 @@ class PostgresServer:
         unfinished, handed_over = self.folder.unfinished, self.folder.path / "data.password"
         if unfinished.exists():
             shutil.rmtree(unfinished)
-        owner = (self._account.uid, self._account.gid)
+        owner = (self.account.uid, self.account.gid)
         unfinished.mkdir(mode=0o700)
         os.chown(unfinished, *owner)
         password = SecretStr(secrets.token_urlsafe(24))
         write_file(handed_over, password.get_secret_value(), private=True, owner=owner)
         command: list[str | Path] = [
-            *(self._install.program("initdb"), "-D", unfinished, "-U", USER, f"--pwfile={handed_over}"),
+            *(self.install.program("initdb"), "-D", unfinished, "-U", USER, f"--pwfile={handed_over}"),
             # The same on every machine, version and environment. Checksums are version 18's default.
             *(
                 "--auth=scram-sha-256",
@@ -200,27 +265,49 @@ class PostgresServer:
             ),
         ]
         try:
-            process = self._process = SupervisedProcess(
-                Order(
-                    command=command,
-                    account=self._account,
-                    stages=((signal.SIGTERM, 5.0),),
-                    orphaned=signal.SIGTERM,
-                    environment=_ENVIRONMENT,
-                    keep_open=(self.folder.lock_descriptor,),
-                )
-            )
-            process.start(output)
-            if not process.ended(_INITDB_S):
-                raise self.folder.failure(f"initdb did not end within {_INITDB_S:.0f} s")
-            if process.exit_code != 0:
-                raise self.folder.failure(f"initdb could not make a database in {self.folder.path}")
-            process.end()
-            self._process = None
+            failed = f"initdb could not make a database in {self.folder.path}"
+            self.run_program(command, output, _INITDB_S, failed)
         finally:
             handed_over.unlink(missing_ok=True)
         self.folder.keep_password(password)
         unfinished.rename(self.folder.data)
+
+    def run_program(
+        self,
+        command: Sequence[str | Path],
+        output: int,
+        limit_s: float,
+        failed: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Run a program on the folder to its end, as the server's user, while the server does not run.
+
+        ``output`` is the opened log, and ``failed`` the message should it fail. Whatever interrupts this leaves
+        nothing running.
+
+        Raises:
+            MeasurementError: it failed, or did not end within its time.
+
+        """
+        order = Order(
+            command=command,
+            account=self.account,
+            stages=((signal.SIGTERM, 5.0),),
+            orphaned=signal.SIGTERM,
+            environment={**_ENVIRONMENT, **(environment or {})},
+            keep_open=(self.folder.lock_descriptor,),
+        )
+        process = self._process = SupervisedProcess(order)
+        try:
+            process.start(output)
+            if not process.ended(limit_s):
+                name = os.path.basename(command[0])  # noqa: PTH119 - a path or a text
+                raise self.folder.failure(f"{name} did not end within {limit_s:.0f} s")
+            if process.exit_code != 0:
+                raise self.folder.failure(failed)
+        finally:
+            process.end()
+            self._process = None
 
     def _launch(self, output: int) -> None:
         """Start the server on a free port; where somebody takes it before the server does, on another."""
@@ -228,10 +315,10 @@ class PostgresServer:
         write_file(self.folder.access, ACCESS, private=False)
         if not self._keep_altered:
             (self.folder.data / "postgresql.auto.conf").unlink(missing_ok=True)
-        for _ in range(_PORTS_TRIED):
-            self.port = free_port()
-            text = configuration(self._settings, self.port, self.folder.access)
-            write_file(self.folder.configuration, text, private=False)
+        for attempt in range(_PORTS_TRIED):
+            if attempt > 0 or not self.port:
+                self.port = free_port()
+            self._write_configuration()
             self.folder.mark_log()
             self._process = SupervisedProcess(order)
             self._process.start(output)
@@ -243,19 +330,29 @@ class PostgresServer:
             f"each of {_PORTS_TRIED} free ports was taken before PostgreSQL could listen on it"
         )
 
+    def _write_configuration(self) -> None:
+        """Write the configuration file in one step: the processes of a running server read it when they like."""
+        text = configuration(self._settings, self.port, self.folder.access)
+        unfinished = self.folder.configuration.with_suffix(".new")
+        write_file(unfinished, text, private=False)
+        unfinished.replace(self.folder.configuration)
+
+    def past_stale_lock(self) -> dict[str, str]:
+        """Make the environment in which PostgreSQL does not stumble over a lock file that a crash left."""
+        stale = stale_lock_owner(self.folder.data)
+        # PostgreSQL takes a lock file that names its own grandparent for stale, whatever runs under that
+        # number, and still looks whether processes of the dead server use its memory. Without the file
+        # it could not.
+        return {} if stale is None else {"PG_GRANDPARENT_PID": str(stale)}
+
     def _server_order(self) -> Order:
-        environment = dict(_ENVIRONMENT)
-        if (stale := stale_lock_owner(self.folder.data)) is not None:
-            # PostgreSQL takes a lock file that names its own grandparent for stale, whatever runs under that
-            # number, and still looks whether processes of the dead server use its memory. Without the file
-            # it could not.
-            environment["PG_GRANDPARENT_PID"] = str(stale)
+        environment = {**_ENVIRONMENT, **self.past_stale_lock()}
         return Order(
             command=(
-                *(self._install.program("postgres"), "-D", self.folder.data),
+                *(self.install.program("postgres"), "-D", self.folder.data),
                 *("-c", f"config_file={self.folder.configuration}"),
             ),
-            account=self._account,
+            account=self.account,
             stages=STAGES,
             orphaned=signal.SIGQUIT,
             environment=environment,
@@ -291,7 +388,7 @@ class PostgresServer:
         names = [rf"\b{re.escape(name)}\b" for name in self._chosen]
         values = [re.escape(f'"{value}"') for value in self._chosen.values() if isinstance(value, str)]
         if any(re.search(word, said) for word in names + values):
-            version = self._install.server_version
+            version = self.install.server_version
             return InputError(
                 f"PostgreSQL {version} does not start with these system.settings. It says:\n{said}"
             )

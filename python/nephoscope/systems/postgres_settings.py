@@ -33,6 +33,10 @@ OURS = frozenset(
         "include",
         "include_dir",
         "include_if_exists",
+        # who follows whom, and who waits for whom
+        "primary_conninfo",
+        "primary_slot_name",
+        "synchronous_standby_names",
         # how its log is read after a failed start
         "logging_collector",
         "log_destination",
@@ -40,6 +44,13 @@ OURS = frozenset(
     }
 )
 """Settings that this tool needs for itself: a study cannot have them."""
+
+_SIZED_BY_THE_MACHINE = (
+    "shared_buffers",
+    "effective_cache_size",
+    "maintenance_work_mem",
+    "max_parallel_workers",
+)
 
 _MIB = 1 << 20
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)?")
@@ -112,6 +123,27 @@ def sane_settings(machine: Machine, storage_bytes: int) -> dict[str, SettingValu
         "log_destination": "stderr",
         "logging_collector": False,
     }
+
+
+def replication_settings(max_wal_size: SettingValue) -> dict[str, SettingValue]:
+    """Choose the settings of the nodes of a cluster, beside those that suit the machine."""
+    return {
+        "max_wal_senders": 40,
+        "max_replication_slots": 40,
+        "hot_standby": True,
+        # So that pg_rewind can bring an old primary back.
+        "wal_log_hints": True,
+        # With the default of 5 s a promotion takes that long: a replica looks for its primary in vain first.
+        "wal_retrieve_retry_interval": "100ms",
+        # A replica that stays away for longer is made anew, and does not fill the disk of the primary.
+        "max_slot_wal_keep_size": max_wal_size,
+    }
+
+
+def memory_settings(machine: Machine) -> dict[str, SettingValue]:
+    """Choose the settings that follow from the cores and the memory of a machine."""
+    sizes = sane_settings(machine, 0)
+    return {name: sizes[name] for name in _SIZED_BY_THE_MACHINE}
 
 
 def configuration(settings: Mapping[str, SettingValue], port: int, access: Path) -> str:

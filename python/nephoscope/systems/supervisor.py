@@ -142,11 +142,20 @@ def _end(process: subprocess.Popen[bytes], stages: list[tuple[int, float]]) -> N
         if process.poll() is not None:
             return
         process.send_signal(number)
+        _wake(process.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
     if process.poll() is None:
         process.kill()
         process.wait()
+
+
+def _wake(pid: int) -> None:
+    """Let a process and its descendants go on if somebody has paused them: else they hear no signal but SIGKILL."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGCONT)
+    for child in _children(pid):
+        _wake(child)
 
 
 def _end_orphans() -> None:
@@ -161,20 +170,20 @@ def _end_orphans() -> None:
                 pass
         except ChildProcessError:
             return
-        for pid in _children():
+        for pid in _children(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
 
 
-def _children() -> list[int]:
+def _children(parent: int) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 # The name stands in brackets and may hold anything; state and parent follow it.
                 after_name = (entry / "stat").read_bytes().rpartition(b")")[2].split()
-                if int(after_name[1]) == os.getpid():
+                if int(after_name[1]) == parent:
                     found.append(int(entry.name))
     return found
 

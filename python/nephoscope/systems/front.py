@@ -1,0 +1,75 @@
+"""The addresses that clients know: each stays, and leads to whichever node has its role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nephoscope import _engine
+
+if TYPE_CHECKING:
+    from nephoscope.systems.base import Role
+
+_NOWHERE = "/dev/null/nowhere"
+"""A socket that cannot exist. The port of a node that has ended could be somebody else's the next moment."""
+
+
+class Endpoint:
+    """One address on the loopback interface, with a fault proxy behind it.
+
+    Where its node does not serve, who connects is reset.
+    """
+
+    def __init__(self, role: Role) -> None:
+        """Listen on a free port; leads nowhere yet."""
+        self.role = role
+        self.proxy = _engine.FaultProxy(_NOWHERE)
+        self._target = _NOWHERE
+
+    @property
+    def address(self) -> str:
+        """Where clients connect to: ``127.0.0.1:port``."""
+        return self.proxy.address
+
+    def lead_to(self, address: str | None, *, cut: bool = False) -> None:
+        """Lead new connections to a node, or nowhere; with ``cut`` those that stand are ended."""
+        target = address or _NOWHERE
+        if target != self._target or cut:
+            self.proxy.set_target(target, cut)
+            self._target = target
+
+    def close(self) -> None:
+        """Give the address back; connections are ended."""
+        self.proxy.close()
+
+
+class Front:
+    """The endpoints of a cluster: one that takes writes, and one for each read-only node."""
+
+    def __init__(self) -> None:
+        """Make the endpoint that takes writes."""
+        self.rw = Endpoint("rw")
+        self.ro: dict[str, Endpoint] = {}
+        """By the name of the node that it leads to; in the order in which they were made."""
+
+    def of(self, role: Role) -> tuple[Endpoint, ...]:
+        """List the endpoints of a role, in the order in which they were made."""
+        return (self.rw,) if role == "rw" else tuple(self.ro.values())
+
+    def add(self, node: str) -> Endpoint:
+        """Make an endpoint for a read-only node."""
+        endpoint = self.ro[node] = Endpoint("ro")
+        return endpoint
+
+    def remove(self, node: str) -> None:
+        """Take the endpoint of a read-only node away."""
+        self.ro.pop(node).close()
+
+    def hand_over(self, node: str, successor: str) -> None:
+        """Let the endpoint of a read-only node be that of another one."""
+        names = [successor if name == node else name for name in self.ro]
+        self.ro = dict(zip(names, self.ro.values(), strict=True))
+
+    def close(self) -> None:
+        """Give all addresses back."""
+        for endpoint in (self.rw, *self.ro.values()):
+            endpoint.close()
