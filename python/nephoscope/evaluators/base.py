@@ -65,6 +65,13 @@ class Evaluator(ABC):
     def __init__(self, settings: Any, workload: Workload, index: int) -> None:  # noqa: ANN401 - each its own type
         """Take validated settings and check them against the workload. Raises ``InputError``."""
 
+    def check_tenants(self, number: int) -> None:
+        """Take how many tenants the study has, before anything is touched. Raises ``InputError``.
+
+        Who does not care loads the first tenant alone, which is what a phase does with one load.
+        """
+        del number
+
     @abstractmethod
     def seconds(self) -> float:
         """Say how long it will take, as far as that is known beforehand."""
