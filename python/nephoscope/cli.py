@@ -160,39 +160,49 @@ def load(
     threads: Annotated[int, typer.Option(help="Threads that load; 0 is one per core.")] = 0,
 ) -> None:
     """Load the data that a study's workload runs on."""
-    from nephoscope.data import WorkloadData  # noqa: PLC0415
-    from nephoscope.measure import any_url, prepare, started  # noqa: PLC0415
+    from nephoscope.measure import any_url, data_of, prepare, started  # noqa: PLC0415
 
     chosen = _read(study, settings)
     prepare(chosen, any_url(chosen))
     view = make_view(as_json=False)
     with started(chosen) as (system, workload):
         try:
-            outcome = WorkloadData(workload, system.rw[0], chosen.load.connect_timeout).load(
-                force=force, threads=threads, progress=view.loading
-            )
+            outcomes = {
+                tenant: data.load(force=force, threads=threads, progress=view.loading)
+                for tenant, data in data_of(chosen, system, workload).items()
+            }
         finally:
             view.end()
-    _out.print(_escaped(outcome.message))
+    for tenant, outcome in outcomes.items():
+        _out.print(_escaped(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message))
 
 
 @app.command()
 def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Check the data: that it is there, and that the workload's invariants hold."""
-    from nephoscope.data import WorkloadData  # noqa: PLC0415
-    from nephoscope.measure import any_url, prepare, started  # noqa: PLC0415
+    from nephoscope.measure import any_url, data_of, prepare, started  # noqa: PLC0415
     from nephoscope.summary import check_table  # noqa: PLC0415
 
     chosen = _read(study, settings)
     prepare(chosen, any_url(chosen))
     with started(chosen) as (system, workload):
-        data = WorkloadData(workload, system.rw[0], chosen.load.connect_timeout)
-        results = data.check(external=chosen.workload.external)
+        results = {
+            tenant: data.check(external=chosen.workload.external)
+            for tenant, data in data_of(chosen, system, workload).items()
+        }
     if as_json:
-        sys.stdout.write(json.dumps([vars(result) for result in results]) + "\n")
+        facts = [
+            {**vars(result), "tenant": tenant} if len(results) > 1 else vars(result)
+            for tenant, found in results.items()
+            for result in found
+        ]
+        sys.stdout.write(json.dumps(facts) + "\n")
     else:
-        _out.print(check_table(workload.name, results))
-    if any(result.verdict == "broken" for result in results):
+        for tenant, found in results.items():
+            if len(results) > 1:
+                _out.print(f"{tenant}:")
+            _out.print(check_table(workload.name, found))
+    if any(result.verdict == "broken" for found in results.values() for result in found):
         raise MeasurementError("the data breaks an invariant")
 
 

@@ -136,16 +136,30 @@ class LoadRun:
 
     # --- phases ---------------------------------------------------------------------------------------------
 
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The names of the tenants; a system without tenants has one."""
+        return tuple(str(tenant["name"]) for tenant in self._description["tenants"])
+
     def phase(
-        self, name: str, kind: str, seconds: float, load: Load, labels: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        kind: str,
+        seconds: float,
+        load: Load | Mapping[str, Load],
+        labels: Mapping[str, Any] | None = None,
     ) -> int:
-        """Let a phase begin when those before it are over; gives its number. Does not wait."""
+        """Let a phase begin when those before it are over; gives its number. Does not wait.
+
+        ``load`` is that of the first tenant, and the others rest; or a load by tenant, with ``"*"`` for all of them,
+        over which a tenant's own lies: a tenant that is not named keeps the load that it had.
+        """
         phase = {
             "name": name,
             "kind": kind,
             # How long it should last, so that a phase which was cut short can be told.
             "labels": {**(labels or {}), "planned_s": seconds},
-            "loads": {"*": load.to_engine(seconds)},
+            "loads": self._loads(load, seconds),
             "seconds": None,
         }
         number = self._asked
@@ -160,17 +174,26 @@ class LoadRun:
             self._cursor += seconds
         return number
 
+    def _loads(self, load: Load | Mapping[str, Load], seconds: float) -> dict[str, Any]:
+        """Describe what a phase asks of each tenant, for the engine."""
+        first, *others = self.tenants
+        if isinstance(load, Load):
+            rest = dict.fromkeys(others, Load(concurrency=0.0))
+            load = {first: load, **rest}
+        return {tenant: one.to_engine(seconds) for tenant, one in load.items()}
+
     def set(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Load
         """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.
 
-        The keys are the fields of ``Load``; what is not named stays as it is, and sessions that are still needed keep
-        their connections. May be called from another thread than the one that waits. Changes take effect in their
-        order: where later phases were asked for already, this one comes after them.
+        It is the load of the first tenant. The keys are the fields of ``Load``; what is not named stays as it is, and
+        sessions that are still needed keep their connections. May be called from another thread than the one that
+        waits. Changes take effect in their order: where later phases were asked for already, this one comes after them.
         """
         load = Load(**changes)
         if self._run is None:
             raise MeasurementError("the load has not begun")
-        change = {"name": "change", "kind": "measure", "loads": {"*": load.to_engine(None)}, "seconds": None}
+        loads = {self.tenants[0]: load.to_engine(None)}
+        change = {"name": "change", "kind": "measure", "loads": loads, "seconds": None}
         self._run.change(json.dumps(change), is_phase=False)
 
     def wait(self) -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import __version__, _engine
 from nephoscope.systems.machine import this_machine
+from nephoscope.tenants import tenants_of
 
 if TYPE_CHECKING:
     from nephoscope.study import Study
     from nephoscope.systems.base import System
+    from nephoscope.tenants import Tenant
     from nephoscope.workload import Workload
 
 
@@ -53,11 +55,15 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
             },
             "resources": system.resources.model_dump() if system.resources else None,
             "facts": {**system.facts, **server_facts(system, load.connect_timeout)},
+            "tenants": {
+                "share": study.tenants.share,
+                "each": [tenant.facts() for tenant in tenants_of(study.tenants, system)],
+            },
         },
     }
 
 
-def reads_of(study: Study, system: System) -> str:
+def reads_of(study: Study, system: System | Tenant) -> str:
     """Say where transactions run that only read."""
     if study.load.reads != "auto":
         return study.load.reads

@@ -21,6 +21,7 @@ from nephoscope.report import build_view, render
 from nephoscope.scores import scores_of, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
+from nephoscope.tenants import check_tenants, make_room, tenants_of
 from nephoscope.variables import endpoint
 from nephoscope.workload import Workload
 
@@ -71,11 +72,14 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     Raises ``InputError``.
     """
     load_price_book(study.cost.price_book)
+    check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     evaluators = [
         registry.evaluator(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
     ]
+    for evaluator in evaluators:
+        evaluator.check_tenants(study.tenants.number)
     return workload, evaluators
 
 
@@ -100,6 +104,15 @@ def started(study: Study) -> Iterator[tuple[System, Workload]]:
         yield system, Workload.of(study.workload, system.rw[0])
 
 
+def data_of(study: Study, system: System, workload: Workload) -> dict[str, WorkloadData]:
+    """Give each tenant's data, with room made for it. Raises ``MeasurementError``."""
+    tenants = tenants_of(study.tenants, system)
+    make_room(study.tenants, system, study.load.connect_timeout)
+    return {
+        tenant.name: WorkloadData(workload, tenant.rw[0], study.load.connect_timeout) for tenant in tenants
+    }
+
+
 def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
     """Run a study and write its run directory.
 
@@ -110,8 +123,8 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         audience.say(f"system: {study.system.provider}")
         system = provider.start()
         workload, evaluators = prepare(study, system.rw[0])
-        data = WorkloadData(workload, system.rw[0], study.load.connect_timeout)
-        handed_out = _prepare_data(study, data, audience)
+        data = data_of(study, system, workload)
+        handed_out = {name: _prepare_data(study, one, audience) for name, one in data.items()}
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)
         writer = RunWriter(folder, manifest, study.to_toml())
@@ -134,9 +147,12 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mappi
 
 
 def engine_description(
-    study: Study, system: System, workload: Workload, handed_out: Mapping[str, int]
+    study: Study, system: System, workload: Workload, handed_out: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Describe a study's load for the engine; the phases come from the evaluators."""
+    """Describe a study's load for the engine; the phases come from the evaluators.
+
+    ``handed_out`` are the keys that earlier runs of each tenant have used up.
+    """
     load = study.load
     on_connect = list(load.on_connect)
     if load.isolation:
@@ -162,14 +178,15 @@ def engine_description(
         "io": load.io,
         "tenants": [
             {
-                "name": "default",
-                "rw": list(system.rw),
-                "ro": list(system.ro),
-                "reads": reads_of(study, system),
-                "workload": workload.spec(handed_out),
+                "name": tenant.name,
+                "rw": list(tenant.rw),
+                "ro": list(tenant.ro),
+                "reads": reads_of(study, tenant),
+                "workload": workload.spec(handed_out.get(tenant.name)),
                 "sessions": load.sessions,
                 "backlog": load.backlog,
             }
+            for tenant in tenants_of(study.tenants, system)
         ],
     }
 
@@ -182,21 +199,22 @@ class _Measurement:
     provider: Provider
     system: System
     workload: Workload
-    data: WorkloadData
+    data: Mapping[str, WorkloadData]
     evaluators: Sequence[Evaluator]
     writer: RunWriter
     audience: Audience
     monitor: Monitor | None = None
     load: LoadRun | None = None
 
-    def run(self, handed_out: Mapping[str, int]) -> Outcome:
+    def run(self, handed_out: Mapping[str, Mapping[str, int]]) -> Outcome:
         description = engine_description(self.study, self.system, self.workload, handed_out)
         load = self.load = LoadRun(description, self.writer, self.audience, self._started)
         status, reason = "measured", None
         keeps_book = not self.study.workload.external
         try:
             if keeps_book:
-                self.data.begin_run(self.writer.folder.name)
+                for data in self.data.values():
+                    data.begin_run(self.writer.folder.name)
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for evaluator in self.evaluators:
                 evaluator.drive(Means(load, self.provider, self.system))
@@ -221,10 +239,13 @@ class _Measurement:
         offset = timedelta(microseconds=(_engine.monotonic_ns() - origin_ns) / 1000)
         self.writer.write_manifest(clock={"origin": (self.writer.clock.now() - offset).isoformat()})
         servers = {}
-        for role, urls in (("rw", self.system.rw), ("ro", self.system.ro)):
-            for number, url in enumerate(urls, start=1):
-                if url.startswith("postgres"):
-                    servers[f"server:{role}{number if len(urls) > 1 else ''}"] = url
+        tenants = tenants_of(self.study.tenants, self.system)
+        for tenant in tenants if self.study.tenants.share == "server" else tenants[:1]:
+            of = f"{tenant.name}:" if tenant is not tenants[0] else ""
+            for role, urls in (("rw", tenant.rw), ("ro", tenant.ro)):
+                for number, url in enumerate(urls, start=1):
+                    if url.startswith("postgres"):
+                        servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
         load = self.load
         self.monitor = Monitor(self.writer, origin_ns, servers, lambda: load is not None and load.is_idle)
 
@@ -241,16 +262,17 @@ class _Measurement:
 
     def _keep_book(self, load: LoadRun) -> None:
         end = load.end or {}
-        try:
-            self.data.end_run(
-                self.writer.folder.name,
-                end.get("tallies", {}).get("default", {}),
-                end.get("handed_out", {}).get("default", {}),
-            )
-        except MeasurementError as error:
-            self.writer.event(
-                load.elapsed, "warning", message=f"what the run has added up was not kept: {error}"
-            )
+        for tenant, data in self.data.items():
+            try:
+                data.end_run(
+                    self.writer.folder.name,
+                    end.get("tallies", {}).get(tenant, {}),
+                    end.get("handed_out", {}).get(tenant, {}),
+                )
+            except MeasurementError as error:
+                self.writer.event(
+                    load.elapsed, "warning", message=f"what the run has added up was not kept: {error}"
+                )
 
     def _finish(self, load: LoadRun, status: str, reason: str | None) -> Outcome:
         if fault := load.identity_fault():

@@ -25,6 +25,7 @@ from nephoscope.errors import InputError
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.systems.base import Settings, SystemSettings
+from nephoscope.tenants import TenantsTable
 from nephoscope.units import Duration
 from nephoscope.validation import faults_of, given
 from nephoscope.variables import redacted_url
@@ -155,6 +156,7 @@ class Study(BaseModel):
 
     study: StudyTable
     system: SystemSettings
+    tenants: TenantsTable
     workload: WorkloadTable
     load: LoadTable
     measure: tuple[MeasureSettings, ...]
@@ -163,11 +165,13 @@ class Study(BaseModel):
     def to_toml(self) -> str:
         """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away."""
         tables: dict[str, Any] = {
-            name: _plain(getattr(self, name)) for name in ("study", "system", "workload", "load", "cost")
+            name: _plain(getattr(self, name))
+            for name in ("study", "system", "tenants", "workload", "load", "cost")
         }
-        for role in ("rw", "ro"):
-            if role in tables["system"]:
-                tables["system"][role] = [redacted_url(url) for url in tables["system"][role]]
+        for server in (tables["system"], *tables["tenants"]["servers"]):
+            for role in ("rw", "ro"):
+                if role in server:
+                    server[role] = [redacted_url(url) for url in server[role]]
         tables["measure"] = [_plain(entry) for entry in self.measure]
         return tomli_w.dumps(tables)
 
@@ -260,6 +264,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _TABLES: dict[str, type[Settings]] = {
     "study": StudyTable,
+    "tenants": TenantsTable,
     "workload": WorkloadTable,
     "load": LoadTable,
     "cost": CostTable,
