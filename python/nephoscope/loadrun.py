@@ -76,6 +76,12 @@ class Load:
         return description
 
 
+def _lets_go(load: Load | Mapping[str, Load]) -> bool:
+    """Tell whether nobody has a load, and nobody keeps a connection."""
+    loads = [load] if isinstance(load, Load) else load.values()
+    return all(one.concurrency == 0 and bool(one.release) for one in loads)
+
+
 def _level(level: Level, seconds: float | None) -> Any:  # noqa: ANN401 - a number or a table
     if isinstance(level, RampSetting):
         return {"from": level.from_, "to": level.to, "seconds": level.over or seconds}
@@ -169,7 +175,7 @@ class LoadRun:
                 self._started(self._run.origin_ns)
             else:
                 self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
-            self._idle_phases[number] = load.concurrency == 0 and bool(load.release)
+            self._idle_phases[number] = _lets_go(load)
             self._asked += 1
             self._cursor += seconds
         return number
@@ -230,17 +236,6 @@ class LoadRun:
         """When the phases that were asked for are over, in seconds since the start of the load."""
         return self._cursor
 
-    def seconds_of(self, monotonic_ns: int) -> float:
-        """Tell a point on the monotonic clock in seconds since the start of the load. Not before the first phase."""
-        if self._run is None:
-            raise MeasurementError("the load has not begun")
-        return (monotonic_ns - self._run.origin_ns) / 1e9
-
-    def note(self, event: str, at_s: float | None = None, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """Keep what has happened among the run's events; now, if no time is given."""
-        with shielded():
-            self._writer.event(self.elapsed if at_s is None else at_s, event, **facts)
-
     def pump_until(self, moment: float) -> None:
         """Take records until a time since the start of the load, or its end."""
         while self.end is None and self.elapsed < moment:
@@ -249,10 +244,17 @@ class LoadRun:
     def _last_end(self, number: int) -> float:
         return self.phases[number].end_s if number in self.phases else 0.0
 
-    def note(self, event: str, time_ns: int, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """Add an event to the run's, at a time on the monotonic clock; what was before the load is at its start."""
-        origin = self._run.origin_ns if self._run is not None else time_ns
-        self._writer.event(max(time_ns - origin, 0) / 1e9, event, **facts)
+    def note(self, event: str, time_ns: int | None = None, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Add an event to the run's, at a time on the monotonic clock or now.
+
+        What was before the load is at its start.
+        """
+        if self._run is None or time_ns is None:
+            time_s = self.elapsed
+        else:
+            time_s = max(time_ns - self._run.origin_ns, 0) / 1e9
+        with shielded():
+            self._writer.event(time_s, event, **facts)
 
     # --- records --------------------------------------------------------------------------------------------
 

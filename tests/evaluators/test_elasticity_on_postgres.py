@@ -58,7 +58,9 @@ def test_nobody_is_connected_in_an_idle_slot(server: Server, tmp_path: Path) -> 
     assert (ended.code, ended.err) == (0, "")
     run = StoredRun(tmp_path / "runs" / "latest")
     origin = datetime.fromisoformat(run.manifest["clock"]["origin"]).timestamp()
-    before, idle, after = ([] for _ in range(3))
+    before: list[int] = []
+    idle: list[int] = []
+    after: list[int] = []
     for phase, counts in zip(
         (p for p in run.phases if "slot" in p.labels), (before, idle, after), strict=True
     ):
