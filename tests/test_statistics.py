@@ -27,6 +27,7 @@ from nephoscope.statistics import (
     geometric_mean,
     jain_index,
     mean_ci,
+    moving_mean_ci,
     steady_state,
     wilson_interval,
 )
@@ -199,6 +200,22 @@ def test_a_series_without_noise_has_an_interval() -> None:
     assert covers(block_bootstrap_ci([0.0, 1.0] * 25), 0.5)
 
 
+@pytest.mark.parametrize("n", [10, 60])
+def test_the_mean_of_a_level_that_moves_is_covered(n: int) -> None:
+    ramp = np.linspace(-20, 20, n)
+    coverage = np.mean([covers(moving_mean_ci(series + ramp), 0) for series in ar1(generator(), 250, n, 0.0)])
+    assert coverage >= 0.95 - allowance(0.95, 250)
+
+
+def test_how_a_level_moves_is_no_error_of_its_mean() -> None:
+    (noise,) = ar1(generator(), 1, 60, 0.0)
+    step = np.where(np.arange(60) < 20, 0.0, 30.0)
+    assert spread(moving_mean_ci(noise + step)) < 3 * spread(moving_mean_ci(noise))
+    assert spread(block_bootstrap_ci(noise + step)) > 10 * spread(block_bootstrap_ci(noise))
+    assert moving_mean_ci([1, 2, 3]) == Estimate(2, None, 3, "too few intervals")
+    assert moving_mean_ci([5.0] * 20) == Estimate(5, (5, 5), 20, "differences")
+
+
 def test_a_long_series_keeps_its_blocks_few() -> None:
     found = block_bootstrap_ci(ar1(generator(), 1, 100_000, 0.5)[0])
     assert spread(found) == pytest.approx(2 * 1.96 * math.sqrt(3 / 100_000), rel=0.15)
@@ -289,7 +306,15 @@ def test_blocks_grow_with_autocorrelation() -> None:
 @pytest.mark.parametrize("values", [[], [[1.0, 2.0]], [1.0, math.nan], [math.inf]])
 @pytest.mark.parametrize(
     "function",
-    [mean_ci, block_bootstrap_ci, autocorrelation, effective_sample_size, jain_index, geometric_mean],
+    [
+        mean_ci,
+        block_bootstrap_ci,
+        moving_mean_ci,
+        autocorrelation,
+        effective_sample_size,
+        jain_index,
+        geometric_mean,
+    ],
 )
 def test_values_that_are_no_numbers_are_refused(function: Callable[[object], object], values: object) -> None:
     with pytest.raises(ValueError, match="allowed"):

@@ -18,12 +18,15 @@ from nephoscope.price_book import (
     allocated_cost,
     load_price_book,
 )
+from nephoscope.report import build_view
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
 from sample_studies import Tables, sim_study, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nephoscope.report.charts import TimeChart
 
 SERVICE_S = 0.025
 BASE = {"vcores": 1.0, "memory_gb": 4.0, "storage_gb": 10.0, "iops": 1000.0}
@@ -251,6 +254,33 @@ def test_an_idle_slot_has_no_connection_of_the_load(measured: dict[str, Measured
     assert {value for time_s, value in connected if 3.3 < time_s < 5.0} == {0.0}
     assert {value for time_s, value in connected if 1.5 < time_s < 2.9} == {4.0}
     assert not [event for event in run.events if event["event"] == "connection"]
+
+
+def test_the_interval_of_e1_is_not_that_of_a_level_that_moves(measured: dict[str, Measured]) -> None:
+    low, high = measured["spike"].e1["ci95"]
+    value = measured["spike"].e1["value"]
+    assert 0.4 * value < low < high < 1.6 * value
+
+
+def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
+    measured: dict[str, Measured],
+) -> None:
+    shown = build_view(measured["spike"].run).elasticity
+    assert shown is not None
+    load, tps, vcores = shown.charts
+    assert load.x == tps.x == vcores.x
+
+    def at(chart: TimeChart, line: int, time_s: float) -> float | None:
+        return chart.lines[line].y[next(place for place, x in enumerate(chart.x) if (x or 0) >= time_s)]
+
+    assert [at(load, 0, when) for when in (0.5, 1.5, 4.0, 6.0, 8.0)] == [0, 2, 8, 2, 0]
+    assert [at(vcores, 0, when) for when in (0.5, 3.3, 4.0, 5.7, 6.5, 8.5)] == [1, 1, 4, 3, 2, 1]
+    assert [at(vcores, 1, when) for when in (0.5, 1.5, 4.0, 6.0, 8.0)] == [0, 1, 4, 1, 0]
+    assert (at(tps, 0, 4.5) or 0) > 200
+    assert [row.load for row in shown.transitions] == ["0 → 2", "2 → 8", "8 → 2", "2 → 0"]
+    assert [row.sessions for row in shown.patterns] == ["2, 8, 2"]
+    assert "The allocation: as the provider told it." in shown.note
+    assert build_view(measured["unknown"].run).elasticity is None
 
 
 # --- without an allocation

@@ -58,9 +58,7 @@ def test_nobody_is_connected_in_an_idle_slot(server: Server, tmp_path: Path) -> 
     assert (ended.code, ended.err) == (0, "")
     run = StoredRun(tmp_path / "runs" / "latest")
     origin = datetime.fromisoformat(run.manifest["clock"]["origin"]).timestamp()
-    before: list[int] = []
-    idle: list[int] = []
-    after: list[int] = []
+    before, idle, after = list[int](), list[int](), list[int]()
     for phase, counts in zip(
         (p for p in run.phases if "slot" in p.labels), (before, idle, after), strict=True
     ):

@@ -202,11 +202,13 @@ class _Reader:
     def _transitions(self, played: Played) -> list[dict[str, Any]]:
         """Describe the changes of the load, the last of them to nothing."""
         levels = [0, *(int(slot.labels["sessions"]) for slot in played.slots), 0]
-        times = [*(slot.start_s for slot in played.slots), played.slots[-1].end_s, played.end_s]
+        times = [*(slot.start_s for slot in played.slots), played.slots[-1].end_s]
+        changes = [place for place in range(len(times)) if levels[place] != levels[place + 1]]
+        # Each up to the next: a load that stays the same for several slots is one.
+        ends = [*(times[place] for place in changes[1:]), played.end_s]
         return [
-            self._transition(played, place, levels[place : place + 2], (times[place], times[place + 1]))
-            for place in range(len(levels) - 1)
-            if levels[place] != levels[place + 1]
+            self._transition(played, place, levels[place : place + 2], (times[place], end_s))
+            for place, end_s in zip(changes, ends, strict=True)
         ]
 
     def _transition(

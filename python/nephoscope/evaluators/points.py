@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from nephoscope.report.reader import Selection
-from nephoscope.statistics import block_bootstrap_ci, steady_state
+from nephoscope.statistics import block_bootstrap_ci, moving_mean_ci, steady_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -145,6 +145,8 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
     histogram = stored.run.merged(Selection(phases=frozenset({phase.number})))
     labels = phase.labels
     slot = labels.get("slot")
+    # In a slot of a pattern the level moves as the system scales.
+    interval_of = block_bootstrap_ci if slot is None else moving_mean_ci
     steady = steady_state(whole, stored.interval_s) if whole.size and slot is None else None
     total = float(committed.sum())
     cpu = table.client("cpu_busy", phase)
@@ -161,7 +163,7 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         phase=phase.number,
         seconds=seconds,
         tps=total / seconds,
-        ci95=block_bootstrap_ci(whole).ci95 if whole.size else None,
+        ci95=interval_of(whole).ci95 if whole.size else None,
         goodput=good,
         latency_ms=_latency(histogram),
         committed=int(total),

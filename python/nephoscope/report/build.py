@@ -10,6 +10,7 @@ from nephoscope.report.facts import Run
 from nephoscope.report.sections import (
     accounting,
     costs,
+    elasticity,
     environment,
     errors,
     headline,
@@ -38,6 +39,7 @@ def build_view(reader: RunReader) -> ReportView:
         verdicts=judged,
         sweep=sweep.build(run),
         timeline=timeline.build(run, buckets),
+        elasticity=elasticity.build(run, buckets),
         latency=latency.build(run),
         cost=costs.build(run),
         errors=errors.build(run),

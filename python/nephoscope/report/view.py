@@ -183,6 +183,45 @@ class Timeline(Part):
     note: str = ""
 
 
+class PatternRow(Part):
+    """A pattern of load that was played; ``sessions`` and ``by_slot`` are those of its slots."""
+
+    pattern: str
+    repetition: int | None = None
+    sessions: str
+    by_slot: str
+    tps: Estimate
+    cost: str
+    vcores: Number = None
+    e1: Estimate
+
+
+class TransitionRow(Part):
+    """A change of the load, and what the system did about it; shares are 0 to 1."""
+
+    pattern: str
+    load: str
+    vcores: str
+    scaling_s: Number = None
+    scaling_cost: str
+    under_time: Number = None
+    over_time: Number = None
+    under_area: Number = None
+    over_area: Number = None
+    oscillations: int | None = None
+    slo_broken: int | None = None
+    wake_up_s: Number = None
+
+
+class Elasticity(Part):
+    """Patterns of load, what was served, and what the system had."""
+
+    charts: tuple[TimeChart, ...] = ()
+    patterns: tuple[PatternRow, ...]
+    transitions: tuple[TransitionRow, ...]
+    note: str = ""
+
+
 class LatencyRow(Part):
     """Percentiles and outcomes of a transaction in a group; ``service`` marks service times."""
 
@@ -309,6 +348,7 @@ class ReportView(Part):
     verdicts: tuple[Verdict, ...]
     sweep: Sweep | None
     timeline: Timeline
+    elasticity: Elasticity | None
     latency: Latency
     cost: Cost | None
     errors: Errors

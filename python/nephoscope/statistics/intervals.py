@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from nephoscope.statistics.series import Values
 
-Method = Literal["one value", "too few intervals", "constant", "student t", "bootstrap t", "block bootstrap"]
+Method = Literal[
+    "one value", "too few intervals", "constant", "student t", "bootstrap t", "block bootstrap", "differences"
+]
 
 SEED = 0x6E6570686F
 """The seed of every resampling that is not given another."""
@@ -117,6 +119,27 @@ def block_bootstrap_ci(series: Values, seed: int = SEED) -> Estimate:
     low, high = np.quantile(_block_deviations(innovations, block, seed), _TAILS)
     factor = _fixed_b_factor(block / m) / (1 - phi)
     return Estimate(mean, (float(mean + factor * low), float(mean + factor * high)), n, "block bootstrap")
+
+
+def moving_mean_ci(series: Values) -> Estimate:
+    """Mean over the equal intervals of one repetition whose level moves, with its 95 % confidence interval.
+
+    While a system scales, how its rate moves is no error of the rate's mean; what one interval differs from the next
+    is. So the variance is that of the differences of neighbours, halved (von Neumann, Annals of Mathematical
+    Statistics 12, 1941), and the interval Student's t. Steps of the level count in one difference each. Noise that
+    lasts longer than an interval makes it too narrow: where the level should stay, `block_bootstrap_ci` is for that.
+
+    Raises ``ValueError`` for no values or a non-finite one.
+    """
+    x = checked(series)
+    n = len(x)
+    mean = math.fsum(x) / n
+    if n < LEAST_INTERVALS:
+        return Estimate(mean, None, n, "too few intervals")
+    differences = np.diff(x)
+    error = math.sqrt(float(differences @ differences) / 2 / (n - 1) / n)
+    half = float(stdtrit(n - 1, _TAILS[1])) * error
+    return Estimate(mean, (mean - half, mean + half), n, "differences")
 
 
 def standard_error(x: NDArray[np.float64]) -> float:
