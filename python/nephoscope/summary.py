@@ -53,8 +53,10 @@ def summary(outcome: Outcome) -> RenderableType:
     parts: list[RenderableType] = [Text()]
     if score := scores["scores"].get("P"):
         parts.append(_p_table(score))
-    elif scores["points"]:
-        parts.append(_point_table(scores["points"]))
+    elif points := [point for point in scores["points"] if not point.get("slot")]:
+        parts.append(_point_table(points))
+    if score := scores["scores"].get("E1"):
+        parts.append(_e1_table(score))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
     for mix, found in scores.get("saturation", {}).items():
@@ -82,6 +84,32 @@ def _p_table(score: Mapping[str, Any]) -> Table:
             _latency(entry, "p50"),
             _latency(entry, "p99"),
             _spread(entry["p"], entry["p_ci95"]),
+        )
+    table.add_section()
+    table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))
+    return table
+
+
+def _e1_table(score: Mapping[str, Any]) -> Table:
+    entries = score["detail"]["patterns"]
+    table = _table(
+        "pattern",
+        "sessions",
+        "TPS",
+        "slowest scaling",
+        "cost",
+        "E1",
+        title=f"E1-Score: TPS per $ over {entries[0]['window_s']:.0f} s",
+    )
+    for entry in entries:
+        scalings = [change["scaling_s"] for change in entry["transitions"] if change["scaling_s"] is not None]
+        table.add_row(
+            entry["pattern"],
+            ", ".join(str(slot["sessions"]) for slot in entry["slots"]),
+            _spread(entry["mean_tps"], entry["ci95"]),
+            f"{max(scalings):.3g} s" if scalings else "none",
+            f"${entry['cost']:.3g}",
+            _spread(entry["e1"], entry["e1_ci95"]),
         )
     table.add_section()
     table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))

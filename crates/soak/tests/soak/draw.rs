@@ -164,6 +164,7 @@ impl Draw {
         weights.insert(self.one(&TRANSACTIONS).to_owned(), 2.0);
         load.mix =
             Some(if self.chance(0.3) { MixSpec::Name("all".to_owned()) } else { MixSpec::Weights(weights) });
+        load.release = self.one(&[None, None, Some(false), Some(true)]);
         load
     }
 

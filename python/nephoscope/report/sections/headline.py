@@ -65,7 +65,9 @@ def _average(rows: tuple[MixRow, ...], score: Mapping[str, Any]) -> MixRow | Non
     """Return the row AVG: means of what may be averaged. Percentiles may not, so it has none."""
     if len(rows) < 2 and not _measured(score):  # noqa: PLR2004 - the average of one row is that row
         return None
-    tps = [row.tps.value for row in rows if row.tps.value is not None]
+    # Of what P is of: patterns of load are not.
+    scored_rows = [row for row in rows if row.p.value is not None] or rows
+    tps = [row.tps.value for row in scored_rows if row.tps.value is not None]
     return MixRow(
         mix="AVG",
         load="",
