@@ -37,7 +37,9 @@ import os, signal, sys, time
 from nephoscope.errors import InputError
 from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
 
-settings = EmbeddedPostgresSettings(data=sys.argv[1], version=int(sys.argv[2]))
+settings = EmbeddedPostgresSettings(
+    data=sys.argv[1], version=int(sys.argv[2]), replicas=int(sys.argv[4])
+)
 print("starting", flush=True)
 try:
     with EmbeddedPostgres(settings) as provider:
@@ -76,7 +78,9 @@ class Lab:
     def provider(self, **settings: Any) -> EmbeddedPostgres:
         return EmbeddedPostgres(EmbeddedPostgresSettings(**({"data": self.folder} | settings)))
 
-    def holder(self, then: str, *, ordinary: bool = False, version: int = 18) -> subprocess.Popen[str]:
+    def holder(
+        self, then: str, *, ordinary: bool = False, version: int = 18, replicas: int = 0
+    ) -> subprocess.Popen[str]:
         """Begin another process that starts a server in our folder and then runs the code ``then``."""
         python, environment, user, group = [sys.executable], dict(os.environ), None, None
         if ordinary:
@@ -89,7 +93,7 @@ class Lab:
                 self.folder.mkdir(exist_ok=True)
                 subprocess.run(["chown", "-R", f"{user}:{group}", self.folder], check=True)
         process = subprocess.Popen(
-            [*python, "-c", _HOLDER, str(self.folder), str(version), then],
+            [*python, "-c", _HOLDER, str(self.folder), str(version), then, str(replicas)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -105,10 +109,15 @@ class Lab:
         return process
 
     def holding(
-        self, then: str = "sys.stdin.read()", *, ordinary: bool = False, version: int = 18
+        self,
+        then: str = "sys.stdin.read()",
+        *,
+        ordinary: bool = False,
+        version: int = 18,
+        replicas: int = 0,
     ) -> subprocess.Popen[str]:
         """As ``holder``, and wait until its server runs."""
-        process = self.holder(then, ordinary=ordinary, version=version)
+        process = self.holder(then, ordinary=ordinary, version=version, replicas=replicas)
         expect(process, "ready")
         return process
 

@@ -154,12 +154,7 @@ class PostgresCluster:
         facts = self.primary.server.facts()
         if self.front is not None:
             facts["nodes"] = {
-                name: {
-                    "role": role,
-                    "folder": str(self._nodes[name].server.folder.path),
-                    "port": self._port(name),
-                }
-                for name, role in self.nodes().items()
+                name: {"role": role, **self._nodes[name].facts()} for name, role in self.nodes().items()
             }
             facts["endpoints"] = {
                 role: [endpoint.address for endpoint in self.front.of(role)] for role in ("rw", "ro")
@@ -182,9 +177,6 @@ class PostgresCluster:
 
     def _replicas(self) -> list[Node]:
         return [node for node in self._nodes.values() if node is not self.primary]
-
-    def _port(self, name: str) -> int:
-        return self._nodes[name].server.port
 
     # --- one node ------------------------------------------------------------------------------------------------
 
@@ -247,10 +239,7 @@ class PostgresCluster:
         """Start a node in its role, and let everything that has to do with it find it."""
         how = "started"
         if node is self.primary:
-            port = node.server.port
-            node.server.start()
-            if node.server.port != port:
-                self._moved(node, port)
+            self._start_primary()
         elif self.primary.is_running:
             how = node.join(self.primary, self._delay_s)
         elif node.has_data and node.is_replica:
@@ -260,13 +249,16 @@ class PostgresCluster:
         self._settle()
         return {"how": how}
 
-    def _moved(self, primary: Node, port: int) -> None:
-        """Follow a primary whose port somebody has taken."""
+    def _start_primary(self) -> None:
+        port = self.primary.server.port
+        self.primary.server.start()
+        if self.primary.server.port == port:
+            return
         if self.front is None:
-            primary.halt()
+            self.primary.halt()
             raise MeasurementError(f"somebody has taken port {port}, which the server had before")
         for replica in self._replicas():
-            replica.follow(primary)
+            replica.follow(self.primary)
 
     # --- roles ---------------------------------------------------------------------------------------------------
 
@@ -395,14 +387,26 @@ class PostgresCluster:
     def _restart_or_undo(self, node: Node, before: Mapping[str, Mapping[str, SettingValue]]) -> None:
         """Restart a node with its new settings; where it does not start, all nodes get back what they had."""
         try:
-            node.halt()
-            self._bring_back(node)
+            self._restart_in_place(node)
         except NephoscopeError as error:
             for other in self._nodes.values():
-                other.server.configure(before[other.name])
-            if not node.server.is_running:
-                self._bring_back(node)
+                other.server.configure_anew(before[other.name])
+            self._restart_in_place(node)
             raise MeasurementError(f"{node.name} does not start with these settings: {error}") from error
+
+    def _restart_in_place(self, node: Node) -> None:
+        """Restart a node, whose data is in order."""
+        if node is self.primary:
+            node.halt()
+            self._start_primary()
+            # A replica may have less of something only if its log begins after the primary had less of it.
+            node.server.psql("CHECKPOINT")
+            return
+        if node.is_running:
+            node.catch_up(self.primary, self._delay_s)
+        node.halt()
+        node.server.start()
+        node.catch_up(self.primary, self._delay_s)
 
     # --- endpoints and agreement ---------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import signal
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres_folder import PostgresFolder
     from nephoscope.systems.postgres_server import PostgresServer
     from nephoscope.systems.postgres_settings import SettingValue
+
+_log = logging.getLogger(__name__)
 
 COPY_S = 1800.0
 """The longest that a copy of a database may take."""
@@ -74,6 +77,10 @@ class Node:
         """``127.0.0.1:port``, also while it is paused; None where it does not run."""
         return f"{HOST}:{self.server.port}" if self.server.is_running else None
 
+    def facts(self) -> dict[str, object]:
+        """Tell where it is."""
+        return {"folder": str(self.server.folder.path), "port": self.server.port}
+
     # --- what it is ----------------------------------------------------------------------------------------------
 
     @property
@@ -96,7 +103,10 @@ class Node:
 
     def is_copy_of(self, other: Node) -> bool:
         """Whether both come from one initdb."""
-        return self.has_data and self._control()[0] == other._control()[0]
+        try:
+            return self.has_data and self._control()[0] == other._control()[0]
+        except (OSError, struct.error):  # damaged: no copy of anything
+            return False
 
     def _control(self) -> tuple[int, ...]:
         file = self.server.folder.data / "global" / "pg_control"
@@ -261,8 +271,8 @@ class Node:
                 if way == "pg_rewind":
                     self.rewind_to(primary)
                 self._start_behind(primary, delay_s)
-            except NephoscopeError:
-                # What it said is in the folder's log; the next way is a better answer than a message.
+            except NephoscopeError as error:
+                _log.info("%s is not back by the way %r, and tries another: %s", self.name, way, error)
                 self.server.halt()
             else:
                 return way

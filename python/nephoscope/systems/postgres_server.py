@@ -170,7 +170,11 @@ class PostgresServer:
 
         Those that need a restart do nothing before it.
         """
-        self._settings |= changes
+        self.configure_anew({**self._settings, **changes})
+
+    def configure_anew(self, settings: Mapping[str, SettingValue]) -> None:
+        """As :meth:`configure`, with all the settings there shall be."""
+        self._settings = dict(settings)
         if self.is_running:
             self._write_configuration()
             os.kill(self.pid, signal.SIGHUP)
