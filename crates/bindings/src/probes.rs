@@ -30,11 +30,7 @@ impl Probes {
         let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
         let text = py.detach(|| {
             let samples = self.0.next(timeout)?;
-            let legend = self.0.legend();
-            let lines = samples.map(|samples| {
-                samples.iter().map(|sample| format!("{}\n", legend.row(sample))).collect::<String>()
-            });
-            Ok(lines)
+            Ok(samples.map(|samples| self.0.legend().lines(&samples)))
         });
         text.map_err(|error| errors::engine(py, &error))
     }

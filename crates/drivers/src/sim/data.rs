@@ -2,7 +2,7 @@
 //! them; a replica sees each change a planted time after its commit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nephoscope_runtime::Nanos;
 use rand_core::SeedableRng as _;
@@ -83,20 +83,15 @@ struct Tables {
 pub(crate) struct Data(Mutex<Tables>);
 
 impl Data {
-    /// The data of a name, for as long as anybody has it. Without a name it is one's own.
+    /// The data of a name, which stays for as long as this process: whoever looks for it later finds what was stored.
+    /// Without a name it is one's own.
     pub(crate) fn of(name: &str) -> Arc<Self> {
-        static ALL: Mutex<BTreeMap<String, Weak<Data>>> = Mutex::new(BTreeMap::new());
+        static ALL: Mutex<BTreeMap<String, Arc<Data>>> = Mutex::new(BTreeMap::new());
         if name.is_empty() {
             return Arc::default();
         }
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, data| data.strong_count() > 0);
-        if let Some(data) = all.get(name).and_then(Weak::upgrade) {
-            return data;
-        }
-        let data = Arc::default();
-        all.insert(name.to_owned(), Arc::downgrade(&data));
-        data
+        Arc::clone(all.entry(name.to_owned()).or_default())
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {

@@ -112,6 +112,12 @@ pub struct Legend {
 }
 
 impl Legend {
+    /// Samples as lines of JSON.
+    #[must_use]
+    pub fn lines(&self, samples: &[Sample]) -> String {
+        samples.iter().flat_map(|sample| [self.row(sample).to_string(), "\n".to_owned()]).collect()
+    }
+
     /// A sample as a row of the run directory (`docs/run-directory.md`).
     #[must_use]
     pub fn row(&self, sample: &Sample) -> Value {
