@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ def begin_run(
             client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
             at += 1
             writer.metrics(_time(at), "client", client.items())
+            writer.probes(_probe(at))
     return writer
 
 
@@ -80,6 +82,26 @@ def write_run(
     writer.finish("measured", None, totals)
     write_results(folder)
     return folder
+
+
+def _probe(number: int) -> str:
+    """Make a sample of a probe as the engine gives it: each third one was not sent."""
+    sent, outcome = (None, "missing") if number % 3 == 0 else (_time(number), "ok")
+    row = {
+        "time_s": _time(number),
+        "probe": "availability",
+        "kind": "write",
+        "role": "rw",
+        "node": "rw",
+        "number": number,
+        "sent_s": sent,
+        "end_s": sent,
+        "outcome": outcome,
+        "lower_ms": None,
+        "upper_ms": None,
+        "polls": 0,
+    }
+    return json.dumps(row) + "\n"
 
 
 def _time(intervals: int) -> float:

@@ -37,6 +37,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     )
     assert after.intervals.equals(during.intervals)
     assert after.system_metrics.equals(during.system_metrics)
+    assert after.probes.equals(during.probes)
+    assert after.probes.column("outcome").to_pylist() == ["ok", "ok", "missing"] * 2
     assert after.intervals.column("committed").to_pylist() == [2] * 6
     assert after.merged().count == 12
     assert after.merged().max == pytest.approx(7e6, rel=0.001)
@@ -46,10 +48,26 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         ("SELECT c=1", "measure", 0)
     ]
     assert not (tmp_path / FILES.interval_journal).exists()
+    assert not (tmp_path / FILES.probe_journal).exists()
     assert StoredRun(tmp_path).study == during.study
 
 
-JOURNALS = (FILES.interval_journal, FILES.histograms, FILES.events, FILES.system_journal)
+JOURNALS = (
+    FILES.interval_journal,
+    FILES.histograms,
+    FILES.events,
+    FILES.system_journal,
+    FILES.probe_journal,
+)
+
+
+def test_a_run_without_probes_has_no_file_of_them(tmp_path: Path) -> None:
+    writer = write_run(tmp_path)
+    writer.close()
+    (tmp_path / FILES.probe_journal).unlink()
+    writer.finish("measured", None)
+    assert not (tmp_path / FILES.probes).exists()
+    assert StoredRun(tmp_path).probes.num_rows == 0
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +101,7 @@ def count(run: StoredRun, name: str) -> int:
         FILES.histograms: lambda: len(run._entries),
         FILES.events: lambda: len(run.events),
         FILES.system_journal: lambda: run.system_metrics.num_rows,
+        FILES.probe_journal: lambda: run.probes.num_rows,
     }
     return counts[name]()
 
@@ -111,6 +130,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
         b'{"event": "phase", "phase": "x", "time_s": {}}\n',
         b'{"event": "error", "time_s": 1}\n',
         b'{"time_s": "soon", "source": 3, "metric": null, "value": "much"}\n',
+        b'{"time_s": 1, "probe": "lag", "kind": null, "number": 1.5, "sent_s": null, "outcome": "ok"}\n',
         b"Tag=latency|a|b|c,nan,1,1,HISTFAAA\n",
         b"Tag=latency|default|rw|select_only,0.1,0.1,1,HISTFAAAAEV42pNpmSzMwMDAzAABMJoRTM2YzmD/AQA=\n",
         b"\x00" * 64,

@@ -29,6 +29,8 @@ FILES = SimpleNamespace(
     events="events.jsonl",
     system="system.parquet",
     system_journal="system.jsonl",
+    probes="probes.parquet",
+    probe_journal="probes.jsonl",
     scores="scores.json",
     report="report.html",
 )
@@ -59,6 +61,20 @@ _system_columns: dict[str, pa.DataType] = {
 SYSTEM = pa.schema(_system_columns)
 """The columns of ``system.parquet``."""
 
+_probe_columns: dict[str, pa.DataType] = {
+    "time_s": pa.float64(),
+    **dict.fromkeys(("probe", "kind", "role", "node"), pa.string()),
+    "number": pa.int64(),
+    **dict.fromkeys(("sent_s", "end_s"), pa.float64()),
+    "outcome": pa.string(),
+    **dict.fromkeys(("lower_ms", "upper_ms"), pa.float64()),
+    "polls": pa.int64(),
+}
+PROBES = pa.schema(_probe_columns)
+"""The columns of ``probes.parquet``."""
+
+_PROBE_OPTIONAL = ("sent_s", "end_s", "lower_ms", "upper_ms")
+
 HISTOGRAM_HEADER = (
     "#[Histogram log format version 1.3]\n"
     "#[Tag=kind|tenant|role|transaction; times in seconds since the start of the load; values in nanoseconds]\n"
@@ -71,7 +87,8 @@ _INTEGERS = {pa.int32(): 2**31, pa.int64(): 2**63}
 
 def fits(row: Mapping[str, Any], schema: pa.Schema) -> bool:
     """Whether a journal's row can be a row of the table: a damaged one must not keep the others from being read."""
-    return all(_is_of(row.get(field.name), field.type, field.name in _LATENCIES) for field in schema)
+    optional = _PROBE_OPTIONAL if schema.names == PROBES.names else _LATENCIES
+    return all(_is_of(row.get(field.name), field.type, field.name in optional) for field in schema)
 
 
 def _is_of(value: object, kind: pa.DataType, optional: bool) -> bool:  # noqa: FBT001 - a private predicate

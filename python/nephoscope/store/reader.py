@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.report.reader import ALL, Selection
-from nephoscope.store.layout import FILES, FORMAT, INTERVALS, SYSTEM, fits, table_of
+from nephoscope.store.layout import FILES, FORMAT, INTERVALS, PROBES, SYSTEM, fits, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -142,6 +142,11 @@ class StoredRun:
     def system_metrics(self) -> pa.Table:
         """``system.parquet``, or its journal as the same table."""
         return self._table(FILES.system, FILES.system_journal, SYSTEM)
+
+    @cached_property
+    def probes(self) -> pa.Table:
+        """``probes.parquet``, or its journal as the same table; without rows where there were no probes."""
+        return self._table(FILES.probes, FILES.probe_journal, PROBES)
 
     def _table(self, name: str, journal: str, schema: pa.Schema) -> pa.Table:
         path = self.folder / name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow.parquet as pq
 
 from nephoscope.errors import MeasurementError
-from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, SYSTEM
+from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, PROBES, SYSTEM
 from nephoscope.store.reader import journal_table
 from nephoscope.store.wallclock import WallClock
 
@@ -80,6 +80,10 @@ class RunWriter:
         ]
         self._append(FILES.system_journal, "".join(lines))
 
+    def probes(self, lines: str) -> None:
+        """Add samples of probes, as the engine gives them: lines of JSON."""
+        self._append(FILES.probe_journal, lines)
+
     def text(self, name: str, content: str) -> None:
         """Write a whole file: the scores, the report."""
         self._write_whole(name, content)
@@ -135,9 +139,11 @@ def seal(folder: Path) -> None:
     for journal, name, schema in (
         (FILES.interval_journal, FILES.intervals, INTERVALS),
         (FILES.system_journal, FILES.system, SYSTEM),
+        (FILES.probe_journal, FILES.probes, PROBES),
     ):
         path = folder / name
-        if path.exists() and not (folder / journal).exists():
+        # Not every run has probes.
+        if not (folder / journal).exists() and (path.exists() or schema is PROBES):
             continue
         temporary = path.with_name(f".{name}.part")
         try:
