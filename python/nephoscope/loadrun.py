@@ -126,7 +126,8 @@ class LoadRun:
         ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
         """
         self._description = dict(description)
-        self._writer = writer
+        self.writer = writer
+        """Where the run is written; for whoever measures beside the load."""
         self._watcher = watcher
         self._started = started
         self._run: _engine.Run | None = None
@@ -254,7 +255,7 @@ class LoadRun:
         else:
             time_s = max(time_ns - self._run.origin_ns, 0) / 1e9
         with shielded():
-            self._writer.event(time_s, event, **facts)
+            self.writer.event(time_s, event, **facts)
 
     # --- records --------------------------------------------------------------------------------------------
 
@@ -274,12 +275,12 @@ class LoadRun:
                 self._interval(record)
             case "phase":
                 facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
-                self._writer.event(record["time_s"], "phase", **facts)
+                self.writer.event(record["time_s"], "phase", **facts)
                 self.is_idle = self._idle_phases.get(record["phase"], self.is_idle)
                 self._watcher.phase(record)
             case "error":
                 keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
-                self._writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
+                self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
             case "gap":
                 self._gap(record)
@@ -287,7 +288,7 @@ class LoadRun:
                 self.end = record
 
     def _interval(self, record: dict[str, Any]) -> None:
-        self._writer.interval(record)
+        self.writer.interval(record)
         start, end = record["start_s"], record["end_s"]
         phase = self.phases.get(record["phase"])
         if phase is None:
@@ -305,7 +306,7 @@ class LoadRun:
             self._tenant_events(end, tenant)
             if (waited := tenant["woken_s"]) is not None:
                 facts = {"phase": record["phase"], "tenant": tenant["tenant"], "waited_s": round(waited, 6)}
-                self._writer.event(end, "woken", **facts)
+                self.writer.event(end, "woken", **facts)
         self._watcher.interval(record)
 
     def _gap(self, record: Mapping[str, Any]) -> None:
@@ -314,7 +315,7 @@ class LoadRun:
             "suspended_s": round(record["suspended_s"], 3),
             "message": _gap_text(record),
         }
-        self._writer.event(record["time_s"], "gap", **facts)
+        self.writer.event(record["time_s"], "gap", **facts)
         self._watcher.gap({"time_s": record["time_s"], **facts})
 
     def _client_metrics(self, record: Mapping[str, Any]) -> None:
@@ -327,16 +328,16 @@ class LoadRun:
             values |= {f"lag_{name}": lag[name] for name in ("p50_us", "p99_us", "max_us")}
         for name in ("arrivals", "backlog", "dropped", "sessions", "connected"):
             values[name] = float(sum(tenant[name] for tenant in tenants))
-        self._writer.metrics(record["end_s"], "client", values.items())
+        self.writer.metrics(record["end_s"], "client", values.items())
 
     def _tenant_events(self, time_s: float, tenant: Mapping[str, Any]) -> None:
         self._totals["dropped"] += tenant["dropped"]
         if tenant["dropped"]:
-            self._writer.event(time_s, "dropped", tenant=tenant["tenant"], count=tenant["dropped"])
+            self.writer.event(time_s, "dropped", tenant=tenant["tenant"], count=tenant["dropped"])
         for state in ("lost", "restored", "refused"):
             # The first connections of sessions that are added while the load runs are no events.
             if tenant[state] and not (state == "restored" and not self._has_lost):
-                self._writer.event(
+                self.writer.event(
                     time_s, "connection", state=state, tenant=tenant["tenant"], count=tenant[state]
                 )
             self._has_lost |= state != "restored" and bool(tenant[state])
@@ -374,6 +375,13 @@ class LoadRun:
     def elapsed(self) -> float:
         """Seconds since the start of the load; 0 before it."""
         return self._run.elapsed() if self._run is not None else 0.0
+
+    @property
+    def origin_ns(self) -> int:
+        """The start of the load on the monotonic clock. Raises ``MeasurementError`` before it."""
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        return self._run.origin_ns
 
     def identity_fault(self) -> str | None:
         """Say by how much started = committed + aborted + failed + in flight does not hold; None if it does."""

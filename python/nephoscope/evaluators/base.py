@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nephoscope.probes import Endpoint, Probes, ProbeSettings
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
@@ -28,6 +30,28 @@ class Means:
     load: LoadRun
     provider: Provider
     system: System
+
+    def probes(
+        self,
+        settings: ProbeSettings | None = None,
+        *,
+        availability: bool = True,
+        lag: bool = False,
+        watch: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> Probes:
+        """Make probes of the system's endpoints, on the load's clock and into its run: to be entered once it has begun.
+
+        ``watch`` is called with each row of ``probes.parquet`` as it comes, from another thread.
+        """
+        return Probes(
+            Endpoint.of(self.system),
+            self.load.writer,
+            self.load.origin_ns,
+            settings or ProbeSettings(),
+            availability=availability,
+            lag=lag,
+            watch=watch,
+        )
 
 
 @dataclass(frozen=True)
