@@ -6,15 +6,22 @@ what a run costs the client: the load threads, the histograms, and Python readin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benches.servers import own_cpu, timed
 from nephoscope import _engine
+from nephoscope.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.store import RunWriter
+from nephoscope.systems.base import System
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def load_spec(url: str, workload: str, scale: float, mix: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -64,13 +71,30 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+@contextlib.contextmanager
+def probing(url: str, origin_ns: int) -> Iterator[None]:
+    """Probe an endpoint's availability meanwhile, and write the samples, as a run does."""
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RunWriter(Path(folder), {}, "")
+        with Probes(Endpoint.of(System(rw=(url,))), writer, origin_ns, ProbeSettings()):
+            yield
+        writer.close()
+
+
 def run(spec: dict[str, Any]) -> dict[str, Any]:
-    """Run a load; give what its measured phase used."""
+    """Run a load, beside probes if it says so; give what its measured phase used."""
     level, seconds, mix = spec.pop("level"), spec.pop("seconds"), spec.pop("mix")
+    url = spec["tenants"][0]["rw"][0] if spec.pop("probes", False) else None
     warmup = {"name": "warm-up", "kind": "warm_up", "seconds": 1.0, "loads": {"*": {**level, "mix": mix}}}
     measure = {"name": "measure", "kind": "measure", "seconds": seconds, "loads": {}}
     at_start = resident_mb()
     load = _engine.Run(json.dumps({**spec, "phases": [warmup, measure]}))
+    with probing(url, load.origin_ns) if url else contextlib.nullcontext():
+        return _read(load, seconds, at_start)
+
+
+def _read(load: _engine.Run, seconds: float, at_start: float) -> dict[str, Any]:
+    """Read a load to its end; ``at_start`` is the memory that this process had before."""
     before = after = None
     intervals: list[dict[str, Any]] = []
     latency, lag = _engine.Histogram(), _engine.Histogram()

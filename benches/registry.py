@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from benches.against_pgbench import lag, order_payment, point_select
 from benches.engine import instructions, noop, sessions, soak
 from benches.loading import load
+from benches.probes import probes
 from benches.truths import rate, stall
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "stall": stall,
     "rate": rate,
     "load": load,
+    "probes": probes,
     "soak": soak,
 }
 
