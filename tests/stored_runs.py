@@ -45,7 +45,12 @@ class Step:
 
 
 def begin_run(
-    folder: Path, tables: Tables, steps: Sequence[Step], manifest: Mapping[str, Any] | None = None
+    folder: Path,
+    tables: Tables,
+    steps: Sequence[Step],
+    manifest: Mapping[str, Any] | None = None,
+    *,
+    probed: bool = True,
 ) -> RunWriter:
     """Write a run but for its end."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +65,8 @@ def begin_run(
             client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
             at += 1
             writer.metrics(_time(at), "client", client.items())
-            writer.probes(_probe(at))
+            if probed:
+                writer.probes(_probe(at))
     return writer
 
 

@@ -1,0 +1,345 @@
+"""The evaluator ``failover``: what a failure costs: F and R, errors, and what becomes of acknowledged commits.
+
+METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 and 4.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
+from nephoscope.evaluators.points import measured_phases
+from nephoscope.loadrun import Load
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.probes import ProbeSettings
+from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
+from nephoscope.study import MeasureSettings
+from nephoscope.systems.base import Action, Role
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
+
+    from nephoscope.loadrun import LoadRun
+    from nephoscope.scoring import ScoreName
+    from nephoscope.store import Phase, StoredRun
+    from nephoscope.systems.base import Provider
+    from nephoscope.workload import Workload
+
+FaultName = Literal["restart", "kill", "crash", "promote", "pause"]
+
+FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
+    "restart": (Action.RESTART,),
+    "kill": (Action.KILL, Action.START),
+    "crash": (Action.KILL, Action.PROMOTE),
+    "promote": (Action.PROMOTE,),
+    "pause": (Action.PAUSE, Action.RESUME),
+}
+"""What is done to a node, one action after the other."""
+
+
+class FailoverSettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "failover"``."""
+
+    evaluator: Literal["failover"] = "failover"
+    fault: FaultName = "restart"
+    """What happens: a `restart`; a `kill`, and the node is started again; a `crash`: it is killed, and a replica is
+    promoted; `promote`, a planned switchover; a `pause` of the node."""
+    roles: Annotated[tuple[Role, ...], Field(min_length=1, strict=False)] = ("rw",)
+    """Whose node fails: that of `rw`, or one of `ro`. A crash and a promotion are of `rw`."""
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How often each is done."""
+    mix: MixSetting = "RW"
+    """Which transactions run: see [mixes](#mixes)."""
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 16
+    """Transactions at a time."""
+    access: AccessSetting = Field(default_factory=UniformAccess)
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    warmup: Duration = 2.0
+    """How long the load runs before it counts, each time."""
+    before: Duration = 5.0
+    """How long it is measured before the fault: what R has to come back to."""
+    after: Duration = 20.0
+    """How long it is measured after the fault. What has not come back by then has not come back."""
+    pause: Duration = 2.0
+    """How long a pause lasts."""
+    probe_rate: Annotated[float, Field(gt=0, le=10_000)] = 200.0
+    """Probes a second, for each role."""
+    late: Duration = LATE_S
+    """A probe that is answered later than this after it was due counts as not served."""
+    hold: Duration = 2.0
+    """How long the throughput has to stay at 95 % of what it was."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.fault in ("crash", "promote") and self.roles != ("rw",):
+            raise ValueError(f"a {self.fault} is of the node that takes writes: roles must be ['rw']")
+        if self.after <= self.hold or self.before <= 0 or self.warmup <= 0:
+            raise ValueError("warmup and before must be above 0, and after longer than hold")
+        return self
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What one failure came to; times in seconds since the start of the load."""
+
+    role: str
+    repetition: int
+    injected_s: float
+    service_back_s: float | None
+    """The same as ``injected_s`` where no interruption was seen."""
+    tps_back_s: float | None
+    interrupted: bool
+    last_success_s: float | None
+    failed_probes: int
+    late_probes: int
+    resolution_s: float
+    tps_before: float
+    errors: Mapping[str, int]
+    """Errors of the load by class, from the fault to the end of the phase."""
+    acknowledged: int | None = None
+    """Commits of the probe that were acknowledged."""
+    lost: int | None = None
+    """Of these, missing afterwards."""
+    indeterminate: int | None = None
+    """Not acknowledged, and there."""
+
+
+class Failover(Evaluator):
+    """Lets nodes fail under load, and finds out when the service and its throughput were back."""
+
+    name: ClassVar[str] = "failover"
+    summary: ClassVar[str] = "nodes that fail under load: outage (F), recovery (R), errors, lost commits"
+    settings_type: ClassVar[type[MeasureSettings]] = FailoverSettings
+
+    def __init__(self, settings: FailoverSettings, workload: Workload, index: int) -> None:
+        """Resolve the mix."""
+        self._settings = settings
+        self._index = index
+        self._label, self._mix = workload.mix(settings.mix, f"measure.{index}.mix")
+
+    def seconds(self) -> float:
+        """All failures."""
+        of = self._settings
+        return len(of.roles) * of.repetitions * (of.warmup + of.before + of.after)
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, means: Means) -> None:
+        """Let one node after another fail."""
+        wanted = {*FAULTS[self._settings.fault]}
+        if missing := wanted - means.provider.actions():
+            names = ", ".join(sorted(missing))
+            means.load.note(
+                "unsupported",
+                measure=self._index,
+                message=f"the provider {means.provider.name} cannot {names}",
+            )
+            return
+        for repetition in range(1, self._settings.repetitions + 1):
+            for role in self._settings.roles:
+                if role == "ro" and not means.provider.endpoints("ro"):
+                    message = "the system has no read-only node that could fail"
+                    means.load.note("unsupported", measure=self._index, message=message)
+                    return
+                self._fail(means, role, repetition)
+
+    def _fail(self, means: Means, role: Role, repetition: int) -> None:
+        of, load = self._settings, means.load
+        level = Load(concurrency=float(of.concurrency), mix=self._mix, access=of.access)
+        labels = self.labels(self._index, mix=self._label, role=role, fault=of.fault, repetition=repetition)
+        name = f"{of.fault} of {role}"
+        load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
+        with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
+            load.phase(name, "measure", of.before + of.after, level, labels)
+            load.pump_until(load.planned_end - of.after)
+            self._inject(means, role, labels)
+            load.wait()
+            probes.stop()
+            found = probes.durability(means.system.rw[0])
+        counts = {"acknowledged": found.acknowledged}
+        counts |= {"lost": len(found.lost), "indeterminate": len(found.indeterminate)}
+        load.note("durability", **labels, **counts)
+
+    def _inject(self, means: Means, role: Role, labels: Mapping[str, Any]) -> None:
+        """Do what the fault is, beside the load. Raises ``MeasurementError`` where the provider fails."""
+        node = next((node for node, of in means.provider.nodes().items() if of == role), None)
+        trouble: list[Exception] = []
+
+        def act() -> None:
+            try:
+                self._act(means.provider, means.load, node, labels)
+            except Exception as error:  # noqa: BLE001 - it is raised on the thread that waits
+                trouble.append(error)
+
+        thread = threading.Thread(target=act, name="fault")
+        thread.start()
+        while thread.is_alive():
+            means.load.pump_until(means.load.elapsed + 0.05)
+        thread.join()
+        if trouble:
+            means.load.note("fault_failed", **labels, message=str(trouble[0]))
+            raise (
+                trouble[0] if isinstance(trouble[0], MeasurementError) else MeasurementError(str(trouble[0]))
+            )
+
+    def _act(self, provider: Provider, load: LoadRun, node: str | None, labels: Mapping[str, Any]) -> None:
+        for place, action in enumerate(FAULTS[self._settings.fault]):
+            if action is Action.RESUME:
+                time.sleep(self._settings.pause)
+            done = provider.act(action, node=None if action is Action.PROMOTE else node)
+            load.note(
+                "fault" if place == 0 else "action",
+                done.began_ns,
+                **labels,
+                action=str(action),
+                node=done.node,
+                took_s=(done.ended_ns - done.began_ns) / 1e9,
+            )
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read F and R, and what else each failure came to."""
+        failures, warnings = read_failures(stored, self._settings)
+        scores: dict[str, Score | Absent]
+        if failures:
+            scores = {"F": self._score("F", failures), "R": self._score("R", failures)}
+        else:
+            scores = dict.fromkeys(("F", "R"), Absent(reason=_why_absent(stored)))
+        # A phase with a failure in it is no measure of throughput: it makes no points.
+        return Measurements(scores=scores, warnings=warnings)
+
+    def _score(self, name: ScoreName, failures: Sequence[Failure]) -> Score | Absent:
+        detail = {
+            "fault": self._settings.fault,
+            "resolution_s": max(failure.resolution_s for failure in failures),
+            "failures": [asdict(failure) for failure in failures],
+        }
+        values: list[float | Absent] = []
+        for failure in failures:
+            if name == "F":
+                values.append(f_score([failure.injected_s], [failure.service_back_s]))
+            else:
+                values.append(r_score([failure.service_back_s], [failure.tps_back_s]))
+        return over_repetitions(name, values, detail=detail)
+
+
+def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Failure], list[str]]:
+    """Read every failure that an entry of ``[[measure]]`` has caused, and warnings about those cut short."""
+    phases, warnings = measured_phases(stored.run, stored.index)
+    probes = _Samples(stored.run)
+    faults = [event for event in stored.run.events if event.get("event") == "fault"]
+    failures = []
+    for phase in phases:
+        fault = next((e for e in faults if phase.start_s <= e.get("time_s", -1.0) <= phase.end_s), None)
+        if fault is not None:
+            failures.append(_failure(stored, settings, probes, phase, float(fault["time_s"])))
+    warnings += [
+        f"the fault is known only to {failure.resolution_s * 1000:.0f} ms: probes were missing around the return of"
+        f" {failure.role} in repetition {failure.repetition}"
+        for failure in failures
+        if failure.resolution_s > 4 / settings.probe_rate
+    ]
+    return failures, warnings
+
+
+def _failure(
+    stored: Stored, settings: FailoverSettings, samples: _Samples, phase: Phase, injected_s: float
+) -> Failure:
+    role = str(phase.labels.get("role"))
+    found = [
+        outages[0]
+        for probes in samples.of(role)
+        if (outages := find_outages(probes, injected_s, phase.end_s, late_s=settings.late))
+    ]
+    # Of several endpoints of a role the one that was away for longest; who has not come back was.
+    outage: Outage | None = max(found, key=lambda one: one.back_s or math.inf, default=None)
+    back = outage.back_s if outage else injected_s
+    throughput = _throughput(stored.run, phase)
+    before = throughput.mean(phase.start_s, injected_s)
+    tps_back = (
+        recovered_at(throughput, before, back, settings.hold) if back is not None and before > 0 else None
+    )
+    durability = _durability(stored.run, phase)
+    return Failure(
+        role=role,
+        repetition=int(phase.labels.get("repetition", 1)),
+        injected_s=injected_s,
+        service_back_s=back,
+        tps_back_s=tps_back,
+        interrupted=outage is not None,
+        last_success_s=outage.last_success_s if outage else None,
+        failed_probes=outage.failed if outage else 0,
+        late_probes=outage.late if outage else 0,
+        resolution_s=outage.gap_s if outage else 1 / settings.probe_rate,
+        tps_before=before,
+        errors=_errors(stored.run, injected_s, phase.end_s),
+        acknowledged=durability.get("acknowledged"),
+        lost=durability.get("lost"),
+        indeterminate=durability.get("indeterminate"),
+    )
+
+
+class _Samples:
+    """The availability probes of a run, by role and endpoint."""
+
+    def __init__(self, run: StoredRun) -> None:
+        self._rows: dict[tuple[str, str], list[tuple[float, float, bool]]] = {}
+        for row in run.probes.to_pylist():
+            if row["probe"] == "availability":
+                due = row["time_s"]
+                end = row["end_s"] if row["end_s"] is not None else due
+                of_node = self._rows.setdefault((row["role"], row["node"]), [])
+                of_node.append((due, end, row["outcome"] == "ok"))
+
+    def of(self, role: str) -> Iterator[Probes]:
+        """Give the probes of each endpoint of a role."""
+        for (of, _), rows in self._rows.items():
+            if of == role:
+                yield Probes.of(*zip(*rows, strict=True))
+
+
+def _throughput(run: StoredRun, phase: Phase) -> Throughput:
+    table = run.intervals
+    rows = table.column("phase").to_numpy() == phase.number
+    starts, place = np.unique(table.column("start_s").to_numpy()[rows], return_inverse=True)
+    ends = np.zeros(len(starts))
+    np.maximum.at(ends, place, table.column("end_s").to_numpy()[rows])
+    committed = np.bincount(place, table.column("committed").to_numpy()[rows], len(starts))
+    return Throughput(starts, ends, np.asarray(committed, np.float64))
+
+
+def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for event in run.events:
+        if event.get("event") == "error" and since_s <= event.get("time_s", -1.0) <= until_s:
+            counts[str(event["class"])] = counts.get(str(event["class"]), 0) + int(event["count"])
+    return dict(sorted(counts.items()))
+
+
+def _durability(run: StoredRun, phase: Phase) -> Mapping[str, Any]:
+    wanted = {key: phase.labels.get(key) for key in ("measure", "role", "repetition")}
+    for event in run.events:
+        if event.get("event") == "durability" and all(
+            event.get(key) == value for key, value in wanted.items()
+        ):
+            return event
+    return {}
+
+
+def _why_absent(stored: Stored) -> str:
+    for event in stored.run.events:
+        if event.get("event") in ("unsupported", "fault_failed") and event.get("measure") == stored.index:
+            return str(event["message"])
+    return "no failure was measured whole"

@@ -1,0 +1,272 @@
+"""The evaluator ``lag``: how long what was committed takes to be seen on the read-only endpoints, and the C-Score.
+
+METRICS, section 3, "C: replication lag"; CloudyBench, section II-G, equation 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.points import measured_phases
+from nephoscope.loadrun import Load
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.probes import ProbeSettings
+from nephoscope.scoring import Absent, Score, c_score, over_repetitions
+from nephoscope.statistics import mean_ci
+from nephoscope.study import MeasureSettings
+from nephoscope.systems.base import Settings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from nephoscope.store import Phase, StoredRun
+    from nephoscope.workload import Workload
+
+KINDS = ("insert", "update", "delete")
+"""What markers do, in the order of equation 6."""
+
+_MIX = "IUD"
+"""The mix of inserts, updates and deletes that a workload may have, its transactions in this order."""
+
+
+class LagLoad(Settings):
+    """A load beside which the lag is measured."""
+
+    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
+    """What the report calls it."""
+    mix: MixSetting | None = None
+    """Which transactions run: see [mixes](#mixes). None: the system is idle."""
+
+
+class LagSettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "lag"``."""
+
+    evaluator: Literal["lag"] = "lag"
+    loads: Annotated[list[LagLoad], Field(min_length=1)] | None = None
+    """The loads beside which the lag is measured: see [lag loads](#measureloads). By default none (idle) and, where the
+    workload has a mix `IUD`, that one and each of its transactions alone, as the paper does."""
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 8
+    """Transactions at a time."""
+    access: AccessSetting = Field(default_factory=UniformAccess)
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    warmup: Duration = 1.0
+    """How long each load runs before the lag is measured."""
+    duration: Duration = 10.0
+    """How long it is measured beside each load."""
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
+    """How often all loads are gone through."""
+    marker_pause: Duration = 0.05
+    """The mean pause between two markers; the next one waits until the last one is seen everywhere."""
+    limit: Duration = 10.0
+    """How long a marker is looked for."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        names = [load.name for load in self.loads or ()]
+        if len(set(names)) < len(names):
+            raise ValueError("each load needs a name of its own")
+        if self.duration <= 0 or self.limit <= 0:
+            raise ValueError("duration and limit must be above 0")
+        return self
+
+
+@dataclass(frozen=True)
+class LagSummary:
+    """The lags of some markers, in milliseconds."""
+
+    count: int
+    unseen: int
+    """Markers that were not seen within the limit: they count with the time that they were looked for."""
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    half_width_p50: float
+    """The median half-width of a sample: how finely the probe tells times apart."""
+
+
+class Lag(Evaluator):
+    """Commits markers and looks for them on every read-only endpoint, idle and under load."""
+
+    name: ClassVar[str] = "lag"
+    summary: ClassVar[str] = "replication lag of inserts, updates and deletes, idle and under load (C)"
+    settings_type: ClassVar[type[MeasureSettings]] = LagSettings
+
+    def __init__(self, settings: LagSettings, workload: Workload, index: int) -> None:
+        """Resolve the loads' mixes."""
+        self._settings = settings
+        self._index = index
+        loads = settings.loads or _default_loads(workload)
+        where = f"measure.{index}.loads"
+        self._loads = [
+            (load.name, workload.mix(load.mix, f"{where}.{place}.mix")[1] if load.mix is not None else None)
+            for place, load in enumerate(loads)
+        ]
+        self._any_mix = {workload.transactions[0]: 1.0}
+
+    def seconds(self) -> float:
+        """All loads, all repetitions."""
+        of = self._settings
+        return len(self._loads) * of.repetitions * (of.warmup + of.duration)
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, means: Means) -> None:
+        """Go through the loads, with the probe beside each."""
+        of, load = self._settings, means.load
+        if not means.system.ro:
+            message = "no read-only endpoint to lag behind"
+            load.note("unsupported", measure=self._index, message=message)
+            return
+        settings = ProbeSettings(marker_pause=of.marker_pause, marker_timeout=of.limit)
+        # Before the first load, so that the making of the probes' tables is in none of them.
+        load.phase("lag: warm-up", "warm_up", of.warmup, self._level(None), self.labels(self._index))
+        with means.probes(settings, availability=False, lag=True):
+            for repetition in range(1, of.repetitions + 1):
+                for name, mix in self._loads:
+                    labels = self.labels(self._index, load=name, repetition=repetition)
+                    if of.warmup > 0:
+                        warming = f"lag, {name}: warm-up"
+                        load.phase(warming, "warm_up", of.warmup, self._level(mix), labels)
+                    load.phase(f"lag, {name}", "measure", of.duration, self._level(mix), labels)
+            load.wait()
+
+    def _level(self, mix: Mapping[str, float] | None) -> Load:
+        """Make the load of a mix; without one the system is idle."""
+        of = self._settings
+        concurrency = float(of.concurrency) if mix is not None else 0.0
+        return Load(concurrency=concurrency, mix=mix or self._any_mix, access=of.access)
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read the lags by load and kind, and C from those under load."""
+        phases, warnings = measured_phases(stored.run, stored.index)
+        samples = _Samples(stored.run)
+        by_load = {
+            name: {
+                kind: samples.of([phase for phase in phases if phase.labels.get("load") == name], kind)
+                for kind in KINDS
+            }
+            for name, _ in self._loads
+        }
+        score = self._score(samples, phases, by_load, stored)
+        unseen = sum(summary.unseen for of in by_load.values() for summary in of.values() if summary)
+        if unseen:
+            warnings.append(
+                f"{unseen:,} markers were not seen within {self._settings.limit:g} s: C is a lower bound"
+            )
+        return Measurements(scores={"C": score}, warnings=warnings)
+
+    def _score(
+        self,
+        samples: _Samples,
+        phases: Sequence[Phase],
+        by_load: Mapping[str, Mapping[str, LagSummary | None]],
+        stored: Stored,
+    ) -> Score | Absent:
+        # Idle lags are told, and do not count where the paper's loads were measured.
+        counted = [name for name, mix in self._loads if mix is not None] or [name for name, _ in self._loads]
+        values = []
+        for repetition in sorted({int(phase.labels.get("repetition", 1)) for phase in phases}):
+            of = [p for p in phases if p.labels.get("repetition") == repetition]
+            lags = {
+                kind: [
+                    summary.mean
+                    for name in counted
+                    if (summary := samples.of([p for p in of if p.labels.get("load") == name], kind))
+                ]
+                for kind in KINDS
+            }
+            if missing := [kind for kind, means in lags.items() if len(means) < len(counted)]:
+                reason = f"no {' or '.join(missing)} was seen beside every load"
+                return Absent(reason=f"repetition {repetition}: {reason}")
+            insert, update, delete = (sum(lags[kind]) / len(lags[kind]) / 1000 for kind in KINDS)
+            values.append(c_score(insert, update, delete, len(samples.nodes)))
+        if not values:
+            return Absent(reason=_why_absent(stored))
+        detail = {
+            "replicas": len(samples.nodes),
+            "counted": counted,
+            "lag_ms": {
+                name: {kind: vars(summary) for kind, summary in of.items() if summary}
+                for name, of in by_load.items()
+            },
+        }
+        return over_repetitions("C", values, detail=detail)
+
+
+def _default_loads(workload: Workload) -> list[LagLoad]:
+    loads = [LagLoad(name="idle")]
+    if any(known["name"] == _MIX for known in workload.description["mixes"]):
+        weights = workload.mix(_MIX, "")[1]
+        loads.append(LagLoad(name=_MIX, mix=_MIX))
+        loads += [LagLoad(name=transaction, mix={transaction: 1.0}) for transaction in weights]
+    return loads
+
+
+class _Samples:
+    """The lag samples of a run."""
+
+    def __init__(self, run: StoredRun) -> None:
+        table = run.probes
+        rows = np.asarray([kind == "lag" for kind in table.column("probe").to_pylist()], bool)
+
+        def texts(name: str) -> NDArray[np.object_]:
+            column: NDArray[np.object_] = np.asarray(table.column(name).to_pylist(), object)
+            selected: NDArray[np.object_] = column[rows]
+            return selected
+
+        def numbers(name: str) -> NDArray[np.float64]:
+            column: NDArray[np.float64] = np.asarray(table.column(name).to_pylist(), np.float64)
+            selected: NDArray[np.float64] = column[rows]
+            return selected
+
+        self._kind, self._outcome, self._node = texts("kind"), texts("outcome"), texts("node")
+        self._time, self._lower, self._upper = numbers("time_s"), numbers("lower_ms"), numbers("upper_ms")
+
+    @property
+    def nodes(self) -> list[str]:
+        """The read-only endpoints that were looked at."""
+        return sorted(set(self._node.tolist()))
+
+    def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
+        """Sum up the markers of a kind that were committed in some phases."""
+        inside = np.zeros(len(self._time), bool)
+        for phase in phases:
+            inside |= (self._time >= phase.start_s) & (self._time <= phase.end_s)
+        seen = inside & (self._kind == kind) & (self._outcome == "ok")
+        unseen = inside & (self._kind == kind) & (self._outcome == "not_seen")
+        # What was not seen took at least as long as it was looked for.
+        lags = np.concatenate([(self._lower[seen] + self._upper[seen]) / 2, self._lower[unseen]])
+        if len(lags) == 0:
+            return None
+        widths = (self._upper[seen] - self._lower[seen]) / 2
+        p50, p95, p99 = (float(q) for q in np.quantile(lags, [0.5, 0.95, 0.99]))
+        return LagSummary(
+            count=len(lags),
+            unseen=int(np.count_nonzero(unseen)),
+            mean=mean_ci(lags).mean,
+            p50=p50,
+            p95=p95,
+            p99=p99,
+            max=float(lags.max()),
+            half_width_p50=float(np.median(widths)) if len(widths) else 0.0,
+        )
+
+
+def _why_absent(stored: Stored) -> str:
+    for event in stored.run.events:
+        if event.get("event") == "unsupported" and event.get("measure") == stored.index:
+            return str(event["message"])
+    return "no load was measured whole"

@@ -1,0 +1,179 @@
+"""F, R and C of stored runs with planted probes: no engine, no chance, and figures that are known."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nephoscope.scores import scores_of
+from nephoscope.store import StoredRun
+from sample_studies import sim_study
+from stored_runs import INTERVAL_S, Step, begin_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from nephoscope.store import RunWriter
+
+RATE = 200
+TPS = 1000
+RESPONSE_S = 0.001
+
+
+def failover(**settings: Any) -> dict[str, Any]:
+    return {"evaluator": "failover", "before": "5s", "after": "10s", "mix": "SELECT", **settings}
+
+
+def availability(role: str, seconds: float, away: tuple[float, float]) -> Iterator[dict[str, Any]]:
+    """Probes of a role that is refused from one time to another."""
+    for number in range(round(seconds * RATE)):
+        due = number / RATE
+        ok = not away[0] <= due < away[1]
+        yield {
+            "time_s": due,
+            "probe": "availability",
+            "kind": "write" if role == "rw" else "read",
+            "role": role,
+            "node": f"{role}1",
+            "number": number,
+            "sent_s": due,
+            "end_s": due + RESPONSE_S,
+            "outcome": "ok" if ok else "connection_lost",
+            "lower_ms": None,
+            "upper_ms": None,
+            "polls": 0,
+        }
+
+
+def lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def course(*levels: tuple[int, float]) -> list[int]:
+    """Transactions per interval of a load that has a level for some seconds each."""
+    return [round(tps * INTERVAL_S) for tps, seconds in levels for _ in range(round(seconds / INTERVAL_S))]
+
+
+def finish(writer: RunWriter, committed: int) -> StoredRun:
+    totals = dict.fromkeys(("aborted", "failed", "in_flight", "dropped"), 0)
+    writer.finish("measured", None, {"started": committed, "committed": committed, **totals})
+    return StoredRun(writer.folder)
+
+
+def failed_run(
+    folder: Path, counts: Sequence[int], away: tuple[float, float], facts: Mapping[str, Any] | None = None
+) -> StoredRun:
+    labels = {"mix": "SELECT", "concurrency": 16, "role": "rw", "fault": "kill", "repetition": 1}
+    tables = sim_study(failover(fault="kill"))
+    writer = begin_run(folder, tables, [Step(labels, counts, [1.0] * len(counts))], probed=False)
+    writer.event(5.0, "fault", measure=0, role="rw", repetition=1, action="kill", node="a", took_s=0.1)
+    writer.event(6.0, "error", **{"class": "connection_lost"}, count=16, code="", message="gone")
+    if facts:
+        writer.event(15.0, "durability", measure=0, role="rw", repetition=1, **facts)
+    writer.probes(lines(availability("rw", len(counts) * INTERVAL_S, away)))
+    return finish(writer, sum(counts))
+
+
+def test_f_and_r_of_a_planted_failure(tmp_path: Path) -> None:
+    counts = course((TPS, 5), (0, 2), (TPS // 2, 3), (TPS, 5))
+    found = scores_of(
+        failed_run(tmp_path, counts, (5.0, 7.0), {"acknowledged": 990, "lost": 37, "indeterminate": 2})
+    )
+    f, r = found["scores"]["F"], found["scores"]["R"]
+    assert f["value"] == pytest.approx(2.0, abs=1 / RATE + 2 * RESPONSE_S)
+    assert r["value"] == pytest.approx(3.0, abs=INTERVAL_S)
+    (failure,) = f["detail"]["failures"]
+    assert failure["interrupted"]
+    assert failure["tps_before"] == pytest.approx(TPS)
+    assert failure["errors"] == {"connection_lost": 16}
+    assert (failure["acknowledged"], failure["lost"], failure["indeterminate"]) == (990, 37, 2)
+
+
+def test_no_interruption_reads_as_none(tmp_path: Path) -> None:
+    found = scores_of(failed_run(tmp_path, course((TPS, 15)), (99, 99)))
+    assert found["scores"]["F"]["value"] == 0.0
+    assert found["scores"]["R"]["value"] == 0.0
+    assert not found["scores"]["F"]["detail"]["failures"][0]["interrupted"]
+
+
+def test_a_service_that_does_not_come_back_has_no_score(tmp_path: Path) -> None:
+    found = scores_of(failed_run(tmp_path, course((TPS, 5), (0, 10)), (5.0, 99.0)))
+    assert "the service did not come back" in found["absent"]["F"]
+    assert "the service did not come back" in found["absent"]["R"]
+
+
+def test_a_throughput_that_does_not_come_back_has_no_r(tmp_path: Path) -> None:
+    found = scores_of(failed_run(tmp_path, course((TPS, 5), (0, 1), (TPS // 2, 9)), (5.0, 6.0)))
+    assert found["scores"]["F"]["value"] == pytest.approx(1.0, abs=0.01)
+    assert "the TPS did not come back" in found["absent"]["R"]
+
+
+def test_what_a_provider_cannot_do_is_the_reason(tmp_path: Path) -> None:
+    step = Step({"mix": "SELECT", "concurrency": 1, "measure": 7}, [1], [1.0])
+    writer = begin_run(tmp_path, sim_study(failover()), [step], probed=False)
+    writer.event(0.1, "unsupported", measure=0, message="the provider url cannot restart")
+    found = scores_of(finish(writer, 1))
+    assert found["absent"]["F"] == "the provider url cannot restart"
+
+
+LAG_MS = {"insert": 3.0, "update": 5.0, "delete": 7.0}
+
+
+def lag_run(folder: Path, replicas: int = 1, *, unseen: bool = False) -> StoredRun:
+    settings = {"evaluator": "lag", "loads": [{"name": "busy", "mix": "SELECT"}], "duration": "2s"}
+    steps = [
+        Step(
+            {"mix": "SELECT", "concurrency": 8, "load": "busy", "repetition": repetition},
+            [100] * 20,
+            [1.0] * 20,
+        )
+        for repetition in (1, 2, 3)
+    ]
+    writer = begin_run(folder, sim_study(settings), steps, probed=False)
+    rows: list[dict[str, Any]] = [
+        {
+            "time_s": 0.1 + number * 0.15,
+            "probe": "lag",
+            "kind": list(LAG_MS)[number % 3],
+            "role": "ro",
+            "node": f"ro{replica}",
+            "number": number,
+            "sent_s": 0.1 + number * 0.15,
+            "end_s": 0.2 + number * 0.15,
+            "outcome": "ok",
+            "lower_ms": LAG_MS[list(LAG_MS)[number % 3]] - 0.1,
+            "upper_ms": LAG_MS[list(LAG_MS)[number % 3]] + 0.1,
+            "polls": 3,
+        }
+        for number in range(39)
+        for replica in range(1, replicas + 1)
+    ]
+    if unseen:
+        rows[0] |= {"outcome": "not_seen", "lower_ms": 10_000.0, "upper_ms": None}
+    writer.probes(lines(rows))
+    return finish(writer, 6000)
+
+
+def test_c_is_the_sum_of_the_mean_lags(tmp_path: Path) -> None:
+    score = scores_of(lag_run(tmp_path))["scores"]["C"]
+    assert score["value"] == pytest.approx(0.015)
+    assert score["repetitions"] == 3
+    summary = score["detail"]["lag_ms"]["busy"]["update"]
+    assert summary["mean"] == pytest.approx(5.0)
+    assert summary["half_width_p50"] == pytest.approx(0.1)
+    assert summary["unseen"] == 0
+
+
+def test_c_is_over_the_replicas(tmp_path: Path) -> None:
+    score = scores_of(lag_run(tmp_path, replicas=2))["scores"]["C"]
+    assert score["value"] == pytest.approx(0.0075)
+    assert score["detail"]["replicas"] == 2
+
+
+def test_a_marker_that_was_never_seen_counts_and_is_told(tmp_path: Path) -> None:
+    found = scores_of(lag_run(tmp_path, unseen=True))
+    assert found["scores"]["C"]["value"] > 0.1
+    assert any("1 markers were not seen" in warning for warning in found["warnings"])
