@@ -96,8 +96,10 @@ impl Probes {
     /// Ends the probes. Those on their way are waited for, within their limits; [`Probes::next`] goes on to give what
     /// there is.
     pub fn stop(&self) {
+        // Taken first: a reader who finds that there will be no more samples is to know that this is the end.
+        let thread = lock(&self.thread).take();
         self.stop.send(());
-        if let Some(thread) = lock(&self.thread).take() {
+        if let Some(thread) = thread {
             // A thread that panicked has said so on standard error.
             let _ = thread.join();
         }
