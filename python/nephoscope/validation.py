@@ -65,7 +65,16 @@ def _is_tag(part: str | int, tags: Collection[str]) -> bool:
     return isinstance(part, str) and (part in tags or part.startswith("constrained-") or "[" in part)
 
 
-_UNION_TAGS = {"bool", "float", "int", "RampSetting", "str"}
+_UNION_TAGS = {
+    "bool",
+    "float",
+    "int",
+    "RampSetting",
+    "str",
+    "PatternName",
+    "CustomSettings",
+    "ParetoSettings",
+}
 
 
 def _keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:

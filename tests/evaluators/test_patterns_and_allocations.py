@@ -62,7 +62,10 @@ def test_a_draw_follows_the_law_of_pareto() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"patterns": ["two-peaks"]}, "measure.0.patterns"),
+        ({"patterns": ["two-peaks"]}, "measure.0.patterns.0: input should be 'single-peak', 'large-spike'"),
+        ({"patterns": [{"name": "mine"}]}, "measure.0.patterns.0.shares: it is missing"),
+        ({"patterns": [{"slots": 0}]}, "measure.0.patterns.0.slots: input should be greater"),
+        ({"patterns": [{"slot": 2}]}, "there is no such key; allowed are slots, shape, seed"),
         ({"patterns": [{"name": "none", "shares": [0, 0]}]}, "a pattern needs a slot with a load"),
         ({"patterns": ["single-peak", "single-peak"]}, "the same twice"),
         ({"patterns": [{"seed": 1}, {"seed": 1, "slots": 4}]}, "two patterns have the same name"),

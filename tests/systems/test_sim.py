@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tomllib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,17 @@ from pydantic import ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.live import Silence
+from nephoscope.measure import run_study
+from nephoscope.store import StoredRun
+from nephoscope.study import make_study
 from nephoscope.systems.base import Action, Resources
 from nephoscope.systems.sim import Sim, SimSettings
+from sample_studies import phases, sim_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 BASE = {"vcores": 2, "memory_gb": 8, "storage_gb": 10}
 
@@ -38,7 +45,7 @@ def facts(url: str) -> str:
 def test_a_plan_is_a_text_or_a_table() -> None:
     plan = {"latency": "uniform(1ms,2ms)", "capacity": 4, "stall": ["5s+1s", "9s+1s"], "seed": 3}
     text = "latency=uniform(1ms,2ms)&capacity=4&stall=5s%2B1s&stall=9s%2B1s&seed=3"
-    with started(plan=plan, ro=["seed=2", {"seed": 3}]) as one, started(plan=text) as other:
+    with started(plan=plan, read_only=["seed=2", {"seed": 3}]) as one, started(plan=text) as other:
         (ours,), (theirs,) = one.endpoints("rw"), other.endpoints("rw")
         assert facts(ours) == facts(theirs)
         assert ours != theirs, "each system is one of its own"
@@ -47,9 +54,21 @@ def test_a_plan_is_a_text_or_a_table() -> None:
         assert other.allocation() == ()
 
 
+def test_a_study_of_it_is_run_and_read_again(tmp_path: Path) -> None:
+    tables = sim_study(phases({"concurrency": 2, "duration": "300ms"}))
+    plan = {"latency": "constant(2ms)", "stall": ["5s+1s"]}
+    tables["system"] = {"provider": "sim", "plan": plan, "read_only": [{"seed": 2}, "latency=constant(9ms)"]}
+    outcome = run_study(make_study(tables, "study"), tmp_path, Silence())
+    assert outcome.status == "measured"
+    run = StoredRun(outcome.folder)
+    assert make_study(tomllib.loads(run.study), "again").system == make_study(tables, "study").system
+    # The workload only reads, and there are read-only endpoints.
+    assert set(run.intervals.column("role").to_pylist()) == {"ro"}
+
+
 def test_the_capacity_follows_the_planted_allocation() -> None:
     steps = [{"at": "1500ms", "vcores": 8.0}, {"at": "3s", "memory_gb": 1.0}, {"at": "4s", "vcores": 0.0}]
-    with started(resources=BASE, capacity_per_vcore=3, allocation=steps, ro=[""]) as provider:
+    with started(resources=BASE, capacity_per_vcore=3, allocation=steps, read_only=[""]) as provider:
         for url in (*provider.endpoints("rw"), *provider.endpoints("ro")):
             assert "[(0, 6), (1500000000, 24), (3000000000, 24), (4000000000, 0)]" in facts(url)
 
@@ -78,7 +97,7 @@ def test_a_resize_changes_capacity_and_allocation_now() -> None:
 
 
 def test_a_restart_cuts_the_node_off_for_as_long_as_planted() -> None:
-    with started(outage="300ms", ro=[""]) as provider:
+    with started(outage="300ms", read_only=[""]) as provider:
         assert provider.actions() == {Action.RESTART, Action.KILL, Action.PAUSE}
         done = provider.act(Action.RESTART, node="ro1")
         assert (done.node, done.action) == ("ro1", Action.RESTART)
@@ -102,7 +121,7 @@ def test_what_cannot_be_done_is_refused() -> None:
     ("settings", "message"),
     [
         ({"plan": "speed=9"}, "one of the keys latency"),
-        ({"ro": [{"capacity": 0}]}, "a whole number above 0"),
+        ({"read_only": [{"capacity": 0}]}, "a whole number above 0"),
         ({"capacity_per_vcore": 4}, "need resources to begin with"),
         ({"resources": BASE, "capacity_per_vcore": 4, "plan": "capacity=3"}, "not both"),
         ({"resources": BASE, "allocation": [{"at": 5}, {"at": 5}]}, "in the order of their times"),

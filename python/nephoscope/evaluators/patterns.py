@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from nephoscope.systems.base import Settings
 
@@ -54,7 +54,24 @@ class CustomSettings(Settings):
 
 
 PatternName = Literal["single-peak", "large-spike", "single-valley", "zero-valley"]
-PatternSetting = PatternName | CustomSettings | ParetoSettings
+
+
+def _tag(value: Any) -> str:  # noqa: ANN401 - whatever TOML can hold
+    """Tell which sort of pattern is meant, so that a message is of that one alone."""
+    if isinstance(value, str):
+        return "PatternName"
+    own = isinstance(value, CustomSettings) or (
+        isinstance(value, dict) and ("shares" in value or "name" in value)
+    )
+    return "CustomSettings" if own else "ParetoSettings"
+
+
+PatternSetting = Annotated[
+    Annotated[PatternName, Tag("PatternName")]
+    | Annotated[CustomSettings, Tag("CustomSettings")]
+    | Annotated[ParetoSettings, Tag("ParetoSettings")],
+    Discriminator(_tag),
+]
 
 
 def resolve(pattern: PatternSetting) -> tuple[str, tuple[float, ...]]:

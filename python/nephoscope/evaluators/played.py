@@ -115,10 +115,10 @@ class _Reader:
         self._book = book
         self._window_s = window_s
         self._slo_s = slo_s
-        self._woken: dict[int, float] = {}
+        self._woken: dict[object, float] = {}
         for event in stored.run.events:
-            if event["event"] == "woken":
-                self._woken.setdefault(int(event["phase"]), float(event["waited_s"]))
+            if event["event"] == "woken" and isinstance(waited := event.get("waited_s"), int | float):
+                self._woken.setdefault(event.get("phase"), float(waited))
 
     def score(self, played: Sequence[Played], origin: str) -> Score | Absent:
         """E1 of a repetition is the mean over its patterns and mixes."""

@@ -59,7 +59,7 @@ class SimSettings(SystemSettings):
     provider: Literal["sim"] = "sim"
     plan: Plan = ""
     """What is planted in the endpoint that takes writes: see [the simulated database](systems.md#sim)."""
-    ro: list[Plan] = Field(default_factory=list)
+    read_only: list[Plan] = Field(default_factory=list)
     """What is planted in each read-only endpoint; there are as many as this has entries."""
     capacity_per_vcore: Annotated[int, Field(ge=1)] | None = None
     """How many round trips a vCore serves at once, so that the capacity follows what was allocated."""
@@ -81,9 +81,11 @@ class SimSettings(SystemSettings):
     def _fits(self) -> Self:
         if self.resources is None and (self.allocation or self.capacity_per_vcore):
             raise ValueError("an allocation, and a capacity per vCore, need resources to begin with")
-        if self.capacity_per_vcore and any("capacity=" in _query(plan) for plan in (self.plan, *self.ro)):
+        if self.capacity_per_vcore and any(
+            "capacity=" in _query(plan) for plan in (self.plan, *self.read_only)
+        ):
             raise ValueError("the capacity is planted, or follows from capacity_per_vcore: not both")
-        for plan in (self.plan, *self.ro):
+        for plan in (self.plan, *self.read_only):
             try:
                 _engine.check_url(f"sim://?{_query(plan)}")
             except InputError as error:
@@ -189,7 +191,7 @@ class Sim(Provider):
         return Done(action=Action.RESIZE, node=None, began_ns=began, ended_ns=_engine.monotonic_ns())
 
     def _plans(self) -> dict[str, Plan]:
-        read_only = {f"ro{place}": plan for place, plan in enumerate(self._settings.ro, start=1)}
+        read_only = {f"ro{place}": plan for place, plan in enumerate(self._settings.read_only, start=1)}
         return {"rw": self._settings.plan, **read_only}
 
     def _planted(self, plan: Plan) -> list[str]:
