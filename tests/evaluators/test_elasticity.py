@@ -286,6 +286,15 @@ def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
     assert build_view(measured["unknown"].run).elasticity is None
 
 
+def test_patterns_are_not_averaged_with_mixes(measured: dict[str, Measured]) -> None:
+    headline = build_view(measured["constant"].run).headline
+    assert [(row.mix, row.load) for row in headline.mixes][1:] == [
+        ("single-peak", "all 3 parts"),
+        ("pareto seed 5", "all 2 parts"),
+    ]
+    assert headline.average is None
+
+
 def test_the_summary_has_a_row_for_each_pattern(measured: dict[str, Measured]) -> None:
     title, _, row, *_ = measured["spike"].out.partition("E1-Score: ")[2].splitlines()
     assert title == "TPS per $ over 60 s"

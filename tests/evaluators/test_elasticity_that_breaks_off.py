@@ -50,6 +50,15 @@ def test_a_run_that_is_interrupted_keeps_the_allocation_and_has_no_e1(tmp_path: 
     assert absent["E1"] == "no pattern was played to its end"
 
 
+def test_the_allocation_is_watched_to_the_end_of_the_window_where_there_is_one() -> None:
+    told = (Allocation(time_ns=1, resources=Resources(vcores=1, memory_gb=1, storage_gb=1)),)
+    for line, seconds in ((told, 600 - 3 * 60), ((), 0)):
+        means: Any = SimpleNamespace(provider=SimpleNamespace(allocation=lambda line=line: line))
+        assert evaluator()._watched(means, 3) == seconds
+    # Four patterns, each after a rest.
+    assert evaluator().seconds() == 4 * (60 + 600)
+
+
 def evaluator() -> Elasticity:
     workload = Workload(find_workload("tpcb"), 1.0, 7, {}, "sim://")
     return Elasticity(ElasticitySettings(mixes=["SELECT"]), workload, 0)

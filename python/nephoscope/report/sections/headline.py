@@ -32,11 +32,16 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     """Return the key figures and the rows of both tables."""
     score = scored.score(run, "P")
     details = scored.mix_details(run)
-    rows = tuple(_row(run, point, details.get(point.mix, {})) for point in headline_points(run))
+    points = headline_points(run)
+    rows = tuple(_row(run, point, details.get(point.mix, {})) for point in points)
+    # A pattern of load is no mix to be averaged with others.
+    of_mixes = tuple(
+        row for row, point in zip(rows, points, strict=True) if "pattern" not in point.phases[0].labels
+    )
     return Headline(
         figures=key_figures.build(run, rows, verdicts),
         mixes=rows,
-        average=_average(rows, score),
+        average=_average(of_mixes, score),
         cost_per_minute=scored.table(run.scores.get("cost")).get("per_minute"),
         p_unit=str(score.get("unit") or _SCORES["P"][3]),
         note=_note(run, score),
@@ -65,7 +70,6 @@ def _average(rows: tuple[MixRow, ...], score: Mapping[str, Any]) -> MixRow | Non
     """Return the row AVG: means of what may be averaged. Percentiles may not, so it has none."""
     if len(rows) < 2 and not _measured(score):  # noqa: PLR2004 - the average of one row is that row
         return None
-    # Of what P is of: patterns of load are not.
     scored_rows = [row for row in rows if row.p.value is not None] or rows
     tps = [row.tps.value for row in scored_rows if row.tps.value is not None]
     return MixRow(
