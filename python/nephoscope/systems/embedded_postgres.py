@@ -37,7 +37,7 @@ from nephoscope.units import Duration  # noqa: TC001 - pydantic looks it up at r
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nephoscope.systems.postgres_cluster import Began
+    from nephoscope.systems.postgres_node import Began
 
 
 class EmbeddedPostgresSettings(SystemSettings):

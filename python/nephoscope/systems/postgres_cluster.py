@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.systems.front import Front
 from nephoscope.systems.postgres_folder import USER, PostgresFolder
-from nephoscope.systems.postgres_node import LostTheWayError, Node, bring_home
+from nephoscope.systems.postgres_node import Began, LostTheWayError, Node, bring_home
 from nephoscope.systems.postgres_parameters import needs_restart, order_of_restarts
 
 if TYPE_CHECKING:
@@ -24,15 +23,6 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres_settings import SettingValue
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Began:
-    """When an action touched the system first, and what is worth telling of it."""
-
-    node: str | None
-    at_ns: int
-    detail: Mapping[str, Any]
 
 
 class PostgresCluster:
@@ -271,10 +261,15 @@ class PostgresCluster:
         front = self._need_front()
         new, old = self._candidate(name), self.primary
         is_planned = old.is_running
+        if is_planned:
+            new.catch_up(
+                old, self._delay_s
+            )  # a primary that ends sends its last to whom it is connected with
         began = _engine.monotonic_ns()
         front.rw.lead_to(None, cut=not is_planned)
         if is_planned:
             old.halt()
+            self._check_complete(new, old)
         else:
             old.kill()
         if self._is_synchronous:
@@ -292,6 +287,12 @@ class PostgresCluster:
             "how": ways,
         }
         return Began(new.name, began, detail)
+
+    def _check_complete(self, new: Node, old: Node) -> None:
+        """See that a replica has received all of a primary that has ended; else let the primary go on."""
+        if new.received() <= old.last_checkpoint():
+            self._bring_back(old)
+            raise MeasurementError(f"{new.name} has not received all that {old.name} had: {old.name} goes on")
 
     def _candidate(self, name: str | None) -> Node:
         """Find the replica to promote: the one that has received most, where none is named."""

@@ -9,7 +9,8 @@ import shutil
 import signal
 import struct
 import time
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.systems import processes
@@ -39,9 +40,18 @@ CATCH_UP_S = 300.0
 _RELOAD_S = 10.0
 _LOOK_AGAIN_S = 0.02
 _PROMOTED_LOOK_S = 0.002
-_CONTROL = struct.Struct("=QIII")
-"""The beginning of pg_control: system identifier, two version numbers, state."""
+_CONTROL = struct.Struct("=Q8xI12xQ")
+"""The beginning of pg_control: system identifier, versions and state, a time, the place of the last checkpoint."""
 _IN_PRODUCTION = 6
+
+
+@dataclass(frozen=True)
+class Began:
+    """When an action touched the system first, and what is worth telling of it."""
+
+    node: str | None
+    at_ns: int
+    detail: Mapping[str, Any]
 
 
 class Source(Protocol):
@@ -107,6 +117,10 @@ class Node:
             return self.has_data and self._control()[0] == other._control()[0]
         except (OSError, struct.error):  # damaged: no copy of anything
             return False
+
+    def last_checkpoint(self) -> int:
+        """Tell where its last checkpoint is in the log; after an orderly end that is the log's last entry."""
+        return self._control()[2]
 
     def _control(self) -> tuple[int, ...]:
         file = self.server.folder.data / "global" / "pg_control"
@@ -317,7 +331,7 @@ class Node:
         os.kill(self.server.pid, signal.SIGUSR1)
         deadline = time.monotonic() + PROMOTE_S
         # The server writes its state there at the very moment from which on it takes writes.
-        while self._control()[-1] != _IN_PRODUCTION:
+        while self._control()[1] != _IN_PRODUCTION:
             if not self.server.is_running or time.monotonic() > deadline:
                 with contextlib.suppress(OSError):
                     (data / "promote").unlink()
