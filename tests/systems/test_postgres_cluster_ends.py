@@ -163,6 +163,8 @@ def test_a_promotion_that_fails_ends_in_time_and_leaves_no_second_primary(
     with ready_lab.provider(replicas=1) as provider:
         system = provider.start()
         query(system.rw[0], "CREATE TABLE kept AS SELECT 1")
+        shown = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'kept')"
+        wait_for(lambda: query(system.ro[0], shown) == [["t"]])  # and holds no lock on anything
         candidate = node_of(provider, "node2").server.pid
         for pid in processes.family(candidate):
             if b"startup" in Path(f"/proc/{pid}/cmdline").read_bytes():

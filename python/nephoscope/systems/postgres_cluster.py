@@ -262,9 +262,8 @@ class PostgresCluster:
         new, old = self._candidate(name), self.primary
         is_planned = old.is_running
         if is_planned:
-            new.catch_up(
-                old, self._delay_s
-            )  # a primary that ends sends its last to whom it is connected with
+            # A primary that ends sends its last to whom it is connected with.
+            new.catch_up(old, shown=False)
         began = _engine.monotonic_ns()
         front.rw.lead_to(None, cut=not is_planned)
         if is_planned:

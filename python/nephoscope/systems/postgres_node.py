@@ -231,8 +231,8 @@ class Node:
         write_file(self._signal_file(folder.data), "", private=True, owner=owner)
         self._rejoining.unlink()
 
-    def catch_up(self, primary: Source, delay_s: float = 0.0) -> None:
-        """Wait until this replica serves what the primary has now.
+    def catch_up(self, primary: Source, delay_s: float = 0.0, *, shown: bool = True) -> None:
+        """Wait until this replica shows to readers, or has at least received, what the primary has now.
 
         Raises:
             LostTheWayError: it gets no stream from the primary.
@@ -240,11 +240,12 @@ class Node:
 
         """
         goal = primary.server.psql("SELECT pg_current_wal_flush_lsn()")
+        place = "pg_last_wal_replay_lsn()" if shown else "pg_last_wal_receive_lsn()"
         began = streamed = time.monotonic()
         while True:
             streams, there = self.server.psql(
                 "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),"
-                f" coalesce(pg_last_wal_replay_lsn() >= '{goal}', false)"
+                f" coalesce({place} >= '{goal}', false)"
             ).split("|")
             if (streams, there) == ("t", "t"):
                 return
