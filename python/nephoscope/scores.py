@@ -50,6 +50,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "warnings": [*_warnings(found, points, study), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
+        "details": {name: entry for part in found for name, entry in part.details.items()},
         "cost": cost(resources, price_book).model_dump(mode="json") if resources else None,
     }
 

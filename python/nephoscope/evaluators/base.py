@@ -74,6 +74,8 @@ class Measurements:
     points: list[Point] = field(default_factory=list)
     saturation: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    """What else there is to tell, by the evaluator's name: for tables and charts of the report."""
 
 
 class Evaluator(ABC):
