@@ -59,6 +59,8 @@ def summary(outcome: Outcome) -> RenderableType:
         parts.append(_e1_table(score))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
+    if tenancy := scores.get("details", {}).get("tenancy"):
+        parts += [Text(), _tenancy_table(tenancy, scores)]
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
         parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
@@ -113,6 +115,24 @@ def _e1_table(score: Mapping[str, Any]) -> Table:
         )
     table.add_section()
     table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))
+    return table
+
+
+def _tenancy_table(found: Mapping[str, Any], scores: Mapping[str, Any]) -> Table:
+    score = scores["scores"].get("T")
+    title = "T-Score: TPS per $/min" if score else f"no T-Score: {scores['absent'].get('T')}"
+    table = _table("pattern", "T", *(f"{tenant} TPS" for tenant in found["tenants"]), "fairness", title=title)
+    for name, pattern in found["patterns"].items():
+        shown = [
+            f"{entry['tps']:,.0f}"
+            + (f" ({entry['share']:.0%} of alone)" if entry["share"] is not None else "")
+            for entry in pattern["tenants"].values()
+        ]
+        jain = "–" if pattern["jain"] is None else f"{pattern['jain']:.2f}"  # noqa: RUF001 - as above
+        table.add_row(name, "–" if pattern["t"] is None else f"{pattern['t']:,.0f}", *shown, jain)  # noqa: RUF001
+    if score:
+        table.add_section()
+        table.add_row("mean", Text(_spread(score["value"], score["ci95"]), style="bold green"))
     return table
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -107,6 +108,11 @@ def test_two_tenants_of_one_capacity_show_interference_and_unfairness(tmp_path: 
     assert scores["scores"]["T"]["detail"]["patterns"] == pytest.approx({"both": read["t"]})
     low, high = scores["scores"]["T"]["ci95"]
     assert low <= read["t"] <= high
+    page = (folder / "runs" / "latest" / "report.html").read_text()
+    assert re.search(
+        r"Beside the others tenant2 keeps 3[2-4]\.?\d* % of the throughput that it has alone", page
+    )
+    assert "Jain&#39;s fairness index there is 0." in page
     # Latency is each tenant's own: a session gets its turn every 36 / 6 service times.
     assert found["tenants"]["tenant2"]["latency_ms"]["p50"] == pytest.approx(1000 * 6 * SERVICE_S, rel=0.1)
 

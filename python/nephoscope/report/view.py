@@ -252,6 +252,34 @@ class Latency(Part):
     scope: str = ""
 
 
+class TenantRow(Part):
+    """What a tenant got in a pattern; ``share`` is of its own throughput alone, 0 to 1 but for noise."""
+
+    tenant: str
+    sessions: str = ""
+    tps: Number = None
+    p50_ms: Number = None
+    p99_ms: Number = None
+    share: Number = None
+    color: str = "c0"
+
+
+class TenancyPattern(Part):
+    """A pattern of load on several tenants."""
+
+    name: str
+    t: Number = None
+    jain: Number = None
+    rows: tuple[TenantRow, ...] = ()
+
+
+class Tenancy(Part):
+    """The tenants under each pattern."""
+
+    patterns: tuple[TenancyPattern, ...]
+    statement: str
+
+
 class CostLine(Part):
     """A resource and what it costs; ``share`` of the whole, 0 to 1."""
 
@@ -350,6 +378,7 @@ class ReportView(Part):
     timeline: Timeline
     elasticity: Elasticity | None
     latency: Latency
+    tenancy: Tenancy | None
     cost: Cost | None
     errors: Errors
     accounting: Accounting
