@@ -124,12 +124,22 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         system = provider.start()
         workload, evaluators = prepare(study, system.rw[0])
         data = data_of(study, system, workload)
-        handed_out = {name: _prepare_data(study, one, audience) for name, one in data.items()}
+        handed_out = {name: _prepare_tenant(study, data, name, audience) for name in data}
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)
         writer = RunWriter(folder, manifest, study.to_toml())
         measurement = _Measurement(study, provider, system, workload, data, evaluators, writer, audience)
         return measurement.run(handed_out)
+
+
+def _prepare_tenant(
+    study: Study, data: Mapping[str, WorkloadData], name: str, audience: Audience
+) -> Mapping[str, int]:
+    """Prepare the data of a tenant; errors name it where there are several."""
+    try:
+        return _prepare_data(study, data[name], audience)
+    except MeasurementError as error:
+        raise MeasurementError(f"{name}: {error}" if len(data) > 1 else str(error)) from error
 
 
 def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mapping[str, int]:

@@ -35,6 +35,10 @@ def measured(folder: Path, tables: Tables) -> dict[str, Any]:
     ended = call("run", study, "--out", folder / "runs")
     assert (ended.code, ended.err) == (0, "")
     scores: dict[str, Any] = json.loads((folder / "runs" / "latest" / "scores.json").read_text())
+    assert ("T-Score: TPS per $/min" if "T" in scores["scores"] else "no T-Score: the tenants'") in ended.out
+    for name, pattern in scores["details"]["tenancy"]["patterns"].items():
+        (line,) = (line for line in ended.out.splitlines() if line.startswith(f"{name}  "))
+        assert all(f"{entry['tps']:,.0f}" in line for entry in pattern["tenants"].values())
     return scores
 
 

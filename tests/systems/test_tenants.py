@@ -143,6 +143,11 @@ def test_each_tenant_has_its_own_data(server: Server, tmp_path: Path, share: str
     study = study_of(url, phases({"concurrency": 2, "duration": "500ms", "mix": "WO"}))
     study["tenants"] = {"number": 2, "share": share, "prefix": f"its_{share}_"}
     path = write_study(tmp_path, study)
+    refused = call("run", path, "--out", tmp_path / "runs", "--set", "workload.load=never")
+    assert (refused.code, refused.err.partition(" (")[0]) == (
+        1,
+        "nephoscope: tenant1: the data of sales is not loaded",
+    )
 
     loaded = call("load", path)
     assert (loaded.code, loaded.err) == (0, "")
