@@ -29,6 +29,8 @@ pub(crate) enum Wait {
 /// Learns how late waits end.
 #[derive(Debug)]
 pub(crate) struct Punctual {
+    /// Whether anything is to be spent on being on time.
+    pub(crate) wanted: bool,
     lead: Nanos,
     /// Time that may be spent awake, as of the last turn.
     budget: Nanos,
@@ -39,7 +41,7 @@ pub(crate) struct Punctual {
 
 impl Punctual {
     pub(crate) fn new(now: Nanos) -> Self {
-        Self { lead: 0, budget: SAVINGS, last: now, waited: None }
+        Self { wanted: true, lead: 0, budget: SAVINGS, last: now, waited: None }
     }
 
     /// A turn begins: learns from the wait in the last one, and pays for it.
@@ -65,7 +67,7 @@ impl Punctual {
 
     /// How to wait for a timer that is due at `next`.
     pub(crate) fn wait(&mut self, now: Nanos, next: Nanos) -> Wait {
-        let lead = if self.budget > LONGEST { self.lead } else { 0 };
+        let lead = if self.wanted && self.budget > LONGEST { self.lead } else { 0 };
         let until = next.saturating_sub(lead);
         let wait = if now >= until { Wait::Awake } else { Wait::Until(until) };
         self.waited = Some(wait);
@@ -115,6 +117,14 @@ mod tests {
         let (awake, _, late) = lived(&planted, 500_000);
         assert!(late[150..].iter().all(|late| *late <= 5_000));
         assert!(awake < 300 * 10_000, "{awake}");
+    }
+
+    #[test]
+    fn where_it_is_not_wanted_nothing_is_spent_on_it() {
+        let mut punctual = Punctual { wanted: false, lead: 50_000, ..Punctual::new(0) };
+        assert_eq!(punctual.wait(10, 40_000), Wait::Until(40_000));
+        punctual.wanted = true;
+        assert_eq!(punctual.wait(10, 40_000), Wait::Awake);
     }
 
     #[test]
