@@ -114,3 +114,18 @@ def test_a_measurement_that_ends_too_soon_proves_no_recovery() -> None:
 def test_a_mean_takes_whole_intervals_only() -> None:
     assert course((1000, 5), (0, 5)).mean(4.05, 6.05) == pytest.approx(450, abs=30)
     assert course((1000, 5)).mean(7, 9) == 0.0
+
+
+def test_noise_within_the_window_is_no_absence() -> None:
+    rough = [(900.0, 0.1), (1100.0, 0.1)] * 50
+    throughput = course((1000, 5), (0, 2), *rough)
+    assert recovered_at(throughput, 1000, 7.0, 2.0) is None
+    assert recovered_at(throughput, 1000, 7.0, 2.0, window_s=1.0) == 7.0
+
+
+@given(half_s=st.floats(min_value=1, max_value=6))
+def test_a_recovery_over_a_window_is_found_to_within_it(half_s: float) -> None:
+    throughput = course((1000, 5), (500, half_s), (1000, 10))
+    found = recovered_at(throughput, 1000, 5.0, 2.0, window_s=0.5)
+    assert found is not None
+    assert found - 5.0 == pytest.approx(half_s, abs=0.15)

@@ -59,6 +59,10 @@ def summary(outcome: Outcome) -> RenderableType:
         parts.append(_e1_table(score))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
+    if score := scores["scores"].get("F"):
+        parts += [Text(), _failure_table(score, scores)]
+    if score := scores["scores"].get("C"):
+        parts += [Text(), _lag_table(score)]
     if tenancy := scores.get("details", {}).get("tenancy"):
         parts += [Text(), _tenancy_table(tenancy, scores)]
     for mix, found in scores.get("saturation", {}).items():
@@ -116,6 +120,40 @@ def _e1_table(score: Mapping[str, Any]) -> Table:
     table.add_section()
     table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))
     return table
+
+
+def _failure_table(score: Mapping[str, Any], scores: Mapping[str, Any]) -> Table:
+    recovery = scores["scores"].get("R")
+    shown = f"R {_seconds(recovery['value'])}" if recovery else f"no R: {scores['absent'].get('R')}"
+    title = f"F-Score: {_seconds(score['value'])} until the service is back; {shown}"
+    table = _table("failure", "outage", "to full TPS", "probes failed", "late", "lost commits", title=title)
+    for failure in score["detail"]["failures"]:
+        back, tps_back = failure["service_back_s"], failure["tps_back_s"]
+        outage = _seconds(back - failure["injected_s"]) if failure["interrupted"] else "no interruption"
+        table.add_row(
+            f"{score['detail']['fault']} of {failure['role']} {failure['repetition']}",
+            outage,
+            _seconds(tps_back - back) if tps_back is not None else "not seen",
+            f"{failure['failed_probes']:,}",
+            f"{failure['late_probes']:,}",
+            "–" if failure["lost"] is None else f"{failure['lost']:,} of {failure['acknowledged']:,}",  # noqa: RUF001 - a dash for what is absent
+        )
+    return table
+
+
+def _lag_table(score: Mapping[str, Any]) -> Table:
+    kinds = ("insert", "update", "delete")
+    title = f"C-Score: {_seconds(score['value'])} over {score['detail']['replicas']} replica(s)"
+    table = _table("load", *(f"{kind} p50 / p99" for kind in kinds), title=title)
+    for load, lags in score["detail"]["lag_ms"].items():
+        known = [lags.get(kind) for kind in kinds]
+        cells = [f"{lag['p50']:.2g} / {lag['p99']:.3g} ms" if lag else "none seen" for lag in known]
+        table.add_row(load, *cells)
+    return table
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
 def _tenancy_table(found: Mapping[str, Any], scores: Mapping[str, Any]) -> Table:

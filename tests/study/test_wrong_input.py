@@ -280,7 +280,9 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
 @pytest.mark.parametrize("name", ["none.toml", "none", "no/such/file.toml", "."])
 def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, name: str) -> None:
     ended = call("run", name, "--out", tmp_path / "runs")
-    message = f"nephoscope: {name}: there is no such file, and no such study; studies are quickstart\n"
+    message = (
+        f"nephoscope: {name}: there is no such file, and no such study; studies are failures, quickstart\n"
+    )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
 

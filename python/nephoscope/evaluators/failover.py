@@ -79,6 +79,8 @@ class FailoverSettings(MeasureSettings):
     """A probe that is answered later than this after it was due counts as not served."""
     hold: Duration = 2.0
     """How long the throughput has to stay at 95 % of what it was."""
+    window: Duration = 0.5
+    """Over how long it is taken each time: what it does within that is noise."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -269,7 +271,9 @@ def _failure(
     throughput = _throughput(stored.run, phase)
     before = throughput.mean(phase.start_s, injected_s)
     tps_back = (
-        recovered_at(throughput, before, back, settings.hold) if back is not None and before > 0 else None
+        recovered_at(throughput, before, back, settings.hold, window_s=settings.window)
+        if back is not None and before > 0
+        else None
     )
     durability = _durability(stored.run, phase)
     return Failure(

@@ -119,16 +119,23 @@ class Throughput:
 
 
 def recovered_at(
-    throughput: Throughput, before_tps: float, back_s: float, hold_s: float, share: float = RECOVERED
+    throughput: Throughput,
+    before_tps: float,
+    back_s: float,
+    hold_s: float,
+    *,
+    window_s: float = 0.0,
+    share: float = RECOVERED,
 ) -> float | None:
     """Find the first moment after the service's return from which the TPS stays at or above its share.
 
-    It has to stay so in every interval for ``hold_s``. None where it does not come so far in what was measured.
-    The moment is an interval's start, or the service's return itself if the TPS is back with it.
+    It has to stay so for ``hold_s``, in the mean over ``window_s`` from each interval on (an interval alone, if that is
+    longer): the shorter, the more the noise of a load looks like its absence. None where it does not come so far in
+    what was measured. The moment is an interval's start, or the service's return itself if the TPS is back with it.
     """
     starts, ends = throughput.start_s, throughput.end_s
     rows = np.flatnonzero(starts >= back_s - 1e-9)
-    enough = throughput.committed >= share * before_tps * (ends - starts)
+    enough = _means(throughput, window_s) >= share * before_tps
     for row in rows:
         held = (starts >= starts[row]) & (starts < starts[row] + hold_s - 1e-9)
         if ends[held].max() < starts[row] + hold_s - 1e-9:
@@ -137,3 +144,14 @@ def recovered_at(
             # The interval that the service came back in is partly outage, and no evidence against it.
             return back_s if row == rows[0] else float(starts[row])
     return None
+
+
+def _means(throughput: Throughput, window_s: float) -> NDArray[np.float64]:
+    """TPS over a window from each interval on; at the end over what there is."""
+    starts, ends = throughput.start_s, throughput.end_s
+    last = np.searchsorted(ends, starts + window_s + 1e-9, side="right")
+    last = np.clip(last, np.arange(len(starts)) + 1, len(starts))
+    sums = np.concatenate([[0.0], np.cumsum(throughput.committed)])
+    counts = sums[last] - sums[: len(starts)]
+    means: NDArray[np.float64] = counts / (ends[last - 1] - starts)
+    return means
