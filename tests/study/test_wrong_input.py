@@ -27,7 +27,7 @@ WRONG = {
     "options, external, "
     "load, load_threads",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, system, measure",
-    "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro",
+    "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max",
     "cost.book=1": "cost.book: there is no such key; allowed are price_book",
     # types

@@ -1,0 +1,179 @@
+"""A user's own shell commands, as what can be done to a system: each within a time limit, and nothing left after it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
+
+from pydantic import Field, ValidationError
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.systems.base import Action, Resources, Settings
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import IO
+
+_SHOWN = 2000
+"""So many characters of a command's output are in an error message: the last."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_MASK = "***"
+
+Command = Annotated[str | None, Field(min_length=1)]
+
+
+class HookSettings(Settings):
+    """``[system.hooks]``: shell commands, each for ``/bin/sh -c``, that do something to the system."""
+
+    timeout: Duration = 300.0
+    """A command that takes longer is killed with all that it has started, and has failed."""
+    restart: Command = None
+    """Restart a node in good order; like all of these it ends with exit code 0 when that is done."""
+    kill: Command = None
+    """End a node as a crash does."""
+    stop: Command = None
+    """End a node in good order."""
+    start: Command = None
+    """Start a node that was stopped or killed."""
+    promote: Command = None
+    """Make a read-only node the one that takes writes."""
+    pause: Command = None
+    """Let a node stand still, with its connections open."""
+    resume: Command = None
+    """Let a paused node go on."""
+    add_node: Command = None
+    """Add a read-only node; done when it serves."""
+    remove_node: Command = None
+    """Take a read-only node away."""
+    resize: Command = None
+    """Give the nodes the resources that stand in the environment."""
+    set: Command = None
+    """Set the parameters of the server that stand in the environment."""
+    allocation: Command = None
+    """Print what the system is given now: a JSON object with the keys of `[system.resources]`."""
+
+    def command(self, name: str) -> str | None:
+        """Return the command of an action, or of ``allocation``."""
+        command: str | None = getattr(self, name)
+        return command
+
+
+class Hooks:
+    """Runs the commands."""
+
+    def __init__(self, settings: HookSettings, urls: Iterable[str]) -> None:
+        """Take the commands, and the URLs whose passwords no message may show."""
+        self._settings = settings
+        self._secrets = {secret for url in urls for secret in _secrets_of(url)}
+
+    def actions(self) -> frozenset[Action]:
+        """Tell for what there are commands."""
+        return frozenset(action for action in Action if self._settings.command(action.value))
+
+    def act(
+        self,
+        action: Action,
+        node: str | None,
+        resources: Resources | None,
+        settings: Mapping[str, bool | int | float | str] | None,
+    ) -> None:
+        """Run the command of an action.
+
+        Raises:
+            MeasurementError: there is none, or it failed, or took too long.
+
+        """
+        environment = {"NEPHOSCOPE_ACTION": action.value, "NEPHOSCOPE_NODE": node or ""}
+        if resources is not None:
+            given = resources.model_dump().items()
+            environment |= {f"NEPHOSCOPE_{name.upper()}": str(value) for name, value in given}
+        if settings is not None:
+            environment["NEPHOSCOPE_SETTINGS"] = json.dumps(dict(settings))
+        self._run(action.value, environment)
+
+    def allocation(self) -> Resources | None:
+        """Ask what the system is given now; None where there is no command for that.
+
+        Raises:
+            MeasurementError: the command failed, took too long, or printed something else.
+
+        """
+        if self._settings.allocation is None:
+            return None
+        text = self._run("allocation", {"NEPHOSCOPE_ACTION": "allocation"})
+        try:
+            return Resources.model_validate_json(text)
+        except ValidationError as error:
+            said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'text'}: {e['msg']}" for e in error.errors())
+            raise MeasurementError(
+                f"system.hooks.allocation has to print a JSON object of resources. {said}{self._shown(text)}"
+            ) from None
+
+    def _run(self, name: str, environment: Mapping[str, str]) -> str:
+        """Run a command to its end; return what it printed."""
+        command = self._settings.command(name)
+        if command is None:
+            raise MeasurementError(f"the study has no command for {name}: system.hooks.{name}")
+        # Files and not pipes: a server that the command starts may hold them open for as long as it likes.
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+            code = self._wait(command, environment, output, errors)
+            said = _text(output)
+            if code != 0:
+                limit = self._settings.timeout
+                what = f"did not end within {limit:g} s" if code is None else f"ended with exit code {code}"
+                shown = self._shown(said + _text(errors))
+                raise MeasurementError(f"the command system.hooks.{name} {what}{shown}")
+        return said
+
+    def _wait(
+        self, command: str, environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
+    ) -> int | None:
+        """Run a command; return its exit code, or None where it took too long and was killed."""
+        process = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            env={**os.environ, **environment},
+            start_new_session=True,  # a group of its own, that can be killed as a whole
+        )
+        try:
+            return process.wait(self._settings.timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.poll() is None:  # also where somebody has interrupted us
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _shown(self, text: str) -> str:
+        """Make the end of an error message of what a command said, without passwords."""
+        shown = _URL.sub(lambda found: _engine.redact(found[0]), text.strip())
+        for secret in self._secrets:
+            shown = shown.replace(secret, _MASK)
+        return f". It said:\n{shown[-_SHOWN:]}" if shown else ""
+
+
+def _secrets_of(url: str) -> set[str]:
+    """Find the password of a URL, as it stands there and as it is meant."""
+    before, mask, after = _engine.redact(url).partition(_MASK)
+    if not mask or not url.startswith(before) or not url.endswith(after):
+        return set()
+    hidden = url[len(before) : len(url) - len(after)]
+    return {hidden, unquote(hidden)} - {""}
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
