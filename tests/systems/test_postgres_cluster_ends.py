@@ -252,6 +252,21 @@ def test_a_run_that_is_killed_after_a_promotion_loses_nothing(ready_lab: Lab) ->
             assert query(url, "SELECT answer FROM kept") == [["42"]]
 
 
+ROLES_MOVE = """
+from nephoscope.systems.base import Action
+ways = [provider.act(action).detail.get("how") for action in (Action.PROMOTE, Action.KILL, Action.PROMOTE)]
+print("moved", *(next(iter(way.values())) for way in ways if way), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("version", "ordinary"), [(16, False), (18, True)], ids=["16", "ordinary user"])
+def test_roles_move_in_every_version_and_for_every_user(lab: Lab, version: int, *, ordinary: bool) -> None:
+    process = lab.holding(ROLES_MOVE, version=version, ordinary=ordinary, replicas=1)
+    assert expect(process, "moved") == ["pg_rewind", "pg_rewind"]
+    assert process.wait(60) == 0
+    assert not users_of(lab.folder)
+
+
 @pytest.mark.parametrize("damage", ["pg_control", "not its own", "half rewound"])
 def test_a_replica_that_does_not_fit_is_made_anew(
     ready_lab: Lab, monkeypatch: pytest.MonkeyPatch, damage: str
