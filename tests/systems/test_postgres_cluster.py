@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -293,6 +294,18 @@ def test_a_parameter_that_cannot_be_set_changes_nothing(
 ) -> None:
     with pytest.raises(MeasurementError, match=message):
         cluster.act(Action.SET, settings=settings)
+    assert cluster.is_healthy()
+
+
+def test_faults_on_the_way_stay_while_roles_move(cluster: Cluster) -> None:
+    cluster.is_healthy()
+    [proxy] = cluster.provider.front("rw")
+    proxy.set(json.dumps({"accept": "refuse"}))
+    for _ in range(2):
+        with pytest.raises(MeasurementError, match="refused"):
+            query(cluster.rw, "SELECT 1")
+        cluster.act(Action.PROMOTE)
+    proxy.set("{}")
     assert cluster.is_healthy()
 
 
