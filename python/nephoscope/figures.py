@@ -10,14 +10,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, PriceBook, load_price_book
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.systems.base import Resources, Settings
 from nephoscope.units import Duration
-from nephoscope.validation import faults_of
+from nephoscope.validation import validated
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -331,14 +331,14 @@ def _validated(tables: dict[str, Any], path: Path) -> FigureFile:
         f"{key}: there is no such table; tables are {', '.join(known)}" for key in tables if key not in known
     ]
     made: dict[str, Any] = {
-        name: _one(model, tables.get(name, {}), name, faults) for name, model in _TABLES.items()
+        name: validated(model, tables.get(name, {}), name, faults) for name, model in _TABLES.items()
     }
     entries = tables.get("system", [])
     if not isinstance(entries, list) or not entries:
         faults.append("system: it needs at least one [[system]]")
         entries = []
     made["system"] = [
-        _one(SystemFigures, table, f"system.{place}", faults) for place, table in enumerate(entries)
+        validated(SystemFigures, table, f"system.{place}", faults) for place, table in enumerate(entries)
     ]
     names = [system.name for system in made["system"] if system is not None]
     faults += [
@@ -347,14 +347,3 @@ def _validated(tables: dict[str, Any], path: Path) -> FigureFile:
     if faults:
         raise InputError("\n".join(f"{path}: {fault}" for fault in faults))
     return FigureFile.model_construct(**made)
-
-
-def _one(model: type[Settings], table: Any, name: str, faults: list[str]) -> Any:  # noqa: ANN401
-    if not isinstance(table, dict):
-        faults.append(f"{name}: expected a table")
-        return None
-    try:
-        return model.model_validate(table)
-    except ValidationError as error:
-        faults += faults_of(name, model, error.errors(include_url=False), ())
-        return None

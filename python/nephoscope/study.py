@@ -9,13 +9,12 @@ from __future__ import annotations
 import contextlib
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
     BaseModel,
     Field,
-    ValidationError,
     ValidationInfo,
     field_validator,
 )
@@ -27,7 +26,7 @@ from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.systems.base import Settings, SystemSettings
 from nephoscope.tenants import TenantsTable
 from nephoscope.units import Duration
-from nephoscope.validation import faults_of, given
+from nephoscope.validation import given, validated
 from nephoscope.variables import redacted_url
 from nephoscope.workload import PACKAGED
 
@@ -260,8 +259,6 @@ def _override(tables: dict[str, Any], override: str) -> None:
             raise InputError(f"--set {shown}: {'.'.join(parts[:at])} is a value and has no {part}")
 
 
-Model = TypeVar("Model", bound=BaseModel)
-
 _TABLES: dict[str, type[Settings]] = {
     "study": StudyTable,
     "tenants": TenantsTable,
@@ -282,7 +279,8 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
         f"{key}: there is no such table; tables are {', '.join(known)}" for key in tables if key not in known
     ]
     made: dict[str, Any] = {
-        name: _validated(model, tables.get(name, {}), name, faults) for name, model in _TABLES.items()
+        name: validated(model, tables.get(name, {}), name, faults, ACCESS_WORDS)
+        for name, model in _TABLES.items()
     }
     made["system"] = _system(tables.get("system", {}), faults)
     made["measure"] = _measure(tables.get("measure", []), faults)
@@ -297,7 +295,7 @@ def _system(table: Any, faults: list[str]) -> SystemSettings | None:  # noqa: AN
     if name not in names:
         faults.append(f"system.provider: {given(name)}; providers are {', '.join(names)}")
         return None
-    return _validated(registry.provider(name).settings_type, table, "system", faults)
+    return validated(registry.provider(name).settings_type, table, "system", faults, ACCESS_WORDS)
 
 
 def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  # noqa: ANN401
@@ -310,25 +308,11 @@ def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  #
         name = table.get("evaluator") if isinstance(table, dict) else None
         if name not in names:
             faults.append(f"measure.{index}.evaluator: {given(name)}; evaluators are {', '.join(names)}")
-        elif entry := _validated(registry.evaluator(name).settings_type, table, f"measure.{index}", faults):
+            continue
+        settings = registry.evaluator(name).settings_type
+        if entry := validated(settings, table, f"measure.{index}", faults, ACCESS_WORDS):
             made.append(entry)
     return tuple(made)
-
-
-def _validated(
-    model: type[Model],
-    table: Any,  # noqa: ANN401 - whatever TOML can hold
-    name: str,
-    faults: list[str],
-) -> Model | None:
-    if not isinstance(table, dict):
-        faults.append(f"{name}: expected a table")
-        return None
-    try:
-        return model.model_validate(table)
-    except ValidationError as error:
-        faults += faults_of(name, model, error.errors(include_url=False), ACCESS_WORDS)
-        return None
 
 
 def find_study(name: str) -> Path:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     Detail = Mapping[str, Any]
     """An error as pydantic tells it."""
+
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def faults_of(
@@ -29,6 +32,24 @@ def faults_of(
         # Where something deeper is wrong, the alternative that got so far was meant.
         if not any(len(other) > len(parts) and other[: len(parts)] == parts for other in found):
             yield f"{'.'.join([table, *parts])}: {_fault(model, alternatives, distributions)}"
+
+
+def validated(
+    model: type[Model],
+    table: Any,  # noqa: ANN401 - whatever TOML can hold
+    name: str,
+    faults: list[str],
+    distributions: Collection[str] = (),
+) -> Model | None:
+    """Read a table of a TOML file; what is wrong with it is added to ``faults``, and then it is None."""
+    if not isinstance(table, dict):
+        faults.append(f"{name}: expected a table")
+        return None
+    try:
+        return model.model_validate(table)
+    except ValidationError as error:
+        faults += faults_of(name, model, error.errors(include_url=False), distributions)
+        return None
 
 
 def _fault(model: type[BaseModel], alternatives: Sequence[Detail], distributions: Collection[str]) -> str:

@@ -18,7 +18,7 @@ use crate::spec::LoadSpec;
 use crate::worker::{self, Worker, WorkerSetup};
 
 /// The time at which simulations begin.
-const BEGINNING: Nanos = 1_000_000 * SECOND;
+pub(crate) const BEGINNING: Nanos = 1_000_000 * SECOND;
 
 /// A run in simulated time. Nothing happens but in [`Simulation::advance`].
 pub struct Simulation {

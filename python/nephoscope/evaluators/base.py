@@ -31,6 +31,10 @@ class Means:
     provider: Provider
     system: System
 
+    def unsupported(self, index: int, message: str) -> None:
+        """Keep why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
+        self.load.note("unsupported", measure=index, message=message)
+
     def probes(
         self,
         settings: ProbeSettings | None = None,
@@ -64,6 +68,13 @@ class Stored:
     resources: Resources | None
     price_book: str
     interval_s: float
+
+    def why_not(self) -> str | None:
+        """Say why the entry could not be measured, if that was told while it was driven."""
+        for event in self.run.events:
+            if event.get("event") in ("unsupported", "fault_failed") and event.get("measure") == self.index:
+                return str(event["message"])
+        return None
 
 
 @dataclass

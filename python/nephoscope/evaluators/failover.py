@@ -6,18 +6,17 @@ METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 a
 from __future__ import annotations
 
 import math
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
-from nephoscope.evaluators.points import measured_phases
+from nephoscope.evaluators.points import measured_phases, series_of
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
@@ -142,17 +141,12 @@ class Failover(Evaluator):
         wanted = {*FAULTS[self._settings.fault]}
         if missing := wanted - means.provider.actions():
             names = ", ".join(sorted(missing))
-            means.load.note(
-                "unsupported",
-                measure=self._index,
-                message=f"the provider {means.provider.name} cannot {names}",
-            )
+            means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
             return
         for repetition in range(1, self._settings.repetitions + 1):
             for role in self._settings.roles:
                 if role == "ro" and not means.provider.endpoints("ro"):
-                    message = "the system has no read-only node that could fail"
-                    means.load.note("unsupported", measure=self._index, message=message)
+                    means.unsupported(self._index, "the system has no read-only node that could fail")
                     return
                 self._fail(means, role, repetition)
 
@@ -176,24 +170,14 @@ class Failover(Evaluator):
     def _inject(self, means: Means, role: Role, labels: Mapping[str, Any]) -> None:
         """Do what the fault is, beside the load. Raises ``MeasurementError`` where the provider fails."""
         node = next((node for node, of in means.provider.nodes().items() if of == role), None)
-        trouble: list[Exception] = []
-
-        def act() -> None:
-            try:
-                self._act(means.provider, means.load, node, labels)
-            except Exception as error:  # noqa: BLE001 - it is raised on the thread that waits
-                trouble.append(error)
-
-        thread = threading.Thread(target=act, name="fault")
-        thread.start()
-        while thread.is_alive():
+        beside = ThreadPoolExecutor(1, "fault")
+        acting = beside.submit(self._act, means.provider, means.load, node, labels)
+        beside.shutdown(wait=False)
+        while not acting.done():
             means.load.pump_until(means.load.elapsed + 0.05)
-        thread.join()
-        if trouble:
-            means.load.note("fault_failed", **labels, message=str(trouble[0]))
-            raise (
-                trouble[0] if isinstance(trouble[0], MeasurementError) else MeasurementError(str(trouble[0]))
-            )
+        if error := acting.exception():
+            means.load.note("fault_failed", **labels, message=str(error))
+            raise error if isinstance(error, MeasurementError) else MeasurementError(str(error))
 
     def _act(self, provider: Provider, load: LoadRun, node: str | None, labels: Mapping[str, Any]) -> None:
         for place, action in enumerate(FAULTS[self._settings.fault]):
@@ -218,7 +202,9 @@ class Failover(Evaluator):
         if failures:
             scores = {"F": self._score("F", failures), "R": self._score("R", failures)}
         else:
-            scores = dict.fromkeys(("F", "R"), Absent(reason=_why_absent(stored)))
+            scores = dict.fromkeys(
+                ("F", "R"), Absent(reason=stored.why_not() or "no failure was measured whole")
+            )
         # A phase with a failure in it is no measure of throughput: it makes no points.
         return Measurements(scores=scores, warnings=warnings)
 
@@ -317,11 +303,9 @@ class _Samples:
 def _throughput(run: StoredRun, phase: Phase) -> Throughput:
     table = run.intervals
     rows = table.column("phase").to_numpy() == phase.number
-    starts, place = np.unique(table.column("start_s").to_numpy()[rows], return_inverse=True)
-    ends = np.zeros(len(starts))
-    np.maximum.at(ends, place, table.column("end_s").to_numpy()[rows])
-    committed = np.bincount(place, table.column("committed").to_numpy()[rows], len(starts))
-    return Throughput(starts, ends, np.asarray(committed, np.float64))
+    columns = {name: table.column(name).to_numpy() for name in ("start_s", "end_s", "committed")}
+    series = series_of(columns, rows)
+    return Throughput(series.start_s, series.start_s + series.length_s, series.committed)
 
 
 def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
@@ -340,10 +324,3 @@ def _durability(run: StoredRun, phase: Phase) -> Mapping[str, Any]:
         ):
             return event
     return {}
-
-
-def _why_absent(stored: Stored) -> str:
-    for event in stored.run.events:
-        if event.get("event") in ("unsupported", "fault_failed") and event.get("measure") == stored.index:
-            return str(event["message"])
-    return "no failure was measured whole"

@@ -17,7 +17,6 @@ from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, c_score, over_repetitions
-from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
@@ -125,8 +124,7 @@ class Lag(Evaluator):
         """Go through the loads, with the probe beside each."""
         of, load = self._settings, means.load
         if not means.system.ro:
-            message = "no read-only endpoint to lag behind"
-            load.note("unsupported", measure=self._index, message=message)
+            means.unsupported(self._index, "no read-only endpoint to lag behind")
             return
         settings = ProbeSettings(marker_pause=of.marker_pause, marker_timeout=of.limit)
         # Before the first load, so that the making of the probes' tables is in none of them.
@@ -194,7 +192,7 @@ class Lag(Evaluator):
             insert, update, delete = (sum(lags[kind]) / len(lags[kind]) / 1000 for kind in KINDS)
             values.append(c_score(insert, update, delete, len(samples.nodes)))
         if not values:
-            return Absent(reason=_why_absent(stored))
+            return Absent(reason=stored.why_not() or "no load was measured whole")
         detail = {
             "replicas": len(samples.nodes),
             "counted": counted,
@@ -256,17 +254,10 @@ class _Samples:
         return LagSummary(
             count=len(lags),
             unseen=int(np.count_nonzero(unseen)),
-            mean=mean_ci(lags).mean,
+            mean=float(lags.mean()),
             p50=p50,
             p95=p95,
             p99=p99,
             max=float(lags.max()),
             half_width_p50=float(np.median(widths)) if len(widths) else 0.0,
         )
-
-
-def _why_absent(stored: Stored) -> str:
-    for event in stored.run.events:
-        if event.get("event") == "unsupported" and event.get("measure") == stored.index:
-            return str(event["message"])
-    return "no load was measured whole"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,6 +99,34 @@ def read_points(stored: Stored, slo_s: float | None) -> tuple[list[Point], list[
     return [point for point in points if point is not None], warnings
 
 
+@dataclass(frozen=True)
+class Series:
+    """Intervals in their order; one in which nothing ended has no row in a run's table, and is not among them."""
+
+    start_s: NDArray[np.float64]
+    length_s: NDArray[np.float64]
+    committed: NDArray[np.float64]
+
+    def rates(self, phase: Phase, interval_s: float) -> NDArray[np.float64]:
+        """Return the TPS of each whole interval of a phase, 0 where nothing ended in it."""
+        rates = np.zeros(int((phase.end_s - phase.start_s) / interval_s + 1e-6))
+        for start, length, count in zip(self.start_s, self.length_s, self.committed, strict=True):
+            place = round((start - phase.start_s) / interval_s)
+            if length >= _WHOLE * interval_s and 0 <= place < len(rates):
+                # To the nanosecond: a rate that is kept exactly must not have a trend of rounding.
+                rates[place] = count / round(float(length), 9)
+        return rates
+
+
+def series_of(columns: Mapping[str, NDArray[Any]], rows: NDArray[np.bool_]) -> Series:
+    """Put rows of a run's table of intervals together, whatever tenant, role and transaction they are of."""
+    starts, place = np.unique(columns["start_s"][rows], return_inverse=True)
+    lengths = np.zeros(len(starts))
+    np.maximum.at(lengths, place, columns["end_s"][rows] - columns["start_s"][rows])
+    committed = np.bincount(place, columns["committed"][rows], len(starts))
+    return Series(starts, lengths, np.asarray(committed, np.float64))
+
+
 class _Columns:
     """The columns of a run's tables as arrays, read once."""
 
@@ -112,14 +141,9 @@ class _Columns:
         self._times = system.column("time_s").to_numpy()[client]
         self._values = system.column("value").to_numpy()[client]
 
-    def series(self, phase: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return starts, lengths and committed transactions of a phase's intervals."""
-        rows = self.intervals["phase"] == phase
-        starts, place = np.unique(self.intervals["start_s"][rows], return_inverse=True)
-        lengths = np.zeros(len(starts))
-        np.maximum.at(lengths, place, self.intervals["end_s"][rows] - self.intervals["start_s"][rows])
-        committed = np.bincount(place, self.intervals["committed"][rows], len(starts))
-        return starts, lengths, np.asarray(committed, np.float64)
+    def series(self, phase: int) -> Series:
+        """Return a phase's intervals."""
+        return series_of(self.intervals, self.intervals["phase"] == phase)
 
     def total(self, phase: int, column: str) -> int:
         """Add up a count over a phase."""
@@ -136,19 +160,19 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 
 def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | None) -> Point | None:
-    starts, lengths, committed = table.series(phase.number)
+    series = table.series(phase.number)
     # The phase's own borders: an interval in which nothing ended has no row, and still counts as time.
     seconds = phase.end_s - phase.start_s
     if seconds <= 0:
         return None
-    whole = _fill(phase, stored.interval_s, starts, lengths, committed)
+    whole = series.rates(phase, stored.interval_s)
     histogram = stored.run.merged(Selection(phases=frozenset({phase.number})))
     labels = phase.labels
     slot = labels.get("slot")
     # In a slot of a pattern the level moves as the system scales.
     interval_of = block_bootstrap_ci if slot is None else moving_mean_ci
     steady = steady_state(whole, stored.interval_s) if whole.size and slot is None else None
-    total = float(committed.sum())
+    total = float(series.committed.sum())
     cpu = table.client("cpu_busy", phase)
     cpu_us = table.client("cpu_us_per_transaction", phase)
     lags = table.client("lag_p99_us", phase)
@@ -177,23 +201,6 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         cpu_us=_mean(cpu_us),
         lag_p99_us=float(np.quantile(lags, 0.99)) if lags.size else None,
     )
-
-
-def _fill(
-    phase: Phase,
-    interval_s: float,
-    starts: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-    committed: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the TPS of each whole interval of a phase, 0 where nothing ended in it."""
-    rates = np.zeros(int((phase.end_s - phase.start_s) / interval_s + 1e-6))
-    for start, length, count in zip(starts, lengths, committed, strict=True):
-        place = round((start - phase.start_s) / interval_s)
-        if length >= _WHOLE * interval_s and 0 <= place < len(rates):
-            # To the nanosecond: a rate that is kept exactly must not have a trend of rounding.
-            rates[place] = count / round(float(length), 9)
-    return rates
 
 
 def latency_of(stored: Stored, phases: frozenset[int]) -> Latency | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.evaluators.points import measured_phases
+from nephoscope.evaluators.points import measured_phases, series_of
 from nephoscope.price_book import cost, load_price_book
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, over_repetitions, t_score
@@ -18,13 +18,8 @@ from nephoscope.systems.base import Resources
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from nephoscope.evaluators.base import Stored
     from nephoscope.store import Phase
-
-_WHOLE = 0.98
-"""An interval of less than this share of the usual length was cut by a phase's border."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +55,10 @@ class TenancyFigures:
     def _rate(self, phase: Phase, tenant: str) -> _Rate:
         seconds = phase.end_s - phase.start_s
         rows = (self._columns["phase"] == phase.number) & (self._tenant_of == tenant)
-        committed = self._columns["committed"][rows]
-        interval = self._stored.interval_s
-        rates: NDArray[np.float64] = np.zeros(int(seconds / interval + 1e-6))
-        places = np.rint((self._columns["start_s"][rows] - phase.start_s) / interval).astype(int)
-        lengths = self._columns["end_s"][rows] - self._columns["start_s"][rows]
-        kept = (lengths >= _WHOLE * interval) & (places < len(rates))
-        np.add.at(rates, places[kept], committed[kept] / lengths[kept])
+        series = series_of(self._columns, rows)
+        rates = series.rates(phase, self._stored.interval_s)
         ci95 = block_bootstrap_ci(rates).ci95 if rates.size else None
-        return _Rate(float(committed.sum()) / seconds, ci95)
+        return _Rate(float(series.committed.sum()) / seconds, ci95)
 
     # --- patterns ---------------------------------------------------------------------------------------------
 

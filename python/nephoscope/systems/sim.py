@@ -162,9 +162,8 @@ class Sim(Provider):
         settings: Mapping[str, bool | int | float | str] | None = None,
     ) -> Done:
         """Plant it now. A restart is done when its outage is over; the others at once."""
-        del settings
         if action not in self.actions():
-            raise MeasurementError(f"the provider {self.name} cannot {action}")
+            return super().act(action, node=node, resources=resources, settings=settings)
         if action is Action.RESIZE:
             return self._resize(resources)
         chosen = node or "rw"

@@ -17,7 +17,7 @@ mod spec;
 
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -27,6 +27,7 @@ use nephoscope_runtime::mailbox::{self, mailbox};
 use nephoscope_runtime::{Io, Runtime};
 
 use crate::error::EngineError;
+use crate::run::lock;
 use crate::spec::Role;
 use availability::Prober;
 use lag::LagProbe;
@@ -49,10 +50,6 @@ pub struct Probes {
     samples: Mutex<Receiver<Vec<Sample>>>,
     stop: mailbox::Sender<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Probes {

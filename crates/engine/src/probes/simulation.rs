@@ -3,14 +3,11 @@
 use std::pin::pin;
 use std::sync::mpsc::channel;
 
-use nephoscope_runtime::clock::SECOND;
 use nephoscope_runtime::{Nanos, Runtime, Simulation as Clock};
 
 use crate::error::EngineError;
 use crate::probes::{ProbesSpec, Sample, life, prepare};
-
-/// The time at which simulations begin.
-const BEGINNING: Nanos = 1_000_000 * SECOND;
+use crate::simulation::BEGINNING;
 
 /// Lets probes go on for some time, and stops them; gives all samples. Their `origin_ns` becomes the beginning. Suits
 /// drivers that wait for nothing but timers (`sim`).
