@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from nephoscope.errors import MeasurementError
@@ -254,7 +255,7 @@ def _failure(
     # Of several endpoints of a role the one that was away for longest; who has not come back was.
     outage: Outage | None = max(found, key=lambda one: one.back_s or math.inf, default=None)
     back = outage.back_s if outage else injected_s
-    throughput = _throughput(stored.run, phase)
+    throughput = _throughput(stored, phase)
     before = throughput.mean(phase.start_s, injected_s)
     tps_back = (
         recovered_at(throughput, before, back, settings.hold, window_s=settings.window)
@@ -300,12 +301,15 @@ class _Samples:
                 yield Probes.of(*zip(*rows, strict=True))
 
 
-def _throughput(run: StoredRun, phase: Phase) -> Throughput:
-    table = run.intervals
+def _throughput(stored: Stored, phase: Phase) -> Throughput:
+    """Read a phase's throughput; an interval in which nothing ended has no row in the run, and counts as 0 here."""
+    table = stored.run.intervals
     rows = table.column("phase").to_numpy() == phase.number
     columns = {name: table.column(name).to_numpy() for name in ("start_s", "end_s", "committed")}
-    series = series_of(columns, rows)
-    return Throughput(series.start_s, series.start_s + series.length_s, series.committed)
+    length = stored.interval_s
+    rates = series_of(columns, rows).rates(phase, length)
+    starts = np.asarray(phase.start_s + np.arange(len(rates)) * length, np.float64)
+    return Throughput(starts, np.asarray(starts + length, np.float64), rates * length)
 
 
 def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
