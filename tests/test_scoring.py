@@ -156,7 +156,7 @@ def test_table_viii_averages_are_means_over_failures(system: str) -> None:
 @pytest.mark.parametrize("system", TABLE_IX)
 def test_table_ix_o_is_equation_8_of_its_inputs_with_c_in_seconds(system: str) -> None:
     inputs, expected = TABLE_IX[system]
-    values = dict(zip(PERFECT, inputs, strict=True))
+    values: dict[ScoreName, float] = dict(zip(PERFECT, inputs, strict=True))
     values["C"] /= 1000
     assert round(overall(values).value, 2) == expected
 

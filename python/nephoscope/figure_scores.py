@@ -13,6 +13,7 @@ from nephoscope.price_book import Allocation, allocated_cost, bill, cost
 from nephoscope.scoring import (
     DEFINITIONS,
     PERFECT,
+    STARRED,
     Absent,
     Score,
     ScoreName,
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
 
     from nephoscope.figures import FigureFile, GivenFigure, GivenTime, MethodFigures, SystemFigures
     from nephoscope.price_book import Cost, PriceBook
-
-STARRED: tuple[ScoreName, ...] = ("P", "E1", "T", "O")
-"""The scores that actual prices change."""
 
 _Found = dict[ScoreName, Score | Absent]
 

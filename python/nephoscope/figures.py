@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, PriceBook, load_price_book
-from nephoscope.scoring import DEFAULT_DELTA
+from nephoscope.scoring import DEFAULT_DELTA, PerfectName
 from nephoscope.systems.base import Resources, Settings
 from nephoscope.units import Duration
 from nephoscope.validation import validated
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Amount = Annotated[float, Field(ge=0)]
-Weighed = Literal["P", "E1", "R", "F", "E2", "C", "T"]
 
 
 def _as_list(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
@@ -52,7 +51,7 @@ class MethodFigures(Settings):
     """The TPS that count as 1 in E2."""
     scale_factor: Annotated[float, Field(gt=0)] = 1.0
     """What O is multiplied by."""
-    weights: dict[Weighed, Amount] = Field(default_factory=dict)
+    weights: dict[PerfectName, Amount] = Field(default_factory=dict)
     """The exponents of the scores in O; 1 where left out."""
 
 
@@ -248,7 +247,7 @@ class SystemFigures(Settings):
     """Scores that are known already, in place of their figures."""
     starred_scores: StarredFigures = Field(default_factory=StarredFigures)
     """Scores by the actual prices that are known already."""
-    absent: dict[Weighed, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
+    absent: dict[PerfectName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
     """Why a score could not be measured, where that is known."""
 
     @model_validator(mode="after")

@@ -73,7 +73,9 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
 
     Raises ``InputError``.
     """
-    load_price_book(study.cost.price_book)
+    for book in (study.cost.price_book, study.cost.starred):
+        if book is not None:
+            load_price_book(book)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     evaluators = [

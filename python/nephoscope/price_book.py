@@ -7,6 +7,8 @@ hour. Two readings of it are kept apart:
 * `bill` and `allocated_cost`: what is due for a duration under the book's minimum billing periods (P*, E1*,
 T*).
 
+`Prices` is a book with the choice between the two.
+
 Money is in plain floats, on purpose: these are quotients for scores, not a ledger. A figure is one product
 per resource and one correctly rounded sum (`math.fsum`), so its relative error stays below 1e-15, eleven
 digits beyond what the paper's tables print.
@@ -160,6 +162,21 @@ class Allocation:
     def __post_init__(self) -> None:
         """Refuse a stretch without a length."""
         _check_duration(self.duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """A price book, and whether its minimum billing periods count."""
+
+    book: PriceBook
+    held_s: float | None = None
+    """For how many seconds the resources are billed, for the starred scores; None prices them by the instant."""
+
+    def per_minute(self, resources: Resources) -> float:
+        """Price resources per minute: by `cost`, or by `bill` for as long as they were held."""
+        if self.held_s is None:
+            return cost(resources, self.book).per_minute
+        return bill(resources, self.book, self.held_s).per_minute
 
 
 def cost(resources: Resources, book: PriceBook, only: Collection[Resource] = RESOURCES) -> Cost:

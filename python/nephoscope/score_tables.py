@@ -9,8 +9,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from nephoscope.figure_scores import STARRED
-from nephoscope.scoring import Absent, Score, ScoreName
+from nephoscope.scoring import STARRED, Absent, Score, ScoreName
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

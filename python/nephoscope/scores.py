@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from nephoscope import registry
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
-from nephoscope.price_book import cost, load_price_book
-from nephoscope.scoring import PERFECT, Absent, Score, ScoreName, o_score
+from nephoscope.price_book import Prices, cost, load_price_book
+from nephoscope.scoring import PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nephoscope.evaluators.points import Point
     from nephoscope.store import StoredRun
@@ -38,20 +38,20 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     Raises ``InputError`` where the run's study cannot be read any more (an evaluator or a workload is gone).
     """
     study = _study_of(run)
-    found = _measurements(run, study)
+    prices = Prices(load_price_book(study.cost.price_book))
+    found = _measurements(run, study, prices)
     resources = _resources_of(run)
-    scores, absent = _perfect(found, study)
+    scores = perfect(found, study)
     points = [point for part in found for point in part.points]
-    price_book = load_price_book(study.cost.price_book)
     return {
-        "scores": {name: score.model_dump(mode="json") for name, score in scores.items()},
-        "absent": absent,
+        **_split(scores),
+        "starred": _starred(run, study, found, scores),
         "verdicts": _verdicts(points, run),
         "warnings": [*_warnings(found, points, study), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": {name: entry for part in found for name, entry in part.details.items()},
-        "cost": cost(resources, price_book).model_dump(mode="json") if resources else None,
+        "cost": cost(resources, prices.book).model_dump(mode="json") if resources else None,
     }
 
 
@@ -75,17 +75,19 @@ def _resources_of(run: StoredRun) -> Resources | None:
     return Resources.model_validate(given) if given else None
 
 
-def _measurements(run: StoredRun, study: Study) -> list[Measurements]:
+def _measurements(
+    run: StoredRun, study: Study, prices: Prices, only: Collection[int] | None = None
+) -> list[Measurements]:
+    """Let the evaluators read the run: all entries of ``[[measure]]``, or ``only`` some."""
     endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
     workload = Workload.of(study.workload, _scheme_only(endpoints[0]))
-    stored = [
-        Stored(run, index, _resources_of(run), study.cost.price_book, study.load.interval)
-        for index in range(len(study.measure))
-    ]
-    return [
-        registry.evaluator(settings.evaluator)(settings, workload, index).read(stored[index])
-        for index, settings in enumerate(study.measure)
-    ]
+    resources = _resources_of(run)
+    found = []
+    for index, settings in enumerate(study.measure):
+        if only is None or index in only:
+            evaluator = registry.evaluator(settings.evaluator)(settings, workload, index)
+            found.append(evaluator.read(Stored(run, index, resources, prices, study.load.interval)))
+    return found
 
 
 def _scheme_only(url: str) -> str:
@@ -94,22 +96,69 @@ def _scheme_only(url: str) -> str:
     return f"{scheme}://reader@localhost/none" if scheme.startswith("postgres") else f"{scheme}://"
 
 
-def _perfect(found: Sequence[Measurements], study: Study) -> tuple[dict[str, Score], dict[str, str]]:
-    """Gather the eight scores: those that were measured, and why the others were not."""
-    all_of: dict[ScoreName, Score | Absent] = {}
+_Found = dict[ScoreName, Score | Absent]
+
+
+def _split(found: Mapping[ScoreName, Score | Absent]) -> dict[str, Any]:
+    """Write scores as ``scores.json`` has them: those that were measured, and why the others were not."""
+    return {
+        "scores": {
+            name: one.model_dump(mode="json") for name, one in found.items() if isinstance(one, Score)
+        },
+        "absent": {name: one.reason for name, one in found.items() if isinstance(one, Absent)},
+    }
+
+
+def perfect(found: Sequence[Measurements], study: Study) -> _Found:
+    """Gather the eight scores, absent ones with their reasons."""
+    gathered: _Found = {}
     for part in found:
         for name, score in part.scores.items():
-            known: Any = all_of.get(name)  # type: ignore[call-overload]
-            if known is None or isinstance(known, Absent):
-                all_of[name] = score  # type: ignore[index]
+            if isinstance(gathered.get(name), Score):
+                continue
+            gathered[name] = score
     for name in PERFECT:
-        all_of.setdefault(name, Absent(reason="no evaluator of this study measures it"))
-    all_of["O"] = o_score(all_of, scale_factor=study.workload.scale)
-    if missing := [name for name in PERFECT if isinstance(all_of[name], Absent)]:
-        all_of["O"] = Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
-    scores = {name: score for name, score in all_of.items() if isinstance(score, Score)}
-    absent = {name: score.reason for name, score in all_of.items() if isinstance(score, Absent)}
-    return {str(name): score for name, score in scores.items()}, {str(n): why for n, why in absent.items()}
+        gathered.setdefault(name, Absent(reason="no evaluator of this study measures it"))
+    gathered["O"] = _overall(gathered, study)
+    return gathered
+
+
+def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score | Absent:
+    """O of seven scores; times are floored at what each evaluator says it can tell apart."""
+    if missing := [name for name in PERFECT if isinstance(found[name], Absent)]:
+        return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
+    resolutions: dict[ScoreName, float] = {
+        name: float(score.detail["resolution_s"])
+        for name, score in found.items()
+        if isinstance(score, Score) and score.detail.get("resolution_s")
+    }
+    weights: dict[ScoreName, float] = dict(study.score.weights.items())
+    return o_score(found, scale_factor=study.workload.scale, weights=weights, resolution_s=resolutions)
+
+
+def _starred(
+    run: StoredRun, study: Study, measured: Sequence[Measurements], scores: Mapping[ScoreName, Score | Absent]
+) -> dict[str, Any] | None:
+    """Score by the prices that are really paid: P*, E1*, T* and O*; the others are not changed by prices."""
+    if study.cost.starred is None:
+        return None
+    held_s = study.cost.held or max((phase.end_s for phase in run.phases), default=0.0)
+    if held_s <= 0:
+        nothing: _Found = {name: Absent(reason="nothing was measured") for name in STARRED}
+        return {**_split(nothing), "price_book": study.cost.starred, "held_s": 0.0}
+    prices = Prices(load_price_book(study.cost.starred), held_s)
+    priced = [name for name in STARRED if name != "O"]
+    priced_at = {at for at, part in enumerate(measured) if part.scores.keys() & set(priced)}
+    again = perfect(_measurements(run, study, prices, priced_at), study)
+    found: _Found = dict(scores)
+    for name in priced:
+        found[name] = again[name]
+    found["O"] = _overall(found, study)
+    return {
+        **_split({name: found[name] for name in STARRED}),
+        "price_book": prices.book.name,
+        "held_s": held_s,
+    }
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------

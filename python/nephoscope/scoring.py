@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 
 ScoreName = Literal["P", "E1", "R", "F", "E2", "C", "T", "O"]
 
-PERFECT: tuple[ScoreName, ...] = tuple(name for name in get_args(ScoreName) if name != "O")
+PerfectName = Literal["P", "E1", "R", "F", "E2", "C", "T"]
+
+PERFECT: tuple[PerfectName, ...] = get_args(PerfectName)
 """The seven scores that O combines, in the order of the name."""
+
+STARRED: tuple[ScoreName, ...] = ("P", "E1", "T", "O")
+"""The scores that actual prices change."""
 
 _TIMES: tuple[ScoreName, ...] = ("R", "F", "C")
 """The scores that O divides by."""

@@ -23,6 +23,7 @@ from nephoscope import _engine, registry
 from nephoscope.errors import InputError
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
+from nephoscope.scoring import PerfectName
 from nephoscope.systems.base import Settings, SystemSettings
 from nephoscope.tenants import TenantsTable
 from nephoscope.units import Duration
@@ -140,6 +141,24 @@ class CostTable(Settings):
 
     price_book: str = DEFAULT_PRICE_BOOK
     """The name of a price book that comes with nephoscope, or the path of one's own."""
+    starred: str | None = None
+    """A second price book, of the prices that are really paid: by it P*, E1*, T* and O* are scored."""
+    held: Duration | None = None
+    """How long the resources are held, for the minimum billing periods of P* and T*; by default as long as the run."""
+
+    @field_validator("held")
+    @classmethod
+    def _some_time(cls, seconds: float | None) -> float | None:
+        if seconds == 0:
+            raise ValueError("resources that cost something are held for longer than 0")
+        return seconds
+
+
+class ScoreTable(Settings):
+    """``[score]``: how the O-Score is made of the seven."""
+
+    weights: dict[PerfectName, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
+    """The exponents of the scores in O; 1 where left out, and 0 takes a score out of it."""
 
 
 class MeasureSettings(Settings):
@@ -160,12 +179,13 @@ class Study(BaseModel):
     load: LoadTable
     measure: tuple[MeasureSettings, ...]
     cost: CostTable
+    score: ScoreTable
 
     def to_toml(self) -> str:
         """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away."""
         tables: dict[str, Any] = {
             name: _plain(getattr(self, name))
-            for name in ("study", "system", "tenants", "workload", "load", "cost")
+            for name in ("study", "system", "tenants", "workload", "load", "cost", "score")
         }
         for server in (tables["system"], *tables["tenants"]["servers"]):
             for role in ("rw", "ro"):
@@ -203,7 +223,7 @@ def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
 
 def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
     """Make the paths among the values absolute; they are relative to a folder."""
-    for table, key in (("workload", "name"), ("cost", "price_book"), ("system", "data")):
+    for table, key in (("workload", "name"), ("cost", "price_book"), ("cost", "starred"), ("system", "data")):
         values = tables.get(table)
         value = values.get(key) if isinstance(values, dict) else None
         if isinstance(value, str) and value and _is_path(f"{table}.{key}", value, folder):
@@ -221,7 +241,7 @@ def _is_path(key: str, value: str, folder: Path) -> bool:
         case "workload.name":
             known = (PACKAGED / value / "workload.lua").is_file()
             return not known and (folder / value / "workload.lua").is_file()
-        case "cost.price_book":
+        case "cost.price_book" | "cost.starred":
             return value.endswith(".toml")
         case _:
             return True
@@ -265,6 +285,7 @@ _TABLES: dict[str, type[Settings]] = {
     "workload": WorkloadTable,
     "load": LoadTable,
     "cost": CostTable,
+    "score": ScoreTable,
 }
 
 

@@ -26,10 +26,14 @@ WRONG = {
     "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, data_seed, "
     "options, external, "
     "load, load_threads",
-    "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, system, measure",
+    "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
+    "score, system, measure",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max",
-    "cost.book=1": "cost.book: there is no such key; allowed are price_book",
+    "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held",
+    "score.weights={Q=1}": "score.weights.Q: input should be 'P', 'E1', 'R', 'F', 'E2', 'C' or 'T'; it is 'Q'",
+    "cost.held='0s'": "cost.held: resources that cost something are held for longer than 0; it is '0s'",
+    "score.weights={P=-1}": "score.weights.P: input should be greater than or equal to 0; it is -1",
     # types
     "study=3": "study: expected a table",
     "load=[]": "load: expected a table",
@@ -172,6 +176,8 @@ WRONG_FOR_OTHERS = {
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
     "system.ro='${NEPHOSCOPE_UNSET}'": "system.ro: the environment variable NEPHOSCOPE_UNSET is not set",
+    "cost.starred='none'": "price book 'none': not built in; allowed: cloudybench-2024, "
+    "example-minimum-billing, or a .toml file's path",
     "cost.price_book='none'": "price book 'none': not built in; allowed: cloudybench-2024, "
     "example-minimum-billing, or a "
     ".toml file's path",

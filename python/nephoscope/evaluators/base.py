@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
-    from nephoscope.scoring import Absent, Score
+    from nephoscope.price_book import Prices
+    from nephoscope.scoring import Absent, Score, ScoreName
     from nephoscope.store import StoredRun
     from nephoscope.study import MeasureSettings
     from nephoscope.systems.base import Provider, Resources, System
@@ -66,7 +67,7 @@ class Stored:
     index: int
     """The place of the evaluator's entry among the study's ``[[measure]]``: its phases are labelled with it."""
     resources: Resources | None
-    price_book: str
+    prices: Prices
     interval_s: float
 
     def why_not(self) -> str | None:
@@ -81,7 +82,7 @@ class Stored:
 class Measurements:
     """What an evaluator has read from a run, for ``scores.json``."""
 
-    scores: dict[str, Score | Absent] = field(default_factory=dict)
+    scores: dict[ScoreName, Score | Absent] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     saturation: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)

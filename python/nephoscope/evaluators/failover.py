@@ -199,9 +199,12 @@ class Failover(Evaluator):
     def read(self, stored: Stored) -> Measurements:
         """Read F and R, and what else each failure came to."""
         failures, warnings = read_failures(stored, self._settings)
-        scores: dict[str, Score | Absent]
+        scores: dict[ScoreName, Score | Absent]
         if failures:
-            scores = {"F": self._score("F", failures), "R": self._score("R", failures)}
+            scores = {
+                "F": self._score("F", failures, stored.interval_s),
+                "R": self._score("R", failures, stored.interval_s),
+            }
         else:
             scores = dict.fromkeys(
                 ("F", "R"), Absent(reason=stored.why_not() or "no failure was measured whole")
@@ -209,10 +212,12 @@ class Failover(Evaluator):
         # A phase with a failure in it is no measure of throughput: it makes no points.
         return Measurements(scores=scores, warnings=warnings)
 
-    def _score(self, name: ScoreName, failures: Sequence[Failure]) -> Score | Absent:
+    def _score(self, name: ScoreName, failures: Sequence[Failure], interval_s: float) -> Score | Absent:
         detail = {
             "fault": self._settings.fault,
-            "resolution_s": max(failure.resolution_s for failure in failures),
+            "resolution_s": (
+                max(failure.resolution_s for failure in failures) if name == "F" else interval_s
+            ),
             "failures": [asdict(failure) for failure in failures],
         }
         values: list[float | Absent] = []

@@ -193,9 +193,11 @@ class Lag(Evaluator):
             values.append(c_score(insert, update, delete, len(samples.nodes)))
         if not values:
             return Absent(reason=stored.why_not() or "no load was measured whole")
+        known = [summary for name in counted for summary in by_load.get(name, {}).values() if summary]
         detail = {
             "replicas": len(samples.nodes),
             "counted": counted,
+            "resolution_s": max(summary.half_width_p50 for summary in known) / 1000,
             "lag_ms": {
                 name: {kind: vars(summary) for kind, summary in of.items() if summary}
                 for name, of in by_load.items()

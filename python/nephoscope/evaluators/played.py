@@ -11,7 +11,6 @@ from nephoscope.evaluators.allocations import Timeline, cost_of
 from nephoscope.evaluators.base import Measurements
 from nephoscope.evaluators.points import by_mix, read_points
 from nephoscope.evaluators.search import describe_saturation, searched
-from nephoscope.price_book import load_price_book
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, e1_score, over_repetitions
 
@@ -79,7 +78,7 @@ def read_elasticity(
     if timeline is None:
         found.scores["E1"] = Absent(reason=_NO_RESOURCES)
         return found
-    reader = _Reader(stored, timeline, load_price_book(stored.price_book), window_s, slo_s)
+    reader = _Reader(stored, timeline, stored.prices.book, window_s, slo_s)
     found.scores["E1"] = reader.score(played, origin)
     return found
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.evaluators.points import measured_phases, series_of
-from nephoscope.price_book import cost, load_price_book
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, over_repetitions, t_score
 from nephoscope.statistics import block_bootstrap_ci, jain_index
@@ -81,14 +80,13 @@ class TenancyFigures:
 
     def _costs(self) -> list[float] | Absent:
         """Return what the tenants cost per minute: one for all, or one each where each has a server."""
-        book = load_price_book(self._stored.price_book)
         given: list[Any] = [self._stored.resources]
         if self._share == "server":
             given = [tenant.get("resources") for tenant in self._each]
         if not all(given):
             return Absent(reason="the tenants' resources are not declared ([system.resources] of the study)")
         known = [Resources.model_validate(resources) for resources in given]
-        return [cost(resources, book).per_minute for resources in known]
+        return [self._stored.prices.per_minute(resources) for resources in known]
 
     def score(self) -> Score | Absent:
         """Return T: of a repetition the mean over its patterns, and the mean over repetitions."""

@@ -15,7 +15,6 @@ from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
-from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
@@ -166,7 +165,7 @@ class Throughput(Evaluator):
             return Absent(reason="no point was measured to its end")
         if stored.resources is None:
             return Absent(reason="the system's resources are not declared ([system.resources] of the study)")
-        per_minute = cost(stored.resources, load_price_book(stored.price_book)).per_minute
+        per_minute = stored.prices.per_minute(stored.resources)
         if per_minute <= 0:
             return Absent(reason="the system's resources cost nothing by this price book")
         detail: dict[str, Any] = {"mixes": {}, "tps_of": self._settings.score, "cost_per_minute": per_minute}

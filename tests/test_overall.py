@@ -1,0 +1,127 @@
+"""From what the evaluators found to the eight scores of ``scores.json``: O, its floors and weights, actual prices."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from commands import call
+from nephoscope.evaluators.base import Measurements
+from nephoscope.price_book import bill, cost, load_price_book
+from nephoscope.scores import perfect
+from nephoscope.scoring import DEFINITIONS, PERFECT, Absent, Score
+from nephoscope.study import make_study
+from nephoscope.systems.base import Resources
+from sample_studies import RESOURCES, Tables, sim_study, throughput, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nephoscope.scoring import PerfectName, ScoreName
+
+VALUES: dict[PerfectName, float] = {
+    "P": 4e5, "E1": 9e6, "R": 0.5, "F": 0.25, "E2": 3.0, "C": 0.004, "T": 1e5
+}  # fmt: skip
+
+
+def score(name: PerfectName, value: float, **detail: float) -> Score:
+    return Score(value=value, unit=DEFINITIONS[name].unit, ci95=(value, value), repetitions=3, detail=detail)
+
+
+def scored(study: Tables | None = None, **changed: Score | Absent) -> Score | Absent:
+    found: dict[ScoreName, Score | Absent] = {name: score(name, value) for name, value in VALUES.items()}
+    for name in PERFECT:
+        found[name] = changed.get(name, found[name])
+    parts = [Measurements(scores={name: one}) for name, one in found.items()]
+    tables = sim_study(throughput(), workload={"scale": 2}) | (study or {})
+    return perfect(parts, make_study(tables, "test"))["O"]
+
+
+def expected(**changed: float) -> float:
+    of = {str(name): value for name, value in VALUES.items()} | changed
+    quotient = of["P"] * of["T"] * of["E1"] * of["E2"] / (of["R"] * of["F"] * of["C"])
+    return 2 * math.log10(quotient)
+
+
+def test_o_is_the_formula_over_what_the_evaluators_found() -> None:
+    overall = scored()
+    assert isinstance(overall, Score)
+    assert overall.value == pytest.approx(expected())
+    assert overall.detail["floored"] == {}
+
+
+def test_a_time_of_zero_counts_as_what_its_evaluator_can_tell_apart() -> None:
+    overall = scored(R=score("R", 0.0, resolution_s=0.1), C=score("C", 0.0))
+    assert isinstance(overall, Score)
+    assert overall.value == pytest.approx(expected(R=0.1, C=1e-6))
+    assert overall.detail["floored"] == {"R": 0.1, "C": 1e-6}
+
+
+def test_weights_are_exponents() -> None:
+    overall = scored({"score": {"weights": {"P": 2, "R": 0}}})
+    assert isinstance(overall, Score)
+    assert overall.value == pytest.approx(expected(R=1.0, P=VALUES["P"] ** 2))
+
+
+def test_what_is_absent_makes_o_absent_and_a_later_evaluator_may_fill_it() -> None:
+    overall = scored(E2=Absent(reason="no node"), C=Absent(reason="no replica"))
+    assert overall == Absent(reason="it needs every score, and E2, C are absent")
+    parts = [
+        Measurements(scores={"P": Absent(reason="a course of load")}),
+        Measurements(scores={"P": score("P", 7.0)}),
+        Measurements(scores={"P": score("P", 8.0)}),
+    ]
+    found = perfect(parts, make_study(sim_study(), "test"))
+    assert isinstance(found["P"], Score)
+    assert found["P"].value == 7.0
+    assert [name for name in PERFECT if isinstance(found[name], Absent)] == [*PERFECT[1:]]
+
+
+# --- by the prices that are really paid
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("starred")
+    elasticity = {"evaluator": "elasticity", "patterns": ["single-peak"], "mixes": ["SELECT"], "tau": 2}
+    elasticity |= {"slot": "300ms", "rest": "0s", "watch": "0s", "window": "20s"}
+    tenancy: Tables = {
+        "evaluator": "tenancy",
+        "mix": "SELECT",
+        "patterns": [],
+        "custom": {"both": [[1], [1]]},
+    }
+    tenancy |= {"slot": "500ms", "warmup": "100ms", "alone": False}
+    study = sim_study(throughput(), elasticity, tenancy)
+    study |= {
+        "cost": {"starred": "example-minimum-billing", "held": "1m"},
+        "tenants": {"number": 2, "share": "schema"},
+    }
+    ended = call("run", write_study(folder, study), "--out", folder / "runs")
+    assert (ended.code, ended.err) == (0, "")
+    scores: dict[str, Any] = json.loads((folder / "runs" / "latest" / "scores.json").read_text())
+    return scores
+
+
+def test_starred_scores_are_by_the_bill(measured: dict[str, Any]) -> None:
+    resources = Resources.model_validate(RESOURCES)
+    book = load_price_book("example-minimum-billing")
+    dearer = bill(resources, book, 60).per_minute / cost(resources, book).per_minute
+    assert dearer > 5
+    starred, plain = measured["starred"]["scores"], measured["scores"]
+    assert starred["P"]["value"] == pytest.approx(plain["P"]["value"] / dearer)
+    assert starred["T"]["value"] == pytest.approx(plain["T"]["value"] / dearer)
+    # Cores, memory and IOPS are billed for ten minutes at the least, and the window was 20 s.
+    assert starred["E1"]["value"] == pytest.approx(plain["E1"]["value"] / 30)
+    assert measured["starred"]["price_book"] == "example-minimum-billing"
+    assert measured["starred"]["held_s"] == 60
+    assert measured["starred"]["absent"] == {"O": measured["absent"]["O"]}
+
+
+def test_without_a_second_price_book_there_are_no_starred_scores(tmp_path: Path) -> None:
+    study = write_study(tmp_path, sim_study(throughput(duration="300ms")))
+    assert call("run", study, "--out", tmp_path / "runs").code == 0
+    assert json.loads((tmp_path / "runs" / "latest" / "scores.json").read_text())["starred"] is None
