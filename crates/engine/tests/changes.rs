@@ -155,7 +155,7 @@ fn a_change_of_think_time_reaches_those_who_think() {
     first["concurrency"] = json!(5);
     first["mix"] = json!({"write": 1});
     let phases = [
-        phase("hours", 0.4, first),
+        phase("hours", 2.0, first),
         phase("none", 0.4, json!({"think": {"law": "none"}})),
         phase("long", 0.4, think(1e8)),
     ];
