@@ -44,9 +44,9 @@ struct Slot {
     idle: bool,
     /// It has closed its connections, as it is not wanted.
     released: bool,
-    /// When its last pause began, and the number in [0, 1) that says how long it is by the law of the moment: a
-    /// change of the law is also one for who is thinking.
-    thinks_since: Nanos,
+    /// When its last pause began, if it has had one, and the number in [0, 1) that says how long it is by the law of
+    /// the moment: a change of the law is also one for who is thinking.
+    thinks_since: Option<Nanos>,
     thinks: f64,
 }
 
@@ -285,9 +285,11 @@ impl Tenant {
         match state.model {
             Model::Closed(_) => {
                 if wanted {
-                    let until = slot.thinks_since.saturating_add(pause(state.think, slot.thinks));
-                    if until > time {
-                        return Poll::Ready(Turn::Pause(until));
+                    if let Some(since) = slot.thinks_since {
+                        let until = since.saturating_add(pause(state.think, slot.thinks));
+                        if until > time {
+                            return Poll::Ready(Turn::Pause(until));
+                        }
                     }
                     return Poll::Ready(Turn::Work(Job { intended: None, session_was_free: false }));
                 }
@@ -364,7 +366,7 @@ impl Tenant {
         }
         if state.think != Think::None {
             let slot = &mut state.slots[session];
-            slot.thinks_since = end;
+            slot.thinks_since = Some(end);
             slot.thinks = random.uniform();
         }
     }

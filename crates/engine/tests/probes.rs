@@ -165,7 +165,8 @@ fn a_server_that_serves_fails_no_probe_and_keeps_what_it_acknowledged() {
         let samples = of(&samples, endpoint);
         let counted = |outcome| samples.iter().filter(|sample| sample.outcome == outcome).count();
         let (ok, missing) = (counted(Outcome::Ok), counted(Outcome::Missing));
-        assert_eq!(ok + missing, samples.len(), "none has failed");
+        let failed = samples.iter().filter(|one| !matches!(one.outcome, Outcome::Ok | Outcome::Missing));
+        assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Sample>::new(), "none has failed");
         // Where the server had no processor for a while, probes may have found no lane.
         assert!(samples.len() > 500 && ok > samples.len() * 3 / 4, "{ok} of {}", samples.len());
         for pair in samples.windows(2) {
