@@ -12,7 +12,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from nephoscope.store import RunWriter
 
@@ -31,9 +31,18 @@ _SERVER = """SELECT sum(xact_commit), sum(xact_rollback), sum(blks_read), sum(bl
   (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'),
   CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') END
 FROM pg_stat_database"""
+_REPLICAS = """SELECT application_name,
+  CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_flush_lsn(), replay_lsn) END,
+  1000 * extract(epoch FROM replay_lag)
+FROM pg_stat_replication WHERE state = 'streaming' ORDER BY application_name, pid"""
+"""What a primary knows of its replicas; who may not read it sees nulls."""
 _RATES = ("commits_per_s", "rollbacks_per_s", "blocks_read_per_s", "blocks_hit_per_s", "rows_read_per_s",
           "rows_written_per_s")  # fmt: skip
 _LEVELS = ("connections", "active", "waiting_for_locks")
+
+
+_Samples = dict[str | None, dict[str, float]]
+"""Values by metric: a source's own under None, and those of others that it knows of by their names."""
 
 
 class Monitor:
@@ -54,7 +63,7 @@ class Monitor:
         self._writer = writer
         self._origin_ns = origin_ns
         self._ended = threading.Event()
-        self._samplers: list[tuple[str, Callable[[float], dict[str, float]]]] = [("host", _Host().sample)]
+        self._samplers: list[tuple[str, Callable[[float], _Samples]]] = [("host", _Host().sample)]
         self._servers = [_Server(url) for url in servers.values()]
         self._samplers += [(name, server.sample) for name, server in zip(servers, self._servers, strict=True)]
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
@@ -76,7 +85,8 @@ class Monitor:
                     continue
                 try:
                     now = self._now()
-                    self._writer.metrics(now, source, sample(now).items())
+                    for of, values in sample(now).items():
+                        self._writer.metrics(now, of or source, values.items())
                 except (MeasurementError, OSError, ValueError) as error:
                     # A server that is down is what some runs are about; a host without /proc stays without.
                     _log.info("no metrics of %s: %s", source, error)
@@ -98,7 +108,7 @@ class _Host:
     def __init__(self) -> None:
         self._last: tuple[float, list[float], list[float]] | None = None
 
-    def sample(self, now: float) -> dict[str, float]:
+    def sample(self, now: float) -> _Samples:
         cpu = [float(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         disk = self._disk()
         memory = {
@@ -122,7 +132,7 @@ class _Host:
             values["disk_read_mb_per_s"] = read * _SECTOR / _MIB / seconds
             values["disk_written_mb_per_s"] = written * _SECTOR / _MIB / seconds
         self._last = (now, cpu, disk)
-        return values
+        return {None: values}
 
     @staticmethod
     def _disk() -> list[float]:
@@ -146,11 +156,12 @@ class _Server:
         self._admin: _engine.Admin | None = None
         self._last: tuple[float, list[float], float] | None = None
 
-    def sample(self, now: float) -> dict[str, float]:
+    def sample(self, now: float) -> _Samples:
         try:
             if self._admin is None:
                 self._admin = _engine.Admin(self._url, connect_timeout_s=2.0)
             _, rows = self._admin.query(_SERVER)
+            _, replicas = self._admin.query(_REPLICAS)
         except MeasurementError:
             self.close()
             self._last = None
@@ -168,9 +179,25 @@ class _Server:
             if read + hit > 0:
                 values["cache_hit_ratio"] = hit / (read + hit)
         self._last = (now, counters, wal)
-        return values
+        return {None: values, **_behind(replicas)}
 
     def close(self) -> None:
         if self._admin is not None:
             self._admin.close()
             self._admin = None
+
+
+def _behind(rows: Sequence[Sequence[str | None]]) -> _Samples:
+    """Tell how far each replica is behind by the primary's own account: bytes of the log, and milliseconds.
+
+    ``replay_lag_ms`` is PostgreSQL's ``replay_lag``: from the flush of recent log on the primary to the replica's word
+    that it is replayed (documentation of pg_stat_replication); none where nothing was written lately.
+    """
+    found: _Samples = {}
+    for number, (name, distance, lag) in enumerate(rows, start=1):
+        source = f"replica:{name or number}"
+        if source in found:  # replicas that have not been told apart
+            source = f"{source}-{number}"
+        values = {"bytes_behind": distance, "replay_lag_ms": lag}
+        found[source] = {metric: float(value) for metric, value in values.items() if value is not None}
+    return found

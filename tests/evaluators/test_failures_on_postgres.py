@@ -65,15 +65,20 @@ def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> Non
 
 
 def test_a_planted_lag_is_read_back(ready_lab: Lab, tmp_path: Path) -> None:
-    loads = [{"name": "idle"}]
-    measure = {"evaluator": "lag", "loads": loads, "duration": "3s"}
+    loads = [{"name": "idle"}, {"name": "writes", "mix": "TPCB"}]
+    measure = {"evaluator": "lag", "loads": loads, "duration": "6s", "concurrency": 1}
     run = measured(ready_lab, tmp_path, measure, replica_delay=f"{DELAY_MS:g}ms")
     score = scores(run)["scores"]["C"]
     lags = score["detail"]["lag_ms"]["idle"]
     for kind in ("insert", "update", "delete"):
         assert lags[kind]["p50"] == pytest.approx(DELAY_MS, abs=15)
         assert lags[kind]["half_width_p50"] < 5
-    assert score["value"] == pytest.approx(3 * DELAY_MS / 1000, rel=0.25)
+    # The primary's own account of its replica, on the same clock.
+    (view,) = score["detail"]["server_view"]["writes"].values()
+    assert view["bytes_behind"]["max"] > 0
+    assert view["replay_lag_ms"]["max"] > 0.9 * DELAY_MS
+    # Beside writes a replica may be later than planted, and never earlier.
+    assert score["value"] > 0.9 * 3 * DELAY_MS / 1000
 
 
 def test_what_a_provider_cannot_do_is_told(tmp_path: Path) -> None:

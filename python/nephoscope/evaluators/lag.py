@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import measured_phases
+from nephoscope.evaluators.server_view import server_view
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
@@ -201,6 +202,10 @@ class Lag(Evaluator):
             "lag_ms": {
                 name: {kind: vars(summary) for kind, summary in of.items() if summary}
                 for name, of in by_load.items()
+            },
+            "server_view": {
+                name: server_view(stored.run, [p for p in phases if p.labels.get("load") == name])
+                for name in by_load
             },
         }
         return over_repetitions("C", values, detail=detail)
