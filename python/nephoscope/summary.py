@@ -79,9 +79,9 @@ def summary(outcome: Outcome) -> RenderableType:
 
 def _p_table(score: Mapping[str, Any]) -> Table:
     cost = score["detail"]["cost_per_minute"]
-    table = _table(
-        "mix", "sessions", "TPS", "p50", "p99", "P", title=f"P-Score: TPS per $/min, at ${cost:.4f} a minute"
-    )
+    has_ro = any(entry.get("ro_share") for entry in score["detail"]["mixes"].values())
+    columns = ("mix", "sessions", "TPS", "p50", "p99", "P", *(["on ro"] if has_ro else []))
+    table = _table(*columns, title=f"P-Score: TPS per $/min, at ${cost:.4f} a minute")
     for mix, entry in score["detail"]["mixes"].items():
         table.add_row(
             mix,
@@ -90,6 +90,7 @@ def _p_table(score: Mapping[str, Any]) -> Table:
             _latency(entry, "p50"),
             _latency(entry, "p99"),
             _spread(entry["p"], entry["p_ci95"]),
+            *([f"{entry.get('ro_share') or 0:.0%}"] if has_ro else []),
         )
     table.add_section()
     table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scipy.stats import t as student
 
-from commands import Ended, finish, start
+from commands import Ended, call, finish, start
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
@@ -231,3 +231,14 @@ def test_an_outage_shows_in_events_and_not_as_a_crash(measured: dict[str, Measur
     starts, counts = (run.intervals.column(name).to_numpy() for name in ("start_s", "committed"))
     assert counts[(starts > 1.05) & (starts < 1.85)].sum() == 0
     assert counts[starts > 2.5].sum() > 20
+
+
+def test_the_share_of_what_ran_on_the_read_only_endpoint_is_told(tmp_path: Path) -> None:
+    tables = sim_study(throughput(mixes=["SELECT", "TPCB", {"select_only": 3, "tpcb_like": 1}], duration="2s"))
+    tables["system"]["ro"] = ["sim://?latency=constant(2ms)"]
+    ended = call("run", write_study(tmp_path, tables), "--out", tmp_path / "runs")
+    assert ended.code == 0
+    scores = json.loads((tmp_path / "runs" / "latest" / "scores.json").read_text())
+    shares = [entry["ro_share"] for entry in scores["scores"]["P"]["detail"]["mixes"].values()]
+    assert shares == pytest.approx([1.0, 0.0, 0.75], abs=0.06)
+    assert "on ro" in ended.out

@@ -15,6 +15,7 @@ from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
+from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
@@ -184,6 +185,7 @@ class Throughput(Evaluator):
                 "p_ci95": [end / per_minute for end in ci95] if ci95 else None,
                 "repetitions": len(values),
                 "latency_ms": _latency_at(stored, group, concurrency),
+                "ro_share": _ro_share(stored, group),
             }
             columns.append(values)
         # P of a repetition is the mean over its mixes (the AVG of the paper's Table V).
@@ -209,6 +211,13 @@ def _latency_at(stored: Stored, group: list[Point], concurrency: float | None) -
     at = frozenset(point.phase for point in group if concurrency in (None, point.concurrency))
     latency = latency_of(stored, at)
     return latency.model_dump() if latency else None
+
+
+def _ro_share(stored: Stored, group: list[Point]) -> float | None:
+    """Return the share of a mix's committed transactions that ran on read-only endpoints."""
+    at = frozenset(point.phase for point in group)
+    count = stored.run.merged(Selection(phases=at)).count
+    return stored.run.merged(Selection(phases=at, role="ro")).count / count if count else None
 
 
 def _p(tps: float, per_minute: float) -> float:
