@@ -87,6 +87,12 @@ impl FaultProxy {
         self.act(py, |proxy| proxy.set_target(target, cut))
     }
 
+    /// Has new connections wait, from then on or no longer; they are counted as `waiting`. Those that wait are connected
+    /// to the target of the time at which they need not wait any more.
+    fn hold(&self, py: Python<'_>, holds: bool) -> PyResult<u64> {
+        self.act(py, |proxy| proxy.hold(holds))
+    }
+
     /// What was done and when it took effect: a JSON list.
     fn events(&self, py: Python<'_>) -> PyResult<String> {
         self.act(py, |proxy| json(&proxy.events()))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::future::{Future as _, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use nephoscope_runtime::clock::{self, SECOND};
@@ -19,6 +19,8 @@ use crate::server::Shared;
 const CONNECT: Nanos = 10 * SECOND;
 /// The most reads that empty a socket before it is closed.
 const LAST_READS: usize = 64;
+/// So many bytes of a client whose connection is held are taken, and a few more.
+const HELD: usize = 64 * 1024;
 
 /// What one connection is told to do.
 #[derive(Clone)]
@@ -103,17 +105,21 @@ pub(crate) fn serve(
     shared: &Rc<Shared>,
     accept: Accept,
     number: u64,
-    client: Stream,
+    mut client: Stream,
 ) -> impl Future<Output = ()> + 'static {
     let place = Place::take(shared);
     async move {
         match accept {
             Accept::Silent => silence(&place.handle, client).await,
             Accept::Reset | Accept::Refuse => refuse(&place.shared, client),
-            Accept::Pass => match connect(&place).await {
-                Ok(server) => join(&place, number, client, server).await,
-                Err(Ending::Cut) => part(client).await,
-                Err(Ending::Over | Ending::Reset) => refuse(&place.shared, client),
+            Accept::Pass => match wait(&place, &mut client).await {
+                Ok(()) => match connect(&place).await {
+                    Ok(server) => join(&place, number, client, server).await,
+                    Err(Ending::Cut) => part(client).await,
+                    Err(Ending::Over | Ending::Reset) => refuse(&place.shared, client),
+                },
+                Err(Ending::Reset) => client.reset(),
+                Err(Ending::Cut | Ending::Over) => part(client).await,
             },
         }
     }
@@ -144,6 +150,49 @@ async fn silence(handle: &Handle, mut client: Stream) {
         Ending::Reset => client.reset(),
         Ending::Cut | Ending::Over => part(client).await,
     }
+}
+
+/// Counts a connection that waits, for as long as it does.
+struct Waiting<'a>(&'a AtomicU64);
+
+impl<'a> Waiting<'a> {
+    fn count(counter: &'a AtomicU64) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(counter)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Waits as long as connections are held. What the client says meanwhile is kept; one that leaves is not waited with.
+async fn wait(place: &Place, client: &mut Stream) -> Result<(), Ending> {
+    let shared = &place.shared;
+    if !shared.holds.get() {
+        return Ok(());
+    }
+    let _waiting = Waiting::count(&shared.record.waiting);
+    poll_fn(|cx| {
+        place.handle.listen(cx);
+        if let Some(ending) = place.handle.ending() {
+            return Poll::Ready(Err(ending));
+        }
+        if !shared.holds.get() {
+            return Poll::Ready(Ok(()));
+        }
+        while client.inbox.bytes().len() < HELD {
+            match client.poll_fill(cx) {
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(Ending::Over)),
+                Poll::Pending => break,
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Connects to the target, unless the connection is ended before.

@@ -81,6 +81,12 @@ impl Proxy {
         self.act(Action::Target { address, cut })
     }
 
+    /// Has new connections wait, from then on or no longer. Those that wait are connected to the target of the time at
+    /// which they need not wait any more; what their clients have said meanwhile is passed on. Those that stand go on.
+    pub fn hold(&self, holds: bool) -> io::Result<Nanos> {
+        self.act(Action::Hold(holds))
+    }
+
     /// Ends every connection, orderly: both sides read the end of the stream. What was still on its way is lost.
     pub fn cut_all(&self) -> io::Result<Nanos> {
         self.act(Action::Cut)

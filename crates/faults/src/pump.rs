@@ -175,7 +175,14 @@ impl Pump {
         if self.source == Source::Ended || cut_is_near {
             return false;
         }
-        let Poll::Ready(read) = from.poll_fill(cx) else { return false };
+        // What the client said while its connection was held is there already.
+        let read = match from.inbox.bytes().len() {
+            0 => match from.poll_fill(cx) {
+                Poll::Ready(read) => read,
+                Poll::Pending => return false,
+            },
+            held => Ok(held),
+        };
         let delay = channel.delay.map_or(0, |law| law.draw(&mut self.random));
         let due = self.last_due.max(clock::now() + delay);
         match read {

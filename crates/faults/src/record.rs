@@ -55,6 +55,11 @@ pub enum What {
         /// Where to.
         address: String,
     },
+    /// From then on new connections have to wait, or need not.
+    Hold {
+        /// Whether they have to.
+        holds: bool,
+    },
 }
 
 /// What has happened to a proxy's connections so far.
@@ -64,7 +69,9 @@ pub struct Counters {
     pub accepted: u64,
     /// Of these, how many stand.
     pub open: u64,
-    /// Of these, how many were reset at once: because they were to be, or because the target did not take them.
+    /// Of these, how many wait until connections are no longer held.
+    pub waiting: u64,
+    /// Of those that were taken, how many were reset at once: because they were to be, or because the target did not take them.
     /// Those who found nobody listening are the kernel's and not counted.
     pub refused: u64,
     /// From clients to the server.
@@ -87,6 +94,7 @@ pub struct Flow {
 pub(crate) struct Record {
     pub(crate) accepted: AtomicU64,
     pub(crate) open: AtomicU64,
+    pub(crate) waiting: AtomicU64,
     pub(crate) refused: AtomicU64,
     received: [AtomicU64; 2],
     delivered: [AtomicU64; 2],
@@ -110,6 +118,7 @@ impl Record {
         Counters {
             accepted: self.accepted.load(Ordering::Relaxed),
             open: self.open.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             to_server: flow(Direction::ToServer),
             to_client: flow(Direction::ToClient),

@@ -32,6 +32,7 @@ pub(crate) enum Action {
     Change(Box<dyn FnOnce(&mut Faults) + Send>),
     Schedule(Vec<Planned>),
     Target { address: Address, cut: bool },
+    Hold(bool),
     Cut,
     Reset,
     HalfClose(Direction),
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// How often the faults have changed.
     pub(crate) changes: Cell<u64>,
     pub(crate) target: RefCell<Address>,
+    /// Whether connections that would be passed on have to wait.
+    pub(crate) holds: Cell<bool>,
     pub(crate) handles: RefCell<Slab<Rc<Handle>>>,
     pub(crate) record: Arc<Record>,
 }
@@ -81,6 +84,7 @@ impl Server {
             faults: RefCell::default(),
             changes: Cell::new(0),
             target: RefCell::new(target),
+            holds: Cell::new(false),
             handles: RefCell::default(),
             record,
         });
@@ -140,6 +144,11 @@ impl Server {
                 }
                 return Ok(at);
             }
+            Action::Hold(holds) => {
+                self.shared.holds.set(holds);
+                self.wake_all();
+                return Ok(self.note(What::Hold { holds }));
+            }
             Action::Cut => self.order(&Order::Cut),
             Action::Reset => self.order(&Order::Reset),
             Action::HalfClose(direction) => self.order(&Order::HalfClose(direction)),
@@ -161,6 +170,12 @@ impl Server {
         }
     }
 
+    fn wake_all(&self) {
+        for (_, handle) in &*self.shared.handles.borrow() {
+            handle.wake();
+        }
+    }
+
     fn note(&self, what: What) -> Nanos {
         let at = clock::now();
         self.shared.record.note(Event { at, planned: None, what, error: None });
@@ -174,9 +189,7 @@ impl Server {
         self.shared.changes.set(self.shared.changes.get() + 1);
         self.shared.faults.replace(Rc::new(faults.clone()));
         let at = clock::now();
-        for (_, handle) in &*self.shared.handles.borrow() {
-            handle.wake();
-        }
+        self.wake_all();
         let error = listening.as_ref().err().map(|error| format!("cannot listen again: {error}"));
         self.shared.record.note(Event { at, planned, what: What::Faults { faults }, error });
         listening.map(|()| at)
