@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
@@ -11,6 +13,18 @@ if TYPE_CHECKING:
 
 _NOWHERE = "/dev/null/nowhere"
 """A socket that cannot exist. The port of a node that has ended could be somebody else's the next moment."""
+
+
+@dataclass(frozen=True)
+class Connections:
+    """The connections of clients to an address."""
+
+    taken: int
+    """All there ever were."""
+    passed: int
+    """Of these, those that stand and lead to a node, or on the way there."""
+    waiting: int
+    """Of these, those that wait because they are held."""
 
 
 class Endpoint:
@@ -36,6 +50,16 @@ class Endpoint:
         if target != self._target or cut:
             self.proxy.set_target(target, cut)
             self._target = target
+
+    def hold(self, *, holds: bool) -> None:
+        """Have new connections wait, or wait no longer; those that stand go on."""
+        self.proxy.hold(holds)
+
+    def connections(self) -> Connections:
+        """Tell what has come of connections until now."""
+        counters = json.loads(self.proxy.counters())
+        waiting = counters["waiting"]
+        return Connections(counters["accepted"], counters["open"] - waiting, waiting)
 
     def close(self) -> None:
         """Give the address back; connections are ended."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nephoscope.systems.account import Account
+    from nephoscope.systems.control_group import ControlGroup
     from nephoscope.systems.postgres_folder import PostgresFolder
     from nephoscope.systems.postgres_install import Install
     from nephoscope.systems.postgres_settings import SettingValue
@@ -62,6 +63,7 @@ class PostgresServer:
         *,
         chosen: Mapping[str, SettingValue] | None = None,
         keep_altered: bool = False,
+        group: ControlGroup | None = None,
     ) -> None:
         """Describe a server; nothing is touched yet.
 
@@ -73,6 +75,7 @@ class PostgresServer:
             chosen: those among them that the user wrote, to tell his mistakes from other trouble.
             keep_altered: whether what ``ALTER SYSTEM`` set in an earlier run holds on. By default it does
                 not: it would bend a measurement unseen.
+            group: the control group that its processes are in; made at its first start, and not removed here.
 
         """
         self.folder = folder
@@ -83,6 +86,7 @@ class PostgresServer:
         self._settings = dict(settings)
         self._chosen = dict(chosen or {})
         self._keep_altered = keep_altered
+        self._group = group
         self._process: SupervisedProcess | None = None
         self._ready = False
         self._holds_folder = False
@@ -362,6 +366,7 @@ class PostgresServer:
             environment=environment,
             # After our death the folder is free only when the server has gone.
             keep_open=(self.folder.lock_descriptor,),
+            entrances=() if self._group is None else self._group.entrances(),
         )
 
     def _becomes_ready(self, process: SupervisedProcess) -> bool:

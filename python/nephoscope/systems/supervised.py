@@ -43,6 +43,8 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     keep_open: Sequence[int] = ()
     """Descriptors that the supervisor, not the command, holds open until the end: a lock, say."""
+    entrances: Sequence[int] = ()
+    """Open files of control groups, which the command, not the supervisor, is put into before it runs."""
 
 
 class SupervisedProcess:
@@ -84,7 +86,7 @@ class SupervisedProcess:
                     stderr=output,
                     env={},
                     cwd="/",
-                    pass_fds=self._order.keep_open,
+                    pass_fds=(*self._order.keep_open, *self._order.entrances),
                     start_new_session=True,  # a terminal's Ctrl-C is for us, and we say what follows
                 )
             except OSError as error:
@@ -144,6 +146,7 @@ class SupervisedProcess:
                 "parent": os.getpid(),
                 "stages": order.stages,
                 "orphaned": order.orphaned,
+                "entrances": order.entrances,
             }
         )
         left = f"{text}\n".encode()

@@ -16,8 +16,9 @@ imports stand at the top: without root's privileges, root's Python may be out of
 
 Protocol: the first line of standard input is a JSON object with ``command``, ``environment``, ``user`` (uid
 and gid, or null), ``parent`` (process number), ``stages`` (signal numbers and seconds to wait after each; the
-last resort is SIGKILL) and ``orphaned`` (the signal that the kernel sends). Standard output answers with the
-lines ``started PID``, then ``ended CODE``; or ``failed ERRNO STEP`` where STEP is ``user`` or ``command``.
+last resort is SIGKILL), ``orphaned`` (the signal that the kernel sends) and ``entrances`` (descriptors of the files
+by which control groups are entered: they were opened with the privileges that it takes). Standard output answers
+with the lines ``started PID``, then ``ended CODE``; or ``failed ERRNO STEP`` where STEP is ``user`` or ``command``.
 The command's own output goes to standard error.
 """
 
@@ -114,14 +115,16 @@ def _launch(order: dict[str, Any]) -> subprocess.Popen[bytes]:
             stdout=_OUTPUT,
             env=order["environment"],
             # Safe: this process has one thread.
-            preexec_fn=partial(_die_with, os.getpid(), order["orphaned"]),  # noqa: PLW1509
+            preexec_fn=partial(_begin, os.getpid(), order["orphaned"], order["entrances"]),  # noqa: PLW1509
         )
     except OSError as error:
         _fail(error, "command")
 
 
-def _die_with(supervisor: int, number: int) -> None:
-    """Have the kernel end this process, the command before its start, when the supervisor ends."""
+def _begin(supervisor: int, number: int, entrances: list[int]) -> None:
+    """Go into the control groups, and have the kernel end this process, the command, when the supervisor ends."""
+    for descriptor in entrances:
+        os.write(descriptor, b"0")
     _prctl(_PR_SET_PDEATHSIG, number)
     if os.getppid() != supervisor:  # it ended before the kernel was told
         os._exit(1)

@@ -1,0 +1,59 @@
+"""What the tests of control groups share: whether this machine lets us make them, and who is in one."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nephoscope.errors import InputError
+from nephoscope.systems.control_groups import Place, find_place
+from nephoscope.systems.embedded_serverless import EmbeddedServerless, EmbeddedServerlessSettings
+from nephoscope.systems.group_guard import members
+
+if TYPE_CHECKING:
+    from postgres_lab import Lab
+
+
+def _place() -> Place | str:
+    try:
+        return find_place()
+    except InputError as error:
+        return str(error)
+
+
+PLACE = _place()
+needs_groups = pytest.mark.skipif(isinstance(PLACE, str), reason=str(PLACE))
+
+
+def place() -> Place:
+    assert isinstance(PLACE, Place)
+    return PLACE
+
+
+def serverless(lab: Lab, **settings: Any) -> EmbeddedServerless:
+    """A system of a tenth to a half of a processor: so that it is its quota that limits it, and not the machine."""
+    brief: dict[str, Any] = {
+        "data": lab.folder,
+        "min_vcores": 0.1,
+        "max_vcores": 0.5,
+        "step": 0.1,
+        "period": 0.2,
+    }
+    return EmbeddedServerless(EmbeddedServerlessSettings(**(brief | settings)))
+
+
+def processes_of(provider: EmbeddedServerless) -> set[int]:
+    """Find who is in the control group of a provider: the same in each of its hierarchies."""
+    assert provider._group is not None
+    each = [set(members(folder)) for folder in provider._group.folders]
+    assert all(one == each[0] for one in each)
+    return each[0]
+
+
+def use_of(group: Any, seconds: float) -> float:
+    """Measure how many processors' time a group uses."""
+    began, used = time.monotonic(), group.used_ns()
+    time.sleep(seconds)
+    return float(group.used_ns() - used) / 1e9 / (time.monotonic() - began)
