@@ -77,7 +77,8 @@ WRONG = {
     "'prepared'; it is 'fast'",
     "load.isolation='snapshot'": "load.isolation: input should be 'read uncommitted', 'read committed', "
     "'repeatable read' or 'serializable'; it is 'snapshot'",
-    "system.provider='aws'": "system.provider: it is 'aws'; providers are embedded-postgres, sim, url",
+    "system.provider='aws'": "system.provider: it is 'aws'; providers are "
+    "embedded-postgres, embedded-serverless, sim, url",
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
@@ -278,7 +279,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, sim, url",
+        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, sim, url",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 
@@ -287,7 +288,8 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
 def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, name: str) -> None:
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
-        f"nephoscope: {name}: there is no such file, and no such study; studies are failures, quickstart\n"
+        f"nephoscope: {name}: there is no such file, and no such study; "
+        "studies are failures, quickstart, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
