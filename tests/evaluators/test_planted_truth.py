@@ -234,7 +234,9 @@ def test_an_outage_shows_in_events_and_not_as_a_crash(measured: dict[str, Measur
 
 
 def test_the_share_of_what_ran_on_the_read_only_endpoint_is_told(tmp_path: Path) -> None:
-    tables = sim_study(throughput(mixes=["SELECT", "TPCB", {"select_only": 3, "tpcb_like": 1}], duration="2s"))
+    tables = sim_study(
+        throughput(mixes=["SELECT", "TPCB", {"select_only": 3, "tpcb_like": 1}], duration="2s")
+    )
     tables["system"]["ro"] = ["sim://?latency=constant(2ms)"]
     ended = call("run", write_study(tmp_path, tables), "--out", tmp_path / "runs")
     assert ended.code == 0

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 LEAST_VCORES = 0.01
 """The kernel's least quota is 1 ms in each period."""
+_LEAST_QUOTA_US = 1000
 
-_PERIOD_US = 100_000
+PERIOD_US = 100_000
 """The kernel's default: a group that has used up its quota stands still until the next period begins."""
 _EMPTY_S = 5.0
 
@@ -28,9 +29,16 @@ _EMPTY_S = 5.0
 class ControlGroup:
     """One group, in one or two hierarchies: made when it is first needed, and gone when this process has ended."""
 
-    def __init__(self, place: Place, owner: Path) -> None:
-        """Describe the group of whatever is in the folder ``owner``, which nobody else may be using meanwhile."""
+    def __init__(
+        self, place: Place, owner: Path, *, vcores: float | None = None, period_us: int = PERIOD_US
+    ) -> None:
+        """Describe the group of whatever is in the folder ``owner``, which nobody else may be using meanwhile.
+
+        ``vcores`` is its quota from the beginning, by default all there are; it is counted anew every ``period_us``.
+        """
         self._place = place
+        self._vcores = vcores
+        self._period_us = period_us
         digest = hashlib.sha256(os.fsencode(owner)).hexdigest()
         self.folders = place.folders(f"nephoscope-{digest[:12]}")
         """The same names in every run: what a run has left behind is found by the next."""
@@ -63,17 +71,19 @@ class ControlGroup:
                 raise InputError(
                     f"cannot make a control group: {error.strerror} ({error.filename})"
                 ) from error
+            if self._vcores is not None:
+                self.set_quota(self._vcores)
         return self._entrances
 
     def set_quota(self, vcores: float) -> None:
         """Let the group have so many processors' time, from its next period on. Raises ``MeasurementError``."""
-        quota = max(round(vcores * _PERIOD_US), 1000)
+        quota = max(round(vcores * self._period_us), _LEAST_QUOTA_US)
         folder = self.folders[0]
         try:
             if self._place.is_unified:
-                (folder / "cpu.max").write_text(f"{quota} {_PERIOD_US}")
+                (folder / "cpu.max").write_text(f"{quota} {self._period_us}")
             else:
-                (folder / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+                (folder / "cpu.cfs_period_us").write_text(str(self._period_us))
                 (folder / "cpu.cfs_quota_us").write_text(str(quota))
         except OSError as error:
             raise MeasurementError(f"control group {folder} takes no quota: {error.strerror}") from error

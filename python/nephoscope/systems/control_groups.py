@@ -159,6 +159,6 @@ def _words(file: Path) -> list[str]:
 
 def _missing(what: str) -> InputError:
     return InputError(
-        f"system.provider: embedded-serverless limits its server's processor time by a control group, and {what}; "
+        f"processor time is limited by control groups, and {what}; "
         "run as root where control groups are writable, or be given one (systemd-run --user -p Delegate=cpu)"
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from nephoscope import _engine
-from nephoscope.errors import MeasurementError
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.base import Action, Allocation, Resources, SystemSettings
+from nephoscope.systems.control_group import ControlGroup
+from nephoscope.systems.control_groups import Place, find_place
 from nephoscope.systems.machine import GIB, Machine, storage_bytes, this_machine
 from nephoscope.systems.postgres_cluster import PostgresCluster
 from nephoscope.systems.postgres_provider import PostgresProvider, PostgresProviderSettings
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres_provider import Deeds
 
 
+_PERIOD_US = 10_000
+"""Of a quota: short, so that a node which has used it up does not stand still for long."""
+
+
 class EmbeddedPostgresSettings(PostgresProviderSettings):
     """The ``[system]`` table of a study that measures the embedded PostgreSQL."""
 
@@ -44,12 +50,24 @@ class EmbeddedPostgresSettings(PostgresProviderSettings):
     """Replicas show every commit so much later: a lag that is known, to test what measures it."""
     front: bool = False
     """Put addresses that stay before the nodes even if there are no replicas yet; with replicas they always are."""
+    cpu_quota: Literal["off", "if-permitted", "required"] = "off"
+    """Whether each node is kept to its vCores, so that nodes on one machine do not take them from each other: by
+    control groups, where the system permits that."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _count_nodes(cls, table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+        """Say how many nodes there are where the study leaves it to its replicas: a stored study says it."""
+        given = table.get("resources") if isinstance(table, dict) else None
+        replicas = table.get("replicas", 0) if isinstance(table, dict) else 0
+        if isinstance(given, dict) and isinstance(replicas, int):
+            return {**table, "resources": {"nodes": 1 + replicas, **given}}
+        return table
 
     @model_validator(mode="after")
     def _check_nodes(self) -> Self:
-        resources = self.resources
-        nodes = 1 + self.replicas
-        if resources is not None and "nodes" in resources.model_fields_set and resources.nodes != nodes:
+        resources, nodes = self.resources, 1 + self.replicas
+        if resources is not None and resources.nodes != nodes:
             raise ValueError(f"resources.nodes is {resources.nodes}, and with the primary there are {nodes}")
         return self
 
@@ -65,6 +83,10 @@ class EmbeddedPostgres(PostgresProvider):
         """Take validated settings; touch nothing yet."""
         super().__init__(settings)
         self._allocation: list[Allocation] = []
+        self._place: Place | None = None
+        self._no_quota: str | None = None
+        self._groups: dict[Path, ControlGroup] = {}
+        self._vcores = 0.0
 
     @property
     def _has_front(self) -> bool:
@@ -74,10 +96,27 @@ class EmbeddedPostgres(PostgresProvider):
 
     def _resources(self, storage: int) -> Resources:
         """Tell what each node is given: what the study says, or an equal share of the machine."""
+        self._find_place()
+        given = self._shares(storage)
+        self._vcores = given.vcores
+        return given
+
+    def _find_place(self) -> None:
+        """See whether nodes can be kept to their vCores. Raises ``InputError`` where they must be and cannot."""
+        if self._settings.cpu_quota == "off":
+            return
+        try:
+            self._place = find_place()
+        except InputError as error:
+            if self._settings.cpu_quota == "required":
+                raise InputError(f"system.cpu_quota: {error}") from error
+            self._no_quota = str(error)
+
+    def _shares(self, storage: int) -> Resources:
         nodes = 1 + self._settings.replicas
         chosen: Resources | None = self._settings.resources
         if chosen is not None:
-            return chosen.model_copy(update={"nodes": nodes})
+            return chosen
         machine = this_machine()
         # Loopback has no bandwidth to buy, and the machine's own disk no operations.
         return Resources(
@@ -90,6 +129,9 @@ class EmbeddedPostgres(PostgresProvider):
     def _server_settings(self, given: Resources) -> dict[str, SettingValue]:
         machine, nodes = this_machine(), given.nodes
         share = Machine(cores=machine.cores / nodes, memory_bytes=machine.memory_bytes // nodes)
+        if self._settings.resources is not None:
+            memory = min(given.memory_gb * GIB, machine.memory_bytes)
+            share = Machine(cores=min(given.vcores, machine.cores), memory_bytes=int(memory))
         settings = sane_settings(share, storage_bytes(self._folder()) // nodes)
         if self._has_front:
             settings |= replication_settings(settings["max_wal_size"])
@@ -103,7 +145,41 @@ class EmbeddedPostgres(PostgresProvider):
     def _new_server(
         self, place: PostgresFolder, install: Install, account: Account, settings: dict[str, SettingValue]
     ) -> PostgresServer:
-        return PostgresServer(place, install, account, settings, chosen=self._settings.settings)
+        group = self._group(place.path) if self._place is not None else None
+        return PostgresServer(place, install, account, settings, chosen=self._settings.settings, group=group)
+
+    def _group(self, folder: Path) -> ControlGroup:
+        """Give the control group of the node in a folder; a node that comes back there has the same one."""
+        if folder not in self._groups and self._place is not None:
+            self._groups[folder] = ControlGroup(
+                self._place, folder, vcores=self._vcores, period_us=_PERIOD_US
+            )
+        return self._groups[folder]
+
+    def _facts(self, cluster: PostgresCluster) -> dict[str, object]:
+        """Tell also what each node is kept to, or why it is not."""
+        facts = super()._facts(cluster)
+        if self._place is not None:
+            facts["cpu_quota"] = self._vcores
+        elif self._no_quota is not None:
+            facts["no_cpu_quota"] = self._no_quota
+        return facts
+
+    def stop(self) -> None:
+        """End all servers and their control groups; harmless where they have ended or were never started.
+
+        Raises:
+            MeasurementError: a process of a server cannot be ended, or a group cannot be removed.
+
+        """
+        groups, self._groups = self._groups, {}
+        for group in groups.values():
+            group.lift()  # they end sooner
+        try:
+            super().stop()
+        finally:
+            for group in groups.values():
+                group.remove()
 
     def _new_cluster(
         self, home: Path, make_server: Callable[[PostgresFolder], PostgresServer]
@@ -148,7 +224,7 @@ class EmbeddedPostgres(PostgresProvider):
         }
 
     def _resize(self, cluster: PostgresCluster, resources: Resources | None) -> Began:
-        """Give every node other memory: its settings follow, and it is restarted."""
+        """Give every node other memory and, where that is kept to, vCores: settings follow, and it is restarted."""
         if resources is None:
             raise MeasurementError("resize needs resources")
         now = len(self.nodes())
@@ -157,7 +233,11 @@ class EmbeddedPostgres(PostgresProvider):
                 f"resize leaves the {now} nodes there are: add_node and remove_node change them"
             )
         machine = Machine(cores=resources.vcores, memory_bytes=int(resources.memory_gb * GIB))
-        return cluster.set(memory_settings(machine))
+        began = cluster.set(memory_settings(machine))
+        self._vcores = resources.vcores
+        for group in self._groups.values():
+            group.set_quota(resources.vcores)
+        return began
 
     def _note(self, action: Action, time_ns: int, resources: Resources | None) -> None:
         """Keep the time line of what the system was given."""

@@ -107,7 +107,10 @@ class EmbeddedServerless(PostgresProvider):
 
     def _resources(self, storage: int) -> Resources:
         """Tell the most that it is given, where this machine has as much and lets us limit it."""
-        self._place = find_place()
+        try:
+            self._place = find_place()
+        except InputError as error:
+            raise InputError(f"system.provider: embedded-serverless: {error}") from error
         most = self._settings.max_vcores or this_machine().cores
         self._check_most(most)
         chosen = self._settings.storage_gb
