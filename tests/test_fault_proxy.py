@@ -62,6 +62,21 @@ def test_a_delay_takes_effect_and_is_on_record(proxy: _engine.FaultProxy, server
     assert json.loads(proxy.counters())["accepted"] == 1
 
 
+def test_new_connections_wait_and_are_passed_on(proxy: _engine.FaultProxy, server: socket.socket) -> None:
+    at = proxy.hold(holds=True)
+    with connect(proxy) as client:
+        client.sendall(b"hello")
+        limit = time.monotonic() + 20
+        while json.loads(proxy.counters())["waiting"] == 0:
+            assert time.monotonic() < limit
+            time.sleep(0.001)
+        assert proxy.hold(holds=False) > at
+        with server.accept()[0] as there:
+            there.settimeout(20)
+            assert there.recv(5) == b"hello"
+    assert [event["holds"] for event in json.loads(proxy.events())] == [True, False]
+
+
 def test_what_happens_to_connections(proxy: _engine.FaultProxy, server: socket.socket) -> None:
     with through(proxy, server) as (client, there):
         proxy.inject("to_client", b"\x00\xff")

@@ -33,14 +33,12 @@ def place() -> Place:
 
 
 def serverless(lab: Lab, **settings: Any) -> EmbeddedServerless:
-    """A system of a tenth to a half of a processor: so that it is its quota that limits it, and not the machine."""
-    brief: dict[str, Any] = {
-        "data": lab.folder,
-        "min_vcores": 0.1,
-        "max_vcores": 0.5,
-        "step": 0.1,
-        "period": 0.2,
-    }
+    """A system of a tenth to a half of a processor: so that it is its quota that limits it, and not the machine.
+
+    It seems full early, lest others on this machine keep it from that.
+    """
+    brief: dict[str, Any] = {"data": lab.folder, "period": 0.2, "scale_up": 0.5, "scale_down": 0.2}
+    brief |= {"min_vcores": 0.1, "max_vcores": 0.5, "step": 0.1}
     return EmbeddedServerless(EmbeddedServerlessSettings(**(brief | settings)))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from signal import Signals
 
     from nephoscope.systems.base import System
+    from nephoscope.systems.postgres_provider import PostgresProvider
 
 ROOT = os.geteuid() == 0
 GONE_S = 10.0
@@ -250,7 +251,7 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def server_of(provider: EmbeddedPostgres) -> Any:
+def server_of(provider: PostgresProvider) -> Any:
     assert provider._server is not None
     return provider._server
 

@@ -265,6 +265,21 @@ def test_the_command_is_in_the_group_and_its_supervisor_is_not(spinning: Spinnin
         assert set(members(folder)) == inside
 
 
+def test_a_command_that_may_not_go_into_its_group_is_not_run(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("w+b") as output, (tmp_path / "file").open("rb") as no_entrance:
+        order = Order(
+            command=("/bin/true",),
+            account=server_accounts()[0],
+            stages=(),
+            orphaned=signal.SIGKILL,
+            entrances=(no_entrance.fileno(),),
+        )
+        process = SupervisedProcess(order)
+        with pytest.raises(MeasurementError, match="cannot put /bin/true into its control group as user"):
+            process.start(output.fileno())
+        process.end()
+
+
 @needs_groups
 def test_a_group_is_removed_with_what_is_left_in_it(spinning: Spinning) -> None:
     inside = members(spinning.group.folders[0])

@@ -174,11 +174,8 @@ class Autoscaler:
         """Set the quota, and note what holds from now on."""
         if vcores != self._given:
             self._group.set_quota(vcores)
-            self._note(vcores)
-
-    def _note(self, vcores: float) -> None:
-        self._line.append(Allocation(time_ns=_engine.monotonic_ns(), resources=self._resources(vcores)))
-        self._given = vcores
+            self._line.append(Allocation(time_ns=_engine.monotonic_ns(), resources=self._resources(vcores)))
+            self._given = vcores
 
     def _pause(self) -> None:
         """End the server, unless somebody has come at the last moment: from before it ends who comes is held."""
@@ -192,7 +189,7 @@ class Autoscaler:
         except BaseException:
             self._endpoint.hold(holds=False)
             raise
-        self._note(0.0)  # until here it had what it had
+        self._give(0.0)  # until here it had what it had
 
     def _wake_up(self) -> None:
         """Start the server with the least there is, and let through who waits; they are reset where it fails."""

@@ -76,7 +76,12 @@ class ControlGroup:
         return self._entrances
 
     def set_quota(self, vcores: float) -> None:
-        """Let the group have so many processors' time, from its next period on. Raises ``MeasurementError``."""
+        """Let the group have so many processors' time, from its next period on; 0 is the least there is.
+
+        Raises:
+            MeasurementError: the system does not take it.
+
+        """
         quota = max(round(vcores * self._period_us), _LEAST_QUOTA_US)
         folder = self.folders[0]
         try:

@@ -204,15 +204,17 @@ class EmbeddedServerless(PostgresProvider):
         group, self._group = self._group, None
         if group is not None:
             group.lift()
-        if autoscaler is not None:
-            autoscaler.stop()
         try:
+            if autoscaler is not None:
+                autoscaler.stop()
             if group is not None:
-                group.lift()  # the autoscaler may have been quicker
-            super().stop()
+                group.lift()  # it may have set its quota once more
         finally:
-            if group is not None:
-                group.remove()
+            try:
+                super().stop()
+            finally:
+                if group is not None:
+                    group.remove()
 
     # --- what can be done to it ----------------------------------------------------------------------------------
 

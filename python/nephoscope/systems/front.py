@@ -53,7 +53,7 @@ class Endpoint:
 
     def hold(self, *, holds: bool) -> None:
         """Have new connections wait, or wait no longer; those that stand go on."""
-        self.proxy.hold(holds)
+        self.proxy.hold(holds=holds)
 
     def connections(self) -> Connections:
         """Tell what has come of connections until now."""

@@ -180,7 +180,11 @@ class SupervisedProcess:
             case ["failed", number, step]:
                 self._gone = True
                 command, account = self._order.command[0], self._order.account
-                tried = f"execute {command} as" if step == "command" else "become"
+                steps = {
+                    "command": f"execute {command} as",
+                    "group": f"put {command} into its control group as",
+                }
+                tried = steps.get(step, "become")
                 raise MeasurementError(f"cannot {tried} user {account.name}: {os.strerror(int(number))}")
 
 

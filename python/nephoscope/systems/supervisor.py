@@ -18,13 +18,14 @@ Protocol: the first line of standard input is a JSON object with ``command``, ``
 and gid, or null), ``parent`` (process number), ``stages`` (signal numbers and seconds to wait after each; the
 last resort is SIGKILL), ``orphaned`` (the signal that the kernel sends) and ``entrances`` (descriptors of the files
 by which control groups are entered: they were opened with the privileges that it takes). Standard output answers
-with the lines ``started PID``, then ``ended CODE``; or ``failed ERRNO STEP`` where STEP is ``user`` or ``command``.
-The command's own output goes to standard error.
+with the lines ``started PID``, then ``ended CODE``; or ``failed ERRNO STEP`` where STEP is ``user``, ``group`` or
+``command``. The command's own output goes to standard error.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import select
@@ -119,6 +120,8 @@ def _launch(order: dict[str, Any]) -> subprocess.Popen[bytes]:
         )
     except OSError as error:
         _fail(error, "command")
+    except subprocess.SubprocessError:  # what went wrong before the command is all that it tells
+        _fail(PermissionError(errno.EPERM, "it may not go there"), "group")
 
 
 def _begin(supervisor: int, number: int, entrances: list[int]) -> None:
