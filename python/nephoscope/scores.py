@@ -220,9 +220,13 @@ def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
     table = run.system_metrics
     rows = zip(*(table.column(name).to_pylist() for name in ("source", "metric", "value")), strict=True)
     busy = [value for source, metric, value in rows if (source, metric) == ("host", "cpu_busy")]
+    facts = run.manifest.get("system", {}).get("facts", {})
     share = f"its processors were {sum(busy) / len(busy):.0%} busy; " if busy else ""
     detail = f"{share}what the load generator used, the database could not have"
-    return [_verdict("note", "client and server shared one machine", detail)]
+    shared = [_verdict("note", "client and server shared one machine", detail)]
+    if why := facts.get("no_cpu_quota"):
+        shared.append(_verdict("warning", "nothing kept the nodes to their vCores", str(why)))
+    return shared
 
 
 def _drift(point: Point) -> float:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _PERIOD_US = 10_000
 """Of a quota: short, so that a node which has used it up does not stand still for long."""
+_LEAST_VCORES = 0.1
+"""The kernel's least quota is 1 ms in each period."""
 
 
 class EmbeddedPostgresSettings(PostgresProviderSettings):
@@ -69,6 +71,8 @@ class EmbeddedPostgresSettings(PostgresProviderSettings):
         resources, nodes = self.resources, 1 + self.replicas
         if resources is not None and resources.nodes != nodes:
             raise ValueError(f"resources.nodes is {resources.nodes}, and with the primary there are {nodes}")
+        if resources is not None and self.cpu_quota != "off" and resources.vcores < _LEAST_VCORES:
+            raise ValueError(f"a quota is of {_LEAST_VCORES:g} vCores at least; it is {resources.vcores:g}")
         return self
 
 
