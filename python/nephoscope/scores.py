@@ -50,9 +50,18 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "warnings": [*_warnings(found, points, study), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
-        "details": {name: entry for part in found for name, entry in part.details.items()},
+        "details": _details(found),
         "cost": cost(resources, prices.book).model_dump(mode="json") if resources else None,
     }
+
+
+def _details(found: Sequence[Measurements]) -> dict[str, Any]:
+    """Gather what else evaluators tell; entries of ``[[measure]]`` with one evaluator add to each other."""
+    gathered: dict[str, Any] = {}
+    for part in found:
+        for name, entry in part.details.items():
+            gathered.setdefault(name, {}).update(entry)
+    return gathered
 
 
 def scores_text(scores: dict[str, Any]) -> str:

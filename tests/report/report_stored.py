@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.report.reader import ALL, Selection
+from nephoscope.store.layout import PROBES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +47,7 @@ class SyntheticRun:
     events: Sequence[Mapping[str, Any]]
     system_metrics: pa.Table
     records: list[Record] = field(default_factory=list)
+    probes: pa.Table = field(default_factory=PROBES.empty_table)
 
     def histogram(self, selection: Selection = ALL) -> Sequence[tuple[int, int]]:
         merged = np.zeros(BOUNDS.size, np.int64)

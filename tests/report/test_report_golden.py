@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from report_evaluated import failover_run, lag_run
 from report_html import Page
 from report_runs import failed_run, killed_run, sweep_run
 
@@ -19,6 +20,8 @@ RUNS = {
     "sweep": lambda: sweep_run(repetitions=2, warm=1, measure=2),
     "killed": killed_run,
     "failures": failed_run,
+    "failover": failover_run,
+    "lag": lag_run,
 }
 
 

@@ -12,7 +12,8 @@ from report_runs import ATTACK, RUNS, sweep_run
 
 from nephoscope.report import Selection, build_view
 from nephoscope.report.histograms import Buckets
-from nephoscope.report.view import Estimate, ReportView
+from nephoscope.report.parts import Estimate
+from nephoscope.report.view import ReportView
 
 
 @pytest.mark.parametrize("name", RUNS)

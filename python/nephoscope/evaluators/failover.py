@@ -209,8 +209,14 @@ class Failover(Evaluator):
             scores = dict.fromkeys(
                 ("F", "R"), Absent(reason=stored.why_not() or "no failure was measured whole")
             )
+        # Told whole where F or R is absent, too: a service that never came back is what a reader wants to see.
+        told = {
+            "fault": self._settings.fault,
+            "late_s": self._settings.late,
+            "failures": [asdict(failure) for failure in failures],
+        }
         # A phase with a failure in it is no measure of throughput: it makes no points.
-        return Measurements(scores=scores, warnings=warnings)
+        return Measurements(scores=scores, warnings=warnings, details={self.name: {str(self._index): told}})
 
     def _score(self, name: ScoreName, failures: Sequence[Failure], interval_s: float) -> Score | Absent:
         detail = {

@@ -45,15 +45,22 @@ class Axis(ChartPart):
     title: str
     unit: str = ""
     scale: Literal["linear", "log2", "log10", "percentile"] = "linear"
+    low: Coordinate = None
+    """Where a linear axis begins; 0 if left out. With it goes ``high``."""
+    high: Coordinate = None
+    """Where it ends; beyond the data if left out."""
 
 
 class Line(ChartPart):
-    """A line, a set of points, or a filled step line; its whiskers are (x, low, high)."""
+    """A line, a set of points, or a filled step line; its whiskers are (x, low, high).
+
+    ``steps`` holds each value until the next x. A ``rug`` is a stroke at the foot of the chart for each x.
+    """
 
     name: str
     color: str
     dash: Dash = "solid"
-    style: Literal["line", "points", "crosses", "area"] = "line"
+    style: Literal["line", "steps", "points", "crosses", "area", "rug"] = "line"
     data: tuple[tuple[Coordinate, Coordinate], ...] = ()
     whiskers: tuple[tuple[Coordinate, Coordinate, Coordinate], ...] = ()
     legend: bool = True
@@ -66,6 +73,24 @@ class Mark(ChartPart):
     y: Coordinate
     label: str
     color: str
+
+
+class Rule(ChartPart):
+    """An upright line at a place of the x axis, with what is there."""
+
+    x: Coordinate
+    label: str
+    color: str = "ink-3"
+    dash: Dash = "dashed"
+
+
+class Span(ChartPart):
+    """A shaded stretch of the x axis, with its name where there is room for it."""
+
+    start: Coordinate
+    end: Coordinate
+    label: str
+    color: str = "band"
 
 
 class XYChart(ChartPart):
@@ -81,6 +106,8 @@ class XYChart(ChartPart):
     y: Axis
     lines: tuple[Line, ...]
     marks: tuple[Mark, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    spans: tuple[Span, ...] = ()
 
 
 class TimeLine(ChartPart):

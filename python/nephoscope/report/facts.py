@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -233,6 +234,15 @@ class Run:
         for key in path:
             found = found.get(key) if isinstance(found, dict) else None
         return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def measures(self) -> list[Mapping[str, Any]]:
+        """The entries of ``[[measure]]`` of the resolved study; none if it cannot be read."""
+        try:
+            entries = tomllib.loads(self.reader.study).get("measure")
+        except tomllib.TOMLDecodeError:
+            return []
+        return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
     @cached_property
     def end_s(self) -> float:

@@ -70,6 +70,11 @@ class RunReader(Protocol):
         """``system.parquet``: ``time_s``, ``source``, ``metric``, ``value``."""
         ...
 
+    @property
+    def probes(self) -> pa.Table:
+        """``probes.parquet``: a row for each probe; no rows where there were none."""
+        ...
+
     def histogram(self, selection: Selection = ALL) -> Sequence[tuple[int, int]]:
         """Return the selected histograms, added up, as buckets: (highest value in ns, count), ascending.
 

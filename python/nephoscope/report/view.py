@@ -7,45 +7,11 @@ print "nan". Times are seconds since the start of the load.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from typing import Literal
 
 from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
-from nephoscope.report.numbers import finite
-
-Number = Annotated[float | None, BeforeValidator(finite)]
-"""A figure, or None where it is absent."""
-
-Level = Literal["ok", "note", "warning", "problem"]
-"""How serious a verdict is; the page shows it as an icon, a word and a colour."""
-
-
-class Part(BaseModel):
-    """A part of the page: it does not change once it is built, and a misspelt field is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Fact(Part):
-    """A label and what stands beside it."""
-
-    label: str
-    value: str
-
-
-class FactTable(Part):
-    """Facts under a heading of their own."""
-
-    heading: str
-    facts: tuple[Fact, ...]
-
-
-class Estimate(Part):
-    """A figure with its 95 % confidence interval."""
-
-    value: Number = None
-    ci95: tuple[float, float] | None = None
+from nephoscope.report.measured import AbsentScores, Elasticity, Failures, Lags, ScoreRow, Tenancy
+from nephoscope.report.parts import Estimate, Fact, FactTable, Level, Number, Part
 
 
 class Banner(Part):
@@ -100,25 +66,6 @@ class MixRow(Part):
     latency: Percentiles = Percentiles()
     repetitions: int = 0
     color: str | None = None
-
-
-class AbsentScores(Part):
-    """Scores that are absent for one and the same reason; each with its name."""
-
-    scores: tuple[Fact, ...]
-    reason: str
-
-
-class ScoreRow(Part):
-    """One of the PERFECT scores."""
-
-    key: str
-    name: str
-    meaning: str
-    better: Literal["higher", "lower"] | None = None
-    unit: str = ""
-    estimate: Estimate = Estimate()
-    repetitions: int | None = None
 
 
 class Headline(Part):
@@ -183,45 +130,6 @@ class Timeline(Part):
     note: str = ""
 
 
-class PatternRow(Part):
-    """A pattern of load that was played; ``sessions`` and ``by_slot`` are those of its slots."""
-
-    pattern: str
-    repetition: int | None = None
-    sessions: str
-    by_slot: str
-    tps: Estimate
-    cost: str
-    vcores: Number = None
-    e1: Estimate
-
-
-class TransitionRow(Part):
-    """A change of the load, and what the system did about it; shares are 0 to 1."""
-
-    pattern: str
-    load: str
-    vcores: str
-    scaling_s: Number = None
-    scaling_cost: str
-    under_time: Number = None
-    over_time: Number = None
-    under_area: Number = None
-    over_area: Number = None
-    oscillations: int | None = None
-    slo_broken: int | None = None
-    wake_up_s: Number = None
-
-
-class Elasticity(Part):
-    """Patterns of load, what was served, and what the system had."""
-
-    charts: tuple[TimeChart, ...] = ()
-    patterns: tuple[PatternRow, ...]
-    transitions: tuple[TransitionRow, ...]
-    note: str = ""
-
-
 class LatencyRow(Part):
     """Percentiles and outcomes of a transaction in a group; ``service`` marks service times."""
 
@@ -250,34 +158,6 @@ class Latency(Part):
     groups: tuple[LatencyGroup, ...] = ()
     tenants: tuple[LatencyGroup, ...] = ()
     scope: str = ""
-
-
-class TenantRow(Part):
-    """What a tenant got in a pattern; ``share`` is of its own throughput alone, 0 to 1 but for noise."""
-
-    tenant: str
-    sessions: str = ""
-    tps: Number = None
-    p50_ms: Number = None
-    p99_ms: Number = None
-    share: Number = None
-    color: str = "c0"
-
-
-class TenancyPattern(Part):
-    """A pattern of load on several tenants."""
-
-    name: str
-    t: Number = None
-    jain: Number = None
-    rows: tuple[TenantRow, ...] = ()
-
-
-class Tenancy(Part):
-    """The tenants under each pattern."""
-
-    patterns: tuple[TenancyPattern, ...]
-    statement: str
 
 
 class CostLine(Part):
@@ -377,6 +257,8 @@ class ReportView(Part):
     sweep: Sweep | None
     timeline: Timeline
     elasticity: Elasticity | None
+    failures: Failures | None
+    lags: Lags | None
     latency: Latency
     tenancy: Tenancy | None
     cost: Cost | None

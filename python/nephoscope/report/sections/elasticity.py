@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.report.charts import TimeChart, TimeLine
+from nephoscope.report.measured import Elasticity, PatternRow, TransitionRow
 from nephoscope.report.numbers import dollars, finite, number
-from nephoscope.report.sections import scored
-from nephoscope.report.view import Elasticity, Estimate, PatternRow, TransitionRow
+from nephoscope.report.parts import Estimate
+from nephoscope.report.sections import method, scored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ def build(run: Run, buckets: TimeBuckets) -> Elasticity | None:
         patterns=tuple(_pattern(entry) for entry in patterns),
         transitions=tuple(_transition(entry, change) for entry in patterns for change in _changes(entry)),
         note=_note(detail),
+        method=method.of(run, "elasticity"),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.numbers import count, plain
-from nephoscope.report.view import Fact, FactTable
+from nephoscope.report.parts import Fact, FactTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,14 +62,15 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[Fact]:
         if isinstance(value, dict):
             yield from _flat(value, f"{name} › ")  # noqa: RUF001 - a breadcrumb, and no "greater than"
         elif value not in (None, [], ""):
-            yield Fact(label=name, value=redacted(_text(value)))
+            yield Fact(label=name, value=redacted(text_of(value)))
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+def text_of(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    """Return a setting or a fact in words."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_text(entry)}" for key, entry in value.items())
+        return ", ".join(f"{key} {text_of(entry)}" for key, entry in value.items())
     if isinstance(value, list):
-        return ", ".join(_text(entry) for entry in value)
+        return ", ".join(text_of(entry) for entry in value)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.report.measured import AbsentScores, ScoreRow
 from nephoscope.report.numbers import finite
+from nephoscope.report.parts import Estimate, Fact
 from nephoscope.report.sections import key_figures, scored
 from nephoscope.report.sections.points import exact_latency, figures_of, headline_points
-from nephoscope.report.view import AbsentScores, Estimate, Fact, Headline, MixRow, ScoreRow
+from nephoscope.report.view import Headline, MixRow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,9 +9,10 @@ import numpy as np
 
 from nephoscope.report.facts import Point
 from nephoscope.report.numbers import finite
+from nephoscope.report.parts import Estimate
 from nephoscope.report.reader import Selection
 from nephoscope.report.sections import scored
-from nephoscope.report.view import Estimate, Percentiles
+from nephoscope.report.view import Percentiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

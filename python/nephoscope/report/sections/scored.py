@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nephoscope.report.numbers import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from nephoscope.report.facts import Phase, Run
 
@@ -54,3 +54,8 @@ def point_of(run: Run, phase: Phase) -> Mapping[str, Any]:
         ):
             return point
     return {}
+
+
+def sequence(given: object) -> Sequence[Any]:
+    """Return the value if it is a list, else an empty one."""
+    return given if isinstance(given, list | tuple) else ()

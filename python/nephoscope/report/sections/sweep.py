@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from nephoscope.report.charts import Axis, Line, Mark, XYChart
 from nephoscope.report.numbers import count, finite, number
+from nephoscope.report.parts import Estimate
 from nephoscope.report.reader import Selection
 from nephoscope.report.sections import scored
 from nephoscope.report.sections.points import committed_per_second, exact_latency, figures_of
-from nephoscope.report.view import Estimate, PointRow, Saturation, Sweep
+from nephoscope.report.view import PointRow, Saturation, Sweep
 
 if TYPE_CHECKING:
     from nephoscope.report.facts import Phase, Point, Run

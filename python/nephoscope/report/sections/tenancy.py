@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.charts import category
+from nephoscope.report.measured import Tenancy, TenancyPattern, TenantRow
 from nephoscope.report.numbers import finite, number, percent
-from nephoscope.report.sections import scored
-from nephoscope.report.view import Tenancy, TenancyPattern, TenantRow
+from nephoscope.report.sections import method, scored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ def build(run: Run) -> Tenancy | None:
     if not patterns:
         return None
     built = tuple(_pattern(name, pattern) for name, pattern in patterns.items())
-    return Tenancy(patterns=built, statement=_statement(built))
+    return Tenancy(patterns=built, statement=_statement(built), method=method.of(run, "tenancy"))
 
 
 def _pattern(name: str, pattern: Mapping[str, Any]) -> TenancyPattern:

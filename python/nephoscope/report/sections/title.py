@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.numbers import ABSENT, count, duration, plain
-from nephoscope.report.view import Banner, Fact, Title
+from nephoscope.report.parts import Fact
+from nephoscope.report.view import Banner, Title
 
 if TYPE_CHECKING:
     from nephoscope.report.facts import Run

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nephoscope.report.numbers import count, finite
-from nephoscope.report.view import Level, Verdict
+from nephoscope.report.view import Verdict
 
 if TYPE_CHECKING:
     from nephoscope.report.facts import Run
+    from nephoscope.report.parts import Level
 
 _LEVELS: dict[str, Level] = {
     "ok": "ok",

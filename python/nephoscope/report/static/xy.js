@@ -32,12 +32,16 @@ const xyScale = (spec, values, horizontal) => {
       axisTick: { ...lined.axisTick, customValues: ticks },
     };
   }
-  return { ...scale, min: 0 };
+  if (spec.low === null) return { ...scale, min: 0, ...(spec.high === null ? {} : { max: spec.high }) };
+  // Ends that are those of what was measured are no round numbers: they are not labelled.
+  const axisLabel = { ...scale.axisLabel, showMinLabel: false, showMaxLabel: false };
+  return { ...scale, axisLabel, min: spec.low, max: spec.high };
 };
 
 const SYMBOLS = {
   points: { symbol: "circle", symbolSize: 5 },
   crosses: { symbol: "path://M0,0L10,10M10,0L0,10", symbolSize: 8 },
+  rug: { symbol: "rect", symbolSize: [1.4, 11], symbolOffset: [0, -6] },
 };
 
 const xySeries = (line) => {
@@ -51,7 +55,7 @@ const xySeries = (line) => {
   return [{
     ...common,
     type: "line",
-    step: filled ? "middle" : undefined,
+    step: filled ? "middle" : line.style === "steps" ? "end" : undefined,
     symbol: "none",
     lineStyle: { color: paint, width: 1.8, type: DASHES[line.dash] },
     areaStyle: filled ? { color: paint, opacity: 0.12 } : undefined,
@@ -95,6 +99,55 @@ const marks = (list) => ({
   })),
 });
 
+/** How wide a label of a rule is, in pixels: about, for it is not drawn yet. */
+const labelWidth = (label) => 6.3 * label.length + 10;
+const RULE_ROW = 15;
+
+/** In which row above the chart each rule's label stands, so that none covers another: rules are ascending. */
+const ruleRows = (rules, place) => {
+  const ends = [];
+  return rules.map((rule) => {
+    const [middle, half] = [place(rule.x), labelWidth(rule.label) / 2];
+    const row = ends.findIndex((end) => end <= middle - half);
+    const found = row < 0 ? ends.length : row;
+    ends[found] = middle + half;
+    return found;
+  });
+};
+
+/** Rules and shaded stretches; like the backdrop of charts over time they hang on a series without data. */
+const ground = (data, rows, place) => ({
+  type: "line",
+  name: "\u0000ground",
+  data: [],
+  silent: true,
+  markArea: {
+    silent: true,
+    data: data.spans.map((span) => [
+      {
+        xAxis: span.start,
+        itemStyle: { color: color(span.color) },
+        label: {
+          show: place(span.end) - place(span.start) >= labelWidth(span.label),
+          formatter: span.label,
+          position: "insideTop",
+          ...text("ink-3"),
+        },
+      },
+      { xAxis: span.end },
+    ]),
+  },
+  markLine: {
+    silent: true,
+    symbol: "none",
+    data: data.rules.map((rule, index) => ({
+      xAxis: rule.x,
+      lineStyle: { color: color(rule.color), width: 1.3, type: DASHES[rule.dash] },
+      label: { show: true, formatter: rule.label, position: "end", distance: 3 + RULE_ROW * rows[index], ...text(rule.color) },
+    })),
+  },
+});
+
 const xyTip = (data) => (item) => {
   const [x, y] = item.value;
   const name = item.seriesName;
@@ -105,15 +158,21 @@ const xyTip = (data) => (item) => {
 const xyOption = (data, width) => {
   const all = data.lines.flatMap((line) => line.data);
   const names = [...new Set(data.lines.filter((line) => line.legend).map((line) => line.name))];
+  const values = all.map(([x]) => x).filter((x) => x > 0);
+  const [left, right] = [56, 18];
+  // Only linear axes have rules and stretches, and those say where they begin and end.
+  const place = (x) => left + ((x - data.x.low) / (data.x.high - data.x.low)) * (width - left - right);
+  const rows = ruleRows(data.rules, place);
+  const above = (names.length > 1 ? 34 : 16) + (rows.length ? RULE_ROW * (Math.max(...rows) + 1) : 0);
   const strokes = data.lines.filter((line) => line.whiskers.length).map(whiskers);
   return {
     ...base(),
     legend: legend(names, 48, width),
-    grid: { left: 56, right: 18, top: names.length > 1 ? 34 : 16, bottom: 46 },
+    grid: { left, right, top: above, bottom: 46 },
     tooltip: { ...base().tooltip, trigger: "item", formatter: xyTip(data) },
-    xAxis: xyScale(data.x, all.map(([x]) => x).filter((x) => x > 0), true),
+    xAxis: xyScale(data.x, values, true),
     yAxis: xyScale(data.y, all.map(([, y]) => y).filter((y) => y !== null), false),
-    series: [...data.lines.flatMap(xySeries), ...strokes, ...(data.marks.length ? [marks(data.marks)] : [])],
+    series: [ground(data, rows, place), ...data.lines.flatMap(xySeries), ...strokes, ...(data.marks.length ? [marks(data.marks)] : [])],
   };
 };
 

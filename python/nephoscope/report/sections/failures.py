@@ -1,0 +1,279 @@
+"""Nodes that failed under load: each failure as a time line (the paper's Figure 7), and all of them as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nephoscope.report.charts import Axis, Line, Rule, Span, XYChart
+from nephoscope.report.facts import class_name
+from nephoscope.report.measured import FailureRow, Failures
+from nephoscope.report.numbers import count, duration, finite
+from nephoscope.report.parts import Estimate
+from nephoscope.report.sections import method, scored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from nephoscope.report.facts import Phase, Run
+
+MOST_DRAWN = 12
+"""More failures than this are in the table only."""
+_MOST_STEPS = 600
+_LATE_S = 0.1
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A failure as the evaluator tells it."""
+
+    fault: str
+    late_s: float
+    told: Mapping[str, Any]
+
+    def time(self, key: str) -> float | None:
+        """Return one of its times, in seconds since the start of the load."""
+        return finite(self.told.get(key))
+
+    def whole(self, key: str) -> int | None:
+        """Return one of its counts."""
+        given = finite(self.told.get(key))
+        return None if given is None else round(given)
+
+    @property
+    def role(self) -> str:
+        return str(self.told.get("role") or "")
+
+    @property
+    def name(self) -> str:
+        return f"{self.fault} of {self.role}, repetition {count(self.told.get('repetition'))}"
+
+    @property
+    def interrupted(self) -> bool:
+        return bool(self.told.get("interrupted"))
+
+    @property
+    def outage_s(self) -> float | None:
+        """From the fault to the service back; None where it did not come back."""
+        return _between(self.time("injected_s"), self.time("service_back_s"))
+
+    @property
+    def recovery_s(self) -> float | None:
+        """From there to the TPS back."""
+        return _between(self.time("service_back_s"), self.time("tps_back_s"))
+
+
+def build(run: Run) -> Failures | None:
+    """Return the section; None where no failure was measured."""
+    found = _told(run)
+    if not found:
+        return None
+    drawn = [chart for failure in found[:MOST_DRAWN] if (chart := _chart(run, failure)) is not None]
+    undrawn = len(found) - len(drawn)
+    return Failures(
+        statement=_statement(found),
+        charts=tuple(drawn),
+        rows=tuple(_row(failure) for failure in found),
+        outage=_score(run, "F"),
+        recovery=_score(run, "R"),
+        note=f"{count(undrawn)} more failures are in the table only." if undrawn > 0 else "",
+        method=method.of(run, "failover"),
+    )
+
+
+def _told(run: Run) -> list[_Failure]:
+    """Return all failures; of a run whose scores have no details, those that F tells."""
+    details = scored.table(scored.table(run.scores.get("details")).get("failover"))
+    entries = [scored.table(entry) for entry in details.values()]
+    entries = entries or [scored.table(scored.score(run, "F").get("detail"))]
+    return [
+        _Failure(str(entry.get("fault") or "fault"), finite(entry.get("late_s")) or _LATE_S, told)
+        for entry in entries
+        for told in map(scored.table, scored.sequence(entry.get("failures")))
+        if finite(told.get("injected_s")) is not None
+    ]
+
+
+def _score(run: Run, key: str) -> Estimate:
+    found = scored.score(run, key)
+    return Estimate(value=found.get("value"), ci95=scored.ci95(found.get("ci95")))
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else end - start
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+
+def _statement(found: Sequence[_Failure]) -> str:
+    """Say in a sentence how long the service and its throughput were away, and what was lost."""
+    outages = [failure.outage_s for failure in found if failure.outage_s is not None]
+    never = len(found) - len(outages)
+    kinds = ", ".join(dict.fromkeys(f"{failure.fault} of {failure.role}" for failure in found))
+    said = f"{count(len(found))} {'failure' if len(found) == 1 else 'failures'} ({kinds}): "
+    if outages and max(outages) == 0:
+        said += "no interruption was seen"
+    elif outages:
+        said += f"the service was back after {_range(outages)}"
+    if never:
+        said += f"{'; ' if outages else ''}it did not come back after {count(never)} of them"
+    recoveries = [failure.recovery_s for failure in found if failure.recovery_s is not None]
+    if recoveries:
+        said += f", and the throughput {_range(recoveries)} after the service"
+    lost = [failure.whole("lost") for failure in found]
+    if known := [value for value in lost if value is not None]:
+        acknowledged = sum(failure.whole("acknowledged") or 0 for failure in found)
+        none = "none" if sum(known) == 0 else count(sum(known))
+        said += f"; of {count(acknowledged)} acknowledged commits of the probe {none} were lost"
+    return f"{said}."
+
+
+def _range(seconds: Sequence[float]) -> str:
+    low, high = duration(min(seconds)), duration(max(seconds))
+    return low if low == high else f"{low} to {high}"
+
+
+def _message(failure: _Failure) -> str:
+    if not failure.interrupted:
+        return "No interruption was seen: every probe was served in time."
+    probes = f"{count(failure.whole('failed_probes'))} probes failed, {count(failure.whole('late_probes'))} were late"
+    if failure.outage_s is None:
+        return f"The service did not come back in what was measured; {probes}."
+    known = finite(failure.told.get("resolution_s"))
+    fine = "" if known is None else f" (known to {duration(known)})"
+    back = "was not seen to come back"
+    if failure.recovery_s is not None:
+        back = f"was back {duration(failure.recovery_s)} later"
+    return f"Service back {duration(failure.outage_s)} after the fault{fine}, the TPS {back}; {probes}."
+
+
+def _row(failure: _Failure) -> FailureRow:
+    errors = scored.table(failure.told.get("errors"))
+    resolution = finite(failure.told.get("resolution_s"))
+    return FailureRow(
+        name=failure.name,
+        outage_s=failure.outage_s,
+        resolution_ms=None if resolution is None else resolution * 1000,
+        recovery_s=failure.recovery_s,
+        interrupted=failure.interrupted,
+        failed_probes=failure.whole("failed_probes"),
+        late_probes=failure.whole("late_probes"),
+        tps_before=failure.told.get("tps_before"),
+        errors=", ".join(f"{count(number_of)} {class_name(str(name))}" for name, number_of in errors.items()),
+        acknowledged=failure.whole("acknowledged"),
+        lost=failure.whole("lost"),
+        indeterminate=failure.whole("indeterminate"),
+    )
+
+
+# --- the time line ----------------------------------------------------------------------------------------------
+
+
+def _chart(run: Run, failure: _Failure) -> XYChart | None:
+    """Draw the load's TPS around a failure, with what was done and what the probes saw; None without its phase."""
+    fault = failure.time("injected_s") or 0.0
+    phase = run.phase_at(fault)
+    if phase is None:
+        return None
+    low, high = phase.start_s - fault, phase.end_s - fault
+    before = finite(failure.told.get("tps_before"))
+    level: list[Line] = []
+    if before:
+        ends = ((low, 0.95 * before), (high, 0.95 * before))
+        level = [Line(name="95 % of the TPS before", color="muted", dash="dotted", data=ends)]
+    return XYChart(
+        id=f"failure-{phase.number}",
+        title=failure.name[:1].upper() + failure.name[1:],
+        unit="committed per second",
+        message=_message(failure),
+        x=Axis(title="Time since the fault", unit="s", low=low, high=high),
+        y=Axis(title="TPS"),
+        lines=(
+            Line(name="TPS", color="c0", style="steps", data=_throughput(run, phase, fault)),
+            *level,
+            *_rugs(run, failure, phase, fault),
+        ),
+        rules=_rules(run, failure, phase, fault),
+        spans=_spans(failure, low, high),
+    )
+
+
+def _throughput(run: Run, phase: Phase, fault: float) -> tuple[tuple[float, float], ...]:
+    """Return the TPS of each interval; one in which nothing ended has no row in the run, and is 0."""
+    length = finite(run.table("load").get("interval_s")) or run.intervals.length_s
+    length *= max(1, -(-round((phase.end_s - phase.start_s) / length) // _MOST_STEPS))
+    steps = max(1, round((phase.end_s - phase.start_s) / length))
+    rows = run.intervals.among({phase.number})
+    places = ((run.intervals.middle[rows] - phase.start_s) / length).astype(int)
+    committed = np.bincount(
+        np.clip(places, 0, steps - 1), weights=run.intervals.counts("committed")[rows], minlength=steps
+    )
+    starts = phase.start_s - fault + np.arange(steps + 1) * length
+    rates = [*(committed / length).tolist(), float(committed[-1] / length)]
+    return tuple(zip(starts.tolist(), rates, strict=True))
+
+
+def _rules(run: Run, failure: _Failure, phase: Phase, fault: float) -> tuple[Rule, ...]:
+    """Mark the fault, the ends of the actions, and what was back when."""
+    rules = [Rule(x=0.0, label="fault", color="problem")]
+    for event in run.events_of("fault", "action"):
+        at, took = finite(event.get("time_s")), finite(event.get("took_s"))
+        if at is not None and took is not None and phase.start_s <= at <= phase.end_s:
+            rules.append(Rule(x=at + took - fault, label=f"{event.get('action')} done", dash="dotted"))
+    back, full = failure.time("service_back_s"), failure.time("tps_back_s")
+    if back is not None and failure.interrupted:
+        rules.append(Rule(x=back - fault, label="service back", color="ok"))
+    if full is not None:
+        rules.append(Rule(x=full - fault, label="TPS back", color="ok"))
+    return tuple(sorted(rules, key=lambda rule: rule.x or 0.0))
+
+
+def _spans(failure: _Failure, low: float, high: float) -> tuple[Span, ...]:
+    """Name the phases of a failure: before, outage, recovery, after."""
+    spans = [Span(start=low, end=0.0, label="before", color="paper")]
+    outage = high if failure.outage_s is None else failure.outage_s
+    if outage > 0:
+        spans.append(Span(start=0.0, end=outage, label="outage", color="problem-wash"))
+    if failure.outage_s is not None:
+        recovered = high if failure.recovery_s is None else outage + failure.recovery_s
+        if recovered > outage:
+            spans.append(Span(start=outage, end=recovered, label="recovery", color="warning-wash"))
+        if recovered < high:
+            spans.append(Span(start=recovered, end=high, label="after", color="paper"))
+    return tuple(spans)
+
+
+def _rugs(run: Run, failure: _Failure, phase: Phase, fault: float) -> list[Line]:
+    """Mark when the probes were due that failed or were missing, and those that were late."""
+    due, took, ok = _availability(run.reader.probes, failure.role)
+    inside = (due >= phase.start_s) & (due < phase.end_s)
+    late = inside & ok & (took > failure.late_s)
+    named = (("probe failed", "problem", inside & ~ok), ("probe late", "c4", late))
+    return [
+        Line(name=name, color=color, style="rug", data=tuple((at - fault, 0.0) for at in due[rows].tolist()))
+        for name, color, rows in named
+        if rows.any()
+    ]
+
+
+def _availability(
+    table: pa.Table, role: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return when a role's probes were due, how long they took, and whether they were served."""
+    rows = [
+        (
+            row["time_s"],
+            (row["end_s"] if row["end_s"] is not None else row["time_s"]) - row["time_s"],
+            row["outcome"],
+        )
+        for row in table.to_pylist()
+        if row["probe"] == "availability" and row["role"] == role
+    ]
+    due, took, outcomes = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
+    return np.asarray(due, float), np.asarray(took, float), np.asarray(outcomes, str) == "ok"
