@@ -33,6 +33,7 @@ LOADING = {
 ORDER = [
     "top",
     "headline",
+    "scores",
     "verdicts",
     "sweep",
     "timeline",

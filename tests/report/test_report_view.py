@@ -61,16 +61,16 @@ def test_the_average_has_no_percentiles() -> None:
 
 
 def test_absent_scores_are_named_with_their_reason() -> None:
-    reasons = {score.label: group.reason for group in view("sweep").headline.absent for score in group.scores}
+    reasons = {score.label: group.reason for group in view("sweep").scores.absent for score in group.scores}
     assert reasons["T"] == "one tenant only"
     assert reasons["R"] == reasons["F"] == "no failure was injected"
     assert set(reasons) == {"E1", "R", "F", "E2", "C", "T", "O"}
 
 
 def test_a_score_that_is_not_a_number_is_absent() -> None:
-    head = view("failures").headline
-    assert head.scores == ()
-    assert head.absent[0].reason == "no transaction was committed"
+    scores = view("failures").scores
+    assert scores.rows == ()
+    assert scores.absent[0].reason == "no transaction was committed"
 
 
 def test_the_sweep_marks_saturation_and_says_why_it_stopped() -> None:

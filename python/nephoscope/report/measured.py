@@ -87,6 +87,7 @@ class ScoreRow(Part):
     unit: str = ""
     estimate: Estimate = Estimate()
     repetitions: int | None = None
+    how: str = ""
 
 
 class AbsentScores(Part):
@@ -94,6 +95,27 @@ class AbsentScores(Part):
 
     scores: tuple[Fact, ...]
     reason: str
+
+
+class OTerm(Part):
+    """A part of O on the scale of the logarithm; ``left``, ``width`` and ``zero`` are shares of its bar's track."""
+
+    key: str
+    value: float
+    left: float
+    width: float
+    zero: float
+    color: str
+
+
+class Scores(Part):
+    """All scores: those that were measured, and why the others were not."""
+
+    statement: str
+    rows: tuple[ScoreRow, ...] = ()
+    absent: tuple[AbsentScores, ...] = ()
+    terms: tuple[OTerm, ...] = ()
+    note: str = ""
 
 
 class FailureRow(Part):

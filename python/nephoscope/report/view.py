@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
-from nephoscope.report.measured import AbsentScores, Elasticity, Failures, Lags, ScoreRow, Tenancy
+from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
 from nephoscope.report.parts import Estimate, Fact, FactTable, Level, Number, Part
 
 
@@ -69,7 +69,7 @@ class MixRow(Part):
 
 
 class Headline(Part):
-    """The result: throughput and cost per mix, and the scores."""
+    """The result: throughput and cost per mix."""
 
     figures: tuple[KeyFigure, ...] = ()
     mixes: tuple[MixRow, ...] = ()
@@ -77,8 +77,6 @@ class Headline(Part):
     cost_per_minute: Number = None
     p_unit: str = "TPS per $/min"
     note: str = ""
-    scores: tuple[ScoreRow, ...] = ()
-    absent: tuple[AbsentScores, ...] = ()
 
 
 class Verdict(Part):
@@ -253,6 +251,7 @@ class ReportView(Part):
     name: str
     title: Title
     headline: Headline
+    scores: Scores
     verdicts: tuple[Verdict, ...]
     sweep: Sweep | None
     timeline: Timeline

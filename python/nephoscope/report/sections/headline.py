@@ -1,12 +1,11 @@
-"""The result: P per mix as in CloudyBench's Table V, and the eight scores with what is absent and why."""
+"""The result: key figures, and P per mix as in CloudyBench's Table V."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.measured import AbsentScores, ScoreRow
 from nephoscope.report.numbers import finite
-from nephoscope.report.parts import Estimate, Fact
+from nephoscope.report.parts import Estimate
 from nephoscope.report.sections import key_figures, scored
 from nephoscope.report.sections.points import exact_latency, figures_of, headline_points
 from nephoscope.report.view import Headline, MixRow
@@ -17,21 +16,9 @@ if TYPE_CHECKING:
     from nephoscope.report.facts import Point, Run
     from nephoscope.report.view import Verdict
 
-# Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
-_SCORES: dict[str, tuple[str, str, str, str]] = {
-    "P": ("Performance", "throughput per cost", "higher", "TPS per $/min"),
-    "E1": ("Elasticity", "throughput per cost while the load varies", "higher", "TPS per $"),
-    "R": ("Recovery", "from the service's return to full throughput", "lower", "s"),
-    "F": ("Fail-over", "from the fault to the service's return", "lower", "s"),
-    "E2": ("Scale-out", "gain per added read-only node", "higher", ""),
-    "C": ("Consistency", "replication lag", "lower", "s"),
-    "T": ("Tenancy", "throughput per cost over all tenants", "higher", "TPS per $/min"),
-    "O": ("Overall", "all of the above, on a logarithmic scale", "higher", ""),
-}
-
 
 def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
-    """Return the key figures and the rows of both tables."""
+    """Return the key figures and the rows of the table."""
     score = scored.score(run, "P")
     details = scored.mix_details(run)
     points = headline_points(run)
@@ -45,10 +32,8 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
         mixes=rows,
         average=_average(of_mixes, score),
         cost_per_minute=scored.table(run.scores.get("cost")).get("per_minute"),
-        p_unit=str(score.get("unit") or _SCORES["P"][3]),
+        p_unit=str(score.get("unit") or "TPS per $/min"),
         note=_note(run, score),
-        scores=_scores(run),
-        absent=_absent(run),
     )
 
 
@@ -70,7 +55,7 @@ def _row(run: Run, point: Point, detail: Mapping[str, Any]) -> MixRow:
 
 def _average(rows: tuple[MixRow, ...], score: Mapping[str, Any]) -> MixRow | None:
     """Return the row AVG: means of what may be averaged. Percentiles may not, so it has none."""
-    if len(rows) < 2 and not _measured(score):  # noqa: PLR2004 - the average of one row is that row
+    if len(rows) < 2 and finite(score.get("value")) is None:  # noqa: PLR2004 - the average of one row is that row
         return None
     scored_rows = [row for row in rows if row.p.value is not None] or rows
     tps = [row.tps.value for row in scored_rows if row.tps.value is not None]
@@ -89,45 +74,3 @@ def _note(run: Run, score: Mapping[str, Any]) -> str:
     if not score and run.points:
         return "There is no P-Score; throughput and latency are those of the measured phases."
     return ""
-
-
-def _known(run: Run) -> dict[str, tuple[str, str, str, str]]:
-    """Return the scores of the paper, and any that the run adds to them."""
-    names = (*scored.table(run.scores.get("scores")), *scored.table(run.scores.get("absent")))
-    return _SCORES | {str(key): (str(key), "", "", "") for key in names if key not in _SCORES}
-
-
-def _scores(run: Run) -> tuple[ScoreRow, ...]:
-    """Return the scores that were measured."""
-    found = ((key, about, scored.score(run, key)) for key, about in _known(run).items())
-    return tuple(_score(key, about, score) for key, about, score in found if _measured(score))
-
-
-def _measured(score: Mapping[str, Any]) -> bool:
-    return finite(score.get("value")) is not None
-
-
-def _score(key: str, about: tuple[str, str, str, str], score: Mapping[str, Any]) -> ScoreRow:
-    name, meaning, better, unit = about
-    return ScoreRow.model_validate(
-        {
-            "key": key,
-            "name": name,
-            "meaning": meaning,
-            "better": better or None,
-            "unit": str(score.get("unit") or unit),
-            "estimate": Estimate(value=score.get("value"), ci95=scored.ci95(score.get("ci95"))),
-            "repetitions": score.get("repetitions"),
-        }
-    )
-
-
-def _absent(run: Run) -> tuple[AbsentScores, ...]:
-    """Return the scores that were not measured, those with one reason together."""
-    reasons = scored.table(run.scores.get("absent"))
-    groups: dict[str, list[Fact]] = {}
-    for key, (name, *_) in _known(run).items():
-        if not _measured(scored.score(run, key)):
-            reason = str(reasons.get(key) or "not measured in this run")
-            groups.setdefault(reason, []).append(Fact(label=key, value="" if name == key else name))
-    return tuple(AbsentScores(scores=tuple(facts), reason=reason) for reason, facts in groups.items())

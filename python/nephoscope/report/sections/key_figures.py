@@ -33,7 +33,7 @@ def _scores(run: Run) -> list[KeyFigure]:
                 value=number(value),
                 unit=str(score.get("unit") or ""),
                 note=spread(value, scored.ci95(score.get("ci95"))),
-                link="#headline",
+                link="#scores",
             )
         )
     return figures[:2]

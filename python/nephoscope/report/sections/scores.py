@@ -1,0 +1,219 @@
+"""All scores: their intervals, how they were measured, what is absent and why, and what makes up O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.report.charts import category
+from nephoscope.report.measured import AbsentScores, OTerm, ScoreRow, Scores
+from nephoscope.report.numbers import count, dollars, duration, finite, number, plain, spread
+from nephoscope.report.parts import Estimate, Fact
+from nephoscope.report.sections import scored
+from nephoscope.report.sections.environment import text_of
+from nephoscope.scoring import PERFECT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from nephoscope.report.facts import Run
+
+# Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
+_SCORES: dict[str, tuple[str, str, str, str]] = {
+    "P": ("Performance", "throughput per cost", "higher", "TPS per $/min"),
+    "E1": ("Elasticity", "throughput per cost while the load varies", "higher", "TPS per $"),
+    "R": ("Recovery", "from the service's return to full throughput", "lower", "s"),
+    "F": ("Fail-over", "from the fault to the service's return", "lower", "s"),
+    "E2": ("Scale-out", "gain per added read-only node", "higher", ""),
+    "C": ("Consistency", "replication lag", "lower", "s"),
+    "T": ("Tenancy", "throughput per cost over all tenants", "higher", "TPS per $/min"),
+    "O": ("Overall", "all of the above, on a logarithmic scale", "higher", ""),
+}
+
+
+def build(run: Run) -> Scores:
+    """Return the section."""
+    rows, absent = _scores(run), _absent(run)
+    return Scores(
+        statement=_statement(rows, absent), rows=rows, absent=absent, terms=_terms(run), note=_note(run)
+    )
+
+
+def _known(run: Run) -> dict[str, tuple[str, str, str, str]]:
+    """Return the scores of the paper, and any that the run adds to them."""
+    names = (*scored.table(run.scores.get("scores")), *scored.table(run.scores.get("absent")))
+    return _SCORES | {str(key): (str(key), "", "", "") for key in names if key not in _SCORES}
+
+
+def _scores(run: Run) -> tuple[ScoreRow, ...]:
+    """Return the scores that were measured."""
+    found = ((key, about, scored.score(run, key)) for key, about in _known(run).items())
+    return tuple(_score(run, key, about, score) for key, about, score in found if _measured(score))
+
+
+def _measured(score: Mapping[str, Any]) -> bool:
+    return finite(score.get("value")) is not None
+
+
+def _score(run: Run, key: str, about: tuple[str, str, str, str], score: Mapping[str, Any]) -> ScoreRow:
+    name, meaning, better, unit = about
+    return ScoreRow.model_validate(
+        {
+            "key": key,
+            "name": name,
+            "meaning": meaning,
+            "better": better or None,
+            "unit": str(score.get("unit") or unit),
+            "estimate": Estimate(value=score.get("value"), ci95=scored.ci95(score.get("ci95"))),
+            "repetitions": score.get("repetitions"),
+            "how": _how(run, key, score),
+        }
+    )
+
+
+def _absent(run: Run) -> tuple[AbsentScores, ...]:
+    """Return the scores that were not measured, those with one reason together."""
+    reasons = scored.table(run.scores.get("absent"))
+    groups: dict[str, list[Fact]] = {}
+    for key, (name, *_) in _known(run).items():
+        if not _measured(scored.score(run, key)):
+            reason = str(reasons.get(key) or "not measured in this run")
+            groups.setdefault(reason, []).append(Fact(label=key, value="" if name == key else name))
+    return tuple(AbsentScores(scores=tuple(facts), reason=reason) for reason, facts in groups.items())
+
+
+def _statement(rows: Sequence[ScoreRow], absent: Sequence[AbsentScores]) -> str:
+    """Say in a sentence which scores there are."""
+    said = [
+        " ".join(
+            part
+            for part in (
+                row.key,
+                number(row.estimate.value),
+                spread(row.estimate.value, row.estimate.ci95),
+                row.unit,
+            )
+            if part
+        )
+        for row in rows
+    ]
+    missing = [fact.label for group in absent for fact in group.scores]
+    if not said:
+        return "No score was measured in this run."
+    return f"Measured: {', '.join(said)}." + (f" Absent: {', '.join(missing)}." if missing else "")
+
+
+# --- how they were measured -------------------------------------------------------------------------------------
+
+
+def _how(run: Run, key: str, score: Mapping[str, Any]) -> str:
+    """Say how a score was measured; empty where the run does not tell."""
+    detail = scored.table(score.get("detail"))
+    if key in _HOW:
+        return _HOW[key](run, detail)
+    plain_facts = (
+        f"{name.replace('_', ' ')} {text_of(fact)}" for name, fact in detail.items() if _is_plain(fact)
+    )
+    return ", ".join(plain_facts)
+
+
+def _is_plain(fact: object) -> bool:
+    return isinstance(fact, str | int | float)
+
+
+def _how_p(run: Run, detail: Mapping[str, Any]) -> str:
+    mixes = ", ".join(scored.mix_details(run)) or "all mixes"
+    of = {"peak": "the highest mean TPS", "mean": "the mean TPS over the sweep"}.get(
+        str(detail.get("tps_of")), "TPS"
+    )
+    cost = finite(detail.get("cost_per_minute"))
+    return f"{of} of {mixes}" + (f", at {dollars(cost)} a minute" if cost is not None else "")
+
+
+def _how_e1(run: Run, detail: Mapping[str, Any]) -> str:
+    del run
+    patterns = [scored.table(entry) for entry in scored.sequence(detail.get("patterns"))]
+    names = dict.fromkeys(str(entry.get("pattern")) for entry in patterns)
+    windows = {duration(entry.get("window_s")) for entry in patterns}
+    return f"{', '.join(names)}; cost over {', '.join(sorted(windows))}" if patterns else ""
+
+
+def _how_failures(run: Run, detail: Mapping[str, Any]) -> str:
+    failures = [scored.table(entry) for entry in scored.sequence(detail.get("failures"))]
+    roles = dict.fromkeys(f"{detail.get('fault')} of {entry.get('role')}" for entry in failures)
+    rates = {plain(entry["probe_rate"]) for entry in run.measures if "probe_rate" in entry}
+    probes = f"; probes at {', '.join(sorted(rates))} a second" if rates else ""
+    return f"{count(len(failures))} × {', '.join(roles)}{probes}" if failures else ""  # noqa: RUF001 - times
+
+
+def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
+    del run
+    replicas = count(detail.get("replicas"))
+    loads = ", ".join(str(load) for load in scored.sequence(detail.get("counted")))
+    return f"insert + update + delete beside {loads}; replicas: {replicas}" if loads else ""
+
+
+def _how_t(run: Run, detail: Mapping[str, Any]) -> str:
+    told = scored.table(scored.table(run.scores.get("details")).get("tenancy"))
+    patterns = [
+        str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
+    ]
+    tenants = len(scored.sequence(told.get("tenants")))
+    shared = f"; {count(tenants)} tenants, each a {told.get('share')}" if tenants else ""
+    return f"{', '.join(patterns)}{shared}" if patterns else ""
+
+
+def _how_o(run: Run, detail: Mapping[str, Any]) -> str:
+    del run
+    weights = {str(name): finite(weight) for name, weight in scored.table(detail.get("weights")).items()}
+    odd = [f"{name} {plain(weight)}" for name, weight in weights.items() if weight != 1]
+    return f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
+
+
+_HOW: dict[str, Callable[[Run, Mapping[str, Any]], str]] = {
+    "P": _how_p,
+    "E1": _how_e1,
+    "R": _how_failures,
+    "F": _how_failures,
+    "C": _how_c,
+    "T": _how_t,
+    "O": _how_o,
+}
+
+
+# --- what makes up O --------------------------------------------------------------------------------------------
+
+
+def _terms(run: Run) -> tuple[OTerm, ...]:
+    """Return the parts of O, each from where the last one ended, and O itself at the end; none without an O."""
+    o = scored.score(run, "O")
+    given = scored.table(scored.table(o.get("detail")).get("terms"))
+    parts = [(name, value) for name in PERFECT if (value := finite(given.get(name))) is not None]
+    total = finite(o.get("value"))
+    if total is None or not parts:
+        return ()
+    ends = [0.0]
+    for _, value in parts:
+        ends.append(ends[-1] + value)
+    low, high = min(*ends, total), max(*ends, total)
+    width = (high - low) or 1.0
+
+    def place(start: float, end: float) -> dict[str, float]:
+        return {
+            "left": (min(start, end) - low) / width,
+            "width": abs(end - start) / width,
+            "zero": -low / width,
+        }
+
+    terms = [
+        OTerm(key=name, value=value, color=category(index)[0], **place(ends[index], ends[index + 1]))
+        for index, (name, value) in enumerate(parts)
+    ]
+    return (*terms, OTerm(key="O", value=total, color="ink-3", **place(0.0, total)))
+
+
+def _note(run: Run) -> str:
+    floored = scored.table(scored.table(scored.score(run, "O").get("detail")).get("floored"))
+    return " ".join(
+        f"{name} is shorter than can be told apart: it counts as {duration(at)}."
+        for name, at in floored.items()
+    )
