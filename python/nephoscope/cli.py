@@ -43,6 +43,10 @@ IoOption = Annotated[
 OutOption = Annotated[Path, typer.Option("--out", help="The folder that run directories are made in.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for machines.")]
 RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
+FormatOption = Annotated[
+    Literal["table", "markdown"],
+    typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),
+]
 
 
 def main() -> None:
@@ -210,17 +214,37 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
 
 
 @app.command()
-def report(run_directory: RunArgument) -> None:
+def report(
+    run_directory: RunArgument,
+    form: FormatOption = "table",
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables", metavar="DIR", help="Also write every table as CSV and Parquet into this folder."
+        ),
+    ] = None,
+) -> None:
     """Compute a stored run's scores and write its report anew; also of a run that was killed."""
     from nephoscope.measure import Outcome, write_results  # noqa: PLC0415
+    from nephoscope.run_tables import tables_of  # noqa: PLC0415
     from nephoscope.store import StoredRun  # noqa: PLC0415
-    from nephoscope.summary import summary  # noqa: PLC0415
+    from nephoscope.summary import figures_of, run_markdown, summary  # noqa: PLC0415
+    from nephoscope.tables import check_folder, write_tables  # noqa: PLC0415
 
+    if tables is not None:
+        check_folder(tables)
     # First as it was given, for the message where it is none.
     folder = StoredRun(run_directory).folder
     scores = write_results(folder)
     manifest = StoredRun(folder).manifest
-    _out.print(summary(Outcome(folder, manifest["status"], manifest.get("reason"), scores)))
+    outcome = Outcome(folder, manifest["status"], manifest.get("reason"), scores)
+    if form == "markdown":
+        sys.stdout.write(run_markdown(figures_of(outcome)))
+    else:
+        _out.print(summary(outcome))
+    if tables is not None:
+        files = write_tables(tables_of([figures_of(outcome)]), tables)
+        (_err if form == "markdown" else _out).print(f"tables: {_escaped(str(tables))} ({len(files)} files)")
 
 
 @app.command()
@@ -242,10 +266,7 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
 @app.command()
 def score(
     file: Annotated[Path, typer.Argument(help="A TOML file of figures, one [[system]] or more.")],
-    form: Annotated[
-        Literal["table", "markdown"],
-        typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),
-    ] = "table",
+    form: FormatOption = "table",
     *,
     as_json: JsonOption = False,
 ) -> None:

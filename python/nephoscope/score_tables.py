@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from nephoscope.scoring import STARRED, Absent, Score, ScoreName
+from nephoscope.tables import ABSENT, Table, markdown, of_texts, terminal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,25 +19,15 @@ if TYPE_CHECKING:
 
 _ORDER: tuple[ScoreName, ...] = ("P", "E1", "R", "F", "E2", "C", "T", "O")
 _UNITS: Mapping[ScoreName, str] = {"R": " (s)", "F": " (s)", "C": " (ms)"}
-_ABSENT = "–"  # noqa: RUF001 - a dash for what is absent
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table of texts: a title, and columns of which the first is text and the others are numbers."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-def sheets(systems: Sequence[SystemScores]) -> list[Sheet]:
+def tables(systems: Sequence[SystemScores]) -> list[Table]:
     """Make the tables: P by mix and T by pattern where there are any, and all scores."""
     found = [
         _detail(systems, "P", "mixes", "P-Score: TPS per $/min, by mix"),
         _detail(systems, "T", "patterns", "T-Score: TPS per $/min, by pattern of tenancy"),
     ]
-    return [sheet for sheet in found if sheet is not None] + [_overall(systems)]
+    return [table for table in found if table is not None] + [overall(systems)]
 
 
 def notes(systems: Sequence[SystemScores]) -> list[str]:
@@ -66,38 +55,19 @@ def _reasons(system: SystemScores) -> dict[str, list[str]]:
 def score_tables(systems: Sequence[SystemScores]) -> RenderableType:
     """Show the scores on a terminal."""
     parts: list[RenderableType] = []
-    for sheet in sheets(systems):
-        table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
-        for place, column in enumerate(sheet.columns):
-            table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True)
-        for row in sheet.rows:
-            table.add_row(*(Text(cell) for cell in row))
-        parts += [table, Text()]
+    for table in tables(systems):
+        parts += [terminal(table), Text()]
     parts += [Text(f"· {note}", style="cyan") for note in notes(systems)]
     return Group(*parts)
 
 
 def score_markdown(systems: Sequence[SystemScores]) -> str:
     """Write the scores as Markdown, for an issue or a wiki."""
-    lines: list[str] = []
-    for sheet in sheets(systems):
-        lines += [f"**{sheet.title}**", "", _markdown_row(sheet.columns)]
-        lines.append("|---|" + "---:|" * (len(sheet.columns) - 1))
-        lines += [*map(_markdown_row, sheet.rows), ""]
-    lines += [f"- {_plain(note)}" for note in notes(systems)]
-    return "\n".join(lines).rstrip() + "\n"
+    return markdown(tables(systems), notes(systems))
 
 
-def _markdown_row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_plain, cells)) + " |"
-
-
-def _plain(text: str) -> str:
-    """Keep a text from meaning anything in Markdown: an asterisk is a star here."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("\n", " ")
-
-
-def _overall(systems: Sequence[SystemScores]) -> Sheet:
+def overall(systems: Sequence[SystemScores]) -> Table:
+    """Make the table of all scores, as the paper's Table IX."""
     has_stars = any(system.starred for system in systems)
     columns = ["system"]
     for name in _ORDER:
@@ -112,10 +82,10 @@ def _overall(systems: Sequence[SystemScores]) -> Sheet:
             if has_stars and name in STARRED:
                 row.append(_cell(name, system.starred.get(name)))
         rows.append(row)
-    return Sheet("PERFECT: the scores and O", columns, rows)
+    return of_texts("overall", "PERFECT: the scores and O", columns, rows)
 
 
-def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: str) -> Sheet | None:
+def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: str) -> Table | None:
     """Make the table of a score's parts, for the systems whose figures the file has."""
     with_parts = [
         (system.name, score)
@@ -129,14 +99,14 @@ def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: 
     for system_name, score in with_parts:
         values = [score.detail[kind].get(part) for part in parts]
         numbers = [value["p"] if isinstance(value, dict) else value for value in values]
-        cells = [_ABSENT if number is None else f"{number:,.0f}" for number in numbers]
+        cells = [ABSENT if number is None else f"{number:,.0f}" for number in numbers]
         rows.append([system_name, f"{score.detail['cost_per_minute']:.4f}", *cells, _cell(name, score)])
-    return Sheet(title, ["system", "$/min", *(part or "all" for part in parts), "mean"], rows)
+    return of_texts(name, title, ["system", "$/min", *(part or "all" for part in parts), "mean"], rows)
 
 
 def _cell(name: ScoreName, score: Score | Absent | None) -> str:
     if not isinstance(score, Score):
-        return _ABSENT
+        return ABSENT
     factor = 1000 if name == "C" else 1
     value = _number(name, score.value * factor)
     if score.ci95 is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -10,11 +11,14 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
-from nephoscope.store import FILES
+from nephoscope.run_figures import RunFigures
+from nephoscope.run_tables import tables_of
+from nephoscope.store import FILES, StoredRun
+from nephoscope.tables import markdown, terminal
 from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rich.console import RenderableType
 
@@ -40,31 +44,24 @@ def _table(*columns: str, title: str | None = None) -> Table:
     return table
 
 
-def _spread(value: float, ci95: Sequence[float] | None) -> str:
-    """Write a value with the half-width of its interval."""
-    if ci95 is None:
-        return f"{value:,.0f}"
-    return f"{value:,.0f} ± {(ci95[1] - ci95[0]) / 2:,.0f}"
+_SHOWN = ("elasticity", "failures", "lags", "tenants")
+"""The tables of a run that the terminal has besides those of throughput, in their order."""
 
 
 def summary(outcome: Outcome) -> RenderableType:
     """Sum up a run: P as in CloudyBench's Table V, verdicts, where the report is."""
     scores = outcome.scores
+    tables = {table.name: table for table in tables_of([figures_of(outcome)])}
     parts: list[RenderableType] = [Text()]
-    if score := scores["scores"].get("P"):
-        parts.append(_p_table(score))
-    elif points := [point for point in scores["points"] if not point.get("slot")]:
-        parts.append(_point_table(points))
-    if score := scores["scores"].get("E1"):
-        parts.append(_e1_table(score))
+    if "throughput" in tables:
+        parts.append(terminal(tables["throughput"]))
+    elif (points := tables.get("points")) and (rows := [row for row in points.rows if not row["slot"]]):
+        parts.append(terminal(replace(points, title="", rows=rows)))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
-    if score := scores["scores"].get("F"):
-        parts += [Text(), _failure_table(score, scores)]
-    if score := scores["scores"].get("C"):
-        parts += [Text(), _lag_table(score)]
-    if tenancy := scores.get("details", {}).get("tenancy"):
-        parts += [Text(), _tenancy_table(tenancy, scores)]
+    for name in _SHOWN:
+        if name in tables:
+            parts += [Text(), terminal(tables[name])]
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
         parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
@@ -77,123 +74,24 @@ def summary(outcome: Outcome) -> RenderableType:
     return Group(*parts)
 
 
-def _p_table(score: Mapping[str, Any]) -> Table:
-    cost = score["detail"]["cost_per_minute"]
-    has_ro = any(entry.get("ro_share") for entry in score["detail"]["mixes"].values())
-    columns = ("mix", "sessions", "TPS", "p50", "p99", "P", *(["on ro"] if has_ro else []))
-    table = _table(*columns, title=f"P-Score: TPS per $/min, at ${cost:.4f} a minute")
-    for mix, entry in score["detail"]["mixes"].items():
-        table.add_row(
-            mix,
-            f"{entry['concurrency']:g}" if entry["concurrency"] is not None else "all",
-            _spread(entry["tps"], entry["ci95"]),
-            _latency(entry, "p50"),
-            _latency(entry, "p99"),
-            _spread(entry["p"], entry["p_ci95"]),
-            *([f"{entry.get('ro_share') or 0:.0%}"] if has_ro else []),
-        )
-    table.add_section()
-    table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))
-    return table
+def figures_of(outcome: Outcome) -> RunFigures:
+    """Return what tables are made of."""
+    return RunFigures(outcome.folder.name, StoredRun(outcome.folder), outcome.scores)
 
 
-def _e1_table(score: Mapping[str, Any]) -> Table:
-    entries = score["detail"]["patterns"]
-    table = _table(
-        "pattern",
-        "sessions",
-        "TPS",
-        "slowest scaling",
-        "cost",
-        "E1",
-        title=f"E1-Score: TPS per $ over {entries[0]['window_s']:.0f} s",
-    )
-    for entry in entries:
-        scalings = [change["scaling_s"] for change in entry["transitions"] if change["scaling_s"] is not None]
-        table.add_row(
-            entry["pattern"],
-            ", ".join(str(slot["sessions"]) for slot in entry["slots"]),
-            _spread(entry["mean_tps"], entry["ci95"]),
-            f"{max(scalings):.3g} s" if scalings else "none",
-            f"${entry['cost']:.3g}",
-            _spread(entry["e1"], entry["e1_ci95"]),
-        )
-    table.add_section()
-    table.add_row("mean", "", "", "", "", Text(_spread(score["value"], score["ci95"]), style="bold green"))
-    return table
-
-
-def _failure_table(score: Mapping[str, Any], scores: Mapping[str, Any]) -> Table:
-    recovery = scores["scores"].get("R")
-    shown = f"R {_seconds(recovery['value'])}" if recovery else f"no R: {scores['absent'].get('R')}"
-    title = f"F-Score: {_seconds(score['value'])} until the service is back; {shown}"
-    table = _table("failure", "outage", "to full TPS", "probes failed", "late", "lost commits", title=title)
-    for failure in score["detail"]["failures"]:
-        back, tps_back = failure["service_back_s"], failure["tps_back_s"]
-        outage = _seconds(back - failure["injected_s"]) if failure["interrupted"] else "no interruption"
-        table.add_row(
-            f"{score['detail']['fault']} of {failure['role']} {failure['repetition']}",
-            outage,
-            _seconds(tps_back - back) if tps_back is not None else "not seen",
-            f"{failure['failed_probes']:,}",
-            f"{failure['late_probes']:,}",
-            "–" if failure["lost"] is None else f"{failure['lost']:,} of {failure['acknowledged']:,}",  # noqa: RUF001 - a dash for what is absent
-        )
-    return table
-
-
-def _lag_table(score: Mapping[str, Any]) -> Table:
-    kinds = ("insert", "update", "delete")
-    title = f"C-Score: {_seconds(score['value'])} over {score['detail']['replicas']} replica(s)"
-    table = _table("load", *(f"{kind} p50 / p99" for kind in kinds), title=title)
-    for load, lags in score["detail"]["lag_ms"].items():
-        known = [lags.get(kind) for kind in kinds]
-        cells = [f"{lag['p50']:.2g} / {lag['p99']:.3g} ms" if lag else "none seen" for lag in known]
-        table.add_row(load, *cells)
-    return table
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def _tenancy_table(found: Mapping[str, Any], scores: Mapping[str, Any]) -> Table:
-    score = scores["scores"].get("T")
-    title = "T-Score: TPS per $/min" if score else f"no T-Score: {scores['absent'].get('T')}"
-    table = _table("pattern", "T", *(f"{tenant} TPS" for tenant in found["tenants"]), "fairness", title=title)
-    for name, pattern in found["patterns"].items():
-        shown = [
-            f"{entry['tps']:,.0f}"
-            + (f" ({entry['share']:.0%} of alone)" if entry["share"] is not None else "")
-            for entry in pattern["tenants"].values()
-        ]
-        jain = "–" if pattern["jain"] is None else f"{pattern['jain']:.2f}"  # noqa: RUF001 - as above
-        table.add_row(name, "–" if pattern["t"] is None else f"{pattern['t']:,.0f}", *shown, jain)  # noqa: RUF001
-    if score:
-        table.add_section()
-        table.add_row("mean", Text(_spread(score["value"], score["ci95"]), style="bold green"))
-    return table
-
-
-def _latency(figures: Mapping[str, Any], name: str) -> str:
-    """Write a percentile of a point or a mix."""
-    latency = figures["latency_ms"]
-    return f"{latency[name]:.3g} ms" if latency else "–"  # noqa: RUF001 - a dash for what is absent
-
-
-def _point_table(points: Sequence[Mapping[str, Any]]) -> Table:
-    table = _table("phase", "TPS", "p50", "p99", "max", "failed", "dropped")
-    for point in points:
-        level = f" c={point['concurrency']:g}" if point["concurrency"] is not None else ""
-        level = f" {point['rate']:g}/s" if point["rate"] is not None else level
-        table.add_row(
-            f"{point['mix'] or 'load'}{level}",
-            _spread(point["tps"], point["ci95"]),
-            *(_latency(point, name) for name in ("p50", "p99", "max")),
-            f"{point['failed']:,}",
-            f"{point['dropped']:,}",
-        )
-    return table
+def run_markdown(figures: RunFigures) -> str:
+    """Write the tables of a run, what is absent and the verdicts as Markdown, for an issue or a wiki."""
+    tables = tables_of([figures])
+    names = {table.name for table in tables}
+    # Each point by itself is too much beside the means of its repetitions.
+    shown = [table for table in tables if table.name != "points" or "throughput" not in names]
+    scores = figures.scores
+    notes = [f"no {name}: {reason}" for name, reason in scores["absent"].items()]
+    notes += [
+        f"{verdict['level']}: {verdict['verdict']}: {verdict['detail']}" for verdict in scores["verdicts"]
+    ]
+    notes += [f"warning: {warning}" for warning in scores["warnings"]]
+    return markdown(shown, notes)
 
 
 def next_steps() -> RenderableType:

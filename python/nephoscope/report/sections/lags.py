@@ -34,7 +34,7 @@ def build(run: Run) -> Lags | None:
         statement=_statement(run, samples),
         charts=(_stale_curve(samples), *(_distribution(samples, kind) for kind in samples.kinds)),
         timeline=tuple(chart for chart in (_course(run, samples), _servers_view(run, samples)) if chart),
-        rows=tuple(_rows(samples)),
+        rows=tuple(lag_rows(samples)),
         after_ms=times,
         stale=tuple(
             StaleRow(load=load, shares=tuple(samples.beside(load).stale(after) for after in times))
@@ -157,7 +157,7 @@ def _distribution(samples: LagSamples, kind: str) -> XYChart:
     )
 
 
-def _rows(samples: LagSamples) -> list[LagRow]:
+def lag_rows(samples: LagSamples) -> list[LagRow]:
     """Return a row for each load and kind; of several replicas one for each."""
     nodes = samples.nodes if len(samples.nodes) > 1 else ("",)
     rows = []

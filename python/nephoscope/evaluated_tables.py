@@ -1,0 +1,312 @@
+"""The tables of elasticity, tenancy, failures and lags of stored runs; ``run_tables`` gathers them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nephoscope import _engine
+from nephoscope.report.facts import Run
+from nephoscope.report.lag_samples import LagSamples
+from nephoscope.report.sections.lags import lag_rows
+from nephoscope.run_figures import PERCENTILES, difference, number, seconds, text, whole, with_spread
+from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nephoscope.run_figures import RunFigures
+
+# --- elasticity and tenants -------------------------------------------------------------------------------------
+
+
+def elasticity(runs: Sequence[RunFigures]) -> Table:
+    """Patterns of load, with E1 of each."""
+    rows = []
+    for run in runs:
+        for entry in run.detail("E1").get("patterns", []):
+            scalings = [
+                change["scaling_s"] for change in entry["transitions"] if change["scaling_s"] is not None
+            ]
+            row = {"run": run.name, "pattern": entry["pattern"], "repetition": entry["repetition"]}
+            row |= {"sessions": ", ".join(str(slot["sessions"]) for slot in entry["slots"])}
+            row |= {
+                "tps": entry["mean_tps"],
+                "e1": entry["e1"],
+                **ends("tps", entry["ci95"]),
+                **ends("e1", entry["e1_ci95"]),
+            }
+            row |= {"slowest_scaling_s": max(scalings, default=None), "cost_usd": entry["cost"]}
+            row |= {"window_s": entry["window_s"], "mean_vcores": entry["mean_vcores"]}
+            rows.append(row)
+    columns = [
+        text("pattern", "The pattern of load.", "pattern"),
+        whole("repetition", "Which repetition it is."),
+        text("sessions", "The sessions that are wanted in its slots.", "sessions"),
+        Column("tps", "number", "Mean TPS over the slots.", "TPS", spread("tps", ",.0f")),
+        *interval_of("tps", "the TPS"),
+        Column(
+            "slowest_scaling_s",
+            "number",
+            "The longest scaling, in s; none where none was seen.",
+            "slowest scaling",
+            _scaling,
+        ),
+        number("cost_usd", "What CPU, memory and IOPS cost over the window, in $.", "cost", ".3g"),
+        number("window_s", "The window's length in s."),
+        number("mean_vcores", "The mean of the vCores over the window."),
+        Column("e1", "number", "E1 of the pattern, in TPS per $.", "E1", spread("e1", ",.0f")),
+        *interval_of("e1", "E1"),
+    ]
+    title, foot = "E1-Score: TPS per $", []
+    if len(runs) == 1 and rows:
+        title += f" over {rows[0]['window_s']:.0f} s"
+        if score := runs[0].score("E1"):
+            foot = ["mean", "", "", "", "", with_spread(score)]
+    return Table("elasticity", title, columns, rows, foot)
+
+
+def _scaling(row: Row) -> str:
+    return "none" if row["slowest_scaling_s"] is None else f"{row['slowest_scaling_s']:.3g} s"
+
+
+_CHANGE = {
+    "under_time": "The share of the time with fewer vCores than in proportion to the load.",
+    "over_time": "The share of the time with more.",
+    "under_area": "How many were missing on average, as a share of the most vCores.",
+    "over_area": "How many were too many.",
+}
+
+
+def transitions(runs: Sequence[RunFigures]) -> Table:
+    """List the changes of the load, as in the paper's Table VI."""
+    rows = [
+        {
+            "run": run.name,
+            "pattern": entry["pattern"],
+            "repetition": entry["repetition"],
+            **{
+                key: change.get(key)
+                for key in ("at_s", "from_sessions", "to_sessions", "from_vcores", "to_vcores", *_CHANGE)
+            },
+            **{key: change.get(key) for key in ("scaling_s", "oscillations", "slo_broken", "wake_up_s")},
+            "scaling_cost_usd": change.get("scaling_cost"),
+        }
+        for run in runs
+        for entry in run.detail("E1").get("patterns", [])
+        for change in entry["transitions"]
+    ]
+    columns = [
+        text("pattern", "The pattern of load.", "pattern"),
+        whole("repetition", "Which repetition it is."),
+        number("at_s", "When the load changed, in s since the start of the load."),
+        Column(
+            "from_sessions", "number", "Sessions before.", "sessions", lambda row: _change(row, "sessions")
+        ),
+        number("to_sessions", "Sessions after."),
+        Column(
+            "from_vcores",
+            "number",
+            "vCores of all nodes before.",
+            "vCores",
+            lambda row: _change(row, "vcores"),
+        ),
+        number("to_vcores", "vCores at the end."),
+        Column(
+            "scaling_s",
+            "number",
+            "From the change of the load to the last change of the allocation, in s.",
+            "scaling",
+            lambda row: seconds(row["scaling_s"]),
+        ),
+        number("scaling_cost_usd", "What that time cost, in $.", "cost", ".3g"),
+        *(number(name, meaning) for name, meaning in _CHANGE.items()),
+        whole("oscillations", "How often the vCores turned."),
+        whole("slo_broken", "Transactions that failed or broke the bound."),
+        number("wake_up_s", "After an idle slot: to the first committed transaction, in s."),
+    ]
+    return Table("transitions", "Scaling, change by change", columns, rows)
+
+
+def _change(row: Row, of: str) -> str:
+    before, after = (row[f"{end}_{of}"] for end in ("from", "to"))
+    return ABSENT if before is None or after is None else f"{before:g} → {after:g}"
+
+
+def tenants(runs: Sequence[RunFigures]) -> Table:
+    """Tenants under each pattern, as in the paper's Table VII."""
+    rows = []
+    for run in runs:
+        for pattern, told in run.scores.get("details", {}).get("tenancy", {}).get("patterns", {}).items():
+            for tenant, entry in told["tenants"].items():
+                latency = entry["latency_ms"] or {}
+                row = {
+                    "run": run.name,
+                    "pattern": pattern,
+                    "tenant": tenant,
+                    "tps": entry["tps"],
+                    "share": entry["share"],
+                }
+                row |= {"interference": difference(1.0, entry["share"]), "jain": told["jain"], "t": told["t"]}
+                rows.append(row | {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES})
+    columns = [
+        text("pattern", "The pattern of tenancy.", "pattern"),
+        text("tenant", "The tenant.", "tenant"),
+        number("tps", "Its mean TPS over all slots.", "TPS", ",.0f"),
+        number("share", "Its TPS beside others, as a share of its TPS alone.", "of alone", ".0%"),
+        number("interference", "1 - `share`."),
+        *(number(f"latency_{name}_ms", f"The {name} of its latency, in ms.") for name in PERCENTILES),
+        number("jain", "Jain's index of the tenants' shares, of the pattern.", "fairness", ".2f"),
+        number("t", "T of the pattern, in TPS per $/min.", "T", ",.0f"),
+    ]
+    title, foot = "T-Score: TPS per $/min", []
+    if len(runs) == 1 and rows:
+        if score := runs[0].score("T"):
+            foot = ["mean", "", "", "", "", with_spread(score)]
+        else:
+            title = f"no T-Score: {runs[0].scores['absent'].get('T')}"
+    return Table("tenants", title, columns, rows, foot)
+
+
+# --- failures and lags ------------------------------------------------------------------------------------------
+
+
+def failures(runs: Sequence[RunFigures]) -> Table:
+    """Failures, with what each came to, as in the paper's Table VIII."""
+    classes = _engine.error_classes()
+    rows = []
+    for run in runs:
+        for fault, told in run.failures:
+            row = {"run": run.name, "fault": fault, **told}
+            row["outage_s"] = difference(told["service_back_s"], told["injected_s"])
+            row["recovery_s"] = difference(told["tps_back_s"], told["service_back_s"])
+            rows.append(row | {f"errors_{name}": told["errors"].get(name, 0) for name in classes})
+    columns = [
+        Column(
+            "fault",
+            "text",
+            "What happened to the node.",
+            "failure",
+            lambda row: f"{row['fault']} of {row['role']} {row['repetition']}",
+        ),
+        text("role", "The role of the node that failed."),
+        whole("repetition", "Which repetition it is."),
+        number("injected_s", "When the fault was injected, in s since the start of the load."),
+        Column(
+            "outage_s",
+            "number",
+            "From the fault to the service back, in s; none where it did not come back.",
+            "outage",
+            _outage,
+        ),
+        number("resolution_s", "How far apart the probes on both sides of the return are, in s."),
+        Column(
+            "recovery_s",
+            "number",
+            "From the service back to the TPS back, in s; none where it was not seen.",
+            "to full TPS",
+            lambda row: "not seen" if row["recovery_s"] is None else seconds(row["recovery_s"]),
+        ),
+        Column("interrupted", "flag", "Whether any probe was not served in time."),
+        whole("failed_probes", "Probes that failed or were missing.", "probes failed"),
+        whole("late_probes", "Probes that were answered, and late.", "late"),
+        number("tps_before", "The mean TPS before the fault."),
+        whole("acknowledged", "Commits of the probe that were acknowledged."),
+        Column("lost", "whole", "Of these, missing afterwards.", "lost commits", _lost),
+        whole("indeterminate", "Commits of the probe that were not acknowledged, and are there."),
+        *(whole(f"errors_{name}", f"Errors of the load of the class `{name}`.") for name in classes),
+    ]
+    return Table("failures", _failures_title(runs), columns, rows)
+
+
+def _failures_title(runs: Sequence[RunFigures]) -> str:
+    if len(runs) > 1:
+        return "F- and R-Score: failures"
+    parts = []
+    for name, what in (("F", "until the service is back"), ("R", "from there until the TPS is back")):
+        if score := runs[0].score(name):
+            parts.append(f"{name} {seconds(score['value'])} {what}")
+        else:
+            parts.append(f"no {name}: {runs[0].scores.get('absent', {}).get(name)}")
+    return "; ".join(parts)
+
+
+def _outage(row: Row) -> str:
+    if not row["interrupted"]:
+        return "no interruption"
+    return "did not end" if row["outage_s"] is None else seconds(row["outage_s"])
+
+
+def _lost(row: Row) -> str:
+    return ABSENT if row["lost"] is None else f"{row['lost']:,} of {row['acknowledged']:,}"
+
+
+def _samples(runs: Sequence[RunFigures]) -> Iterator[tuple[RunFigures, LagSamples]]:
+    for run in runs:
+        yield run, LagSamples.of(Run(run.reader))
+
+
+def lags(runs: Sequence[RunFigures]) -> Table:
+    """Lags by load and kind."""
+    rows = []
+    for run, samples in _samples(runs):
+        for found in lag_rows(samples):
+            row: Row = {"run": run.name, "load": found.load, "kind": found.kind, "node": found.node or None}
+            row |= {"markers": found.count, "unseen": found.unseen}
+            row |= {"mean_ms": found.mean.value, **ends("mean_ms", found.mean.ci95)}
+            row |= {f"{name}_ms": getattr(found, name) for name in (*PERCENTILES, "max", "half_width")}
+            rows.append(row)
+    columns = [
+        text("load", "The load beside which it was measured.", "beside"),
+        text("kind", "`insert`, `update` or `delete`.", "kind"),
+        text(
+            "node",
+            "The read-only endpoint, where there are several.",
+            "replica" if any(row["node"] for row in rows) else "",
+        ),
+        whole("markers", "Markers that were looked for.", "markers"),
+        whole(
+            "unseen",
+            "Of these, not seen within the limit: they count with the time that they were looked for.",
+        ),
+        Column("mean_ms", "number", "The mean lag, in ms.", "mean ms", spread("mean_ms", ".3g")),
+        *interval_of("mean_ms", "the mean"),
+        *(
+            number(f"{name}_ms", f"The {name} of the lag, in ms.", f"{name} ms", ".3g")
+            for name in (*PERCENTILES, "max")
+        ),
+        number("half_width_ms", "The median half-width of a sample, in ms.", "half-width ms", ".2g"),
+    ]
+    title = "C-Score: replication lag"
+    if len(runs) == 1 and (score := runs[0].score("C")):
+        title = f"C-Score: {seconds(score['value'])} over {score['detail']['replicas']} replica(s)"
+    return Table("lags", title, columns, rows)
+
+
+def stale_reads(runs: Sequence[RunFigures]) -> Table:
+    """How likely a read is stale, by the time since the write."""
+    rows = []
+    for run, samples in _samples(runs):
+        for load in samples.loads:
+            of = samples.beside(load)
+            for after in samples.times_ms():
+                share = of.stale(after)
+                row = {
+                    "run": run.name,
+                    "load": load,
+                    "after_ms": after,
+                    "stale": share.value,
+                    "markers": len(of),
+                }
+                rows.append(row | ends("stale", share.ci95))
+    columns = [
+        text("load", "The load beside which it was measured.", "beside"),
+        number("after_ms", "The time since the write, in ms.", "after ms", "g"),
+        Column("stale", "number", "The share of reads that are stale, 0 to 1.", "stale", _stale),
+        *interval_of("stale", "the share"),
+        whole("markers", "Of so many markers."),
+    ]
+    return Table("stale_reads", "Stale reads: P(stale read | time since the write)", columns, rows)
+
+
+def _stale(row: Row) -> str:
+    return f"{row['stale']:.1%} ({row['stale_ci95_low']:.1%} to {row['stale_ci95_high']:.1%})"

@@ -1,0 +1,78 @@
+"""What the tables of stored runs are made of: a run with its scores, and columns that several tables have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nephoscope.report.reader import RunReader
+
+PERCENTILES = ("p50", "p95", "p99")
+"""Those of latencies and lags that tables have."""
+
+
+@dataclass(frozen=True)
+class RunFigures:
+    """A stored run with its scores, as tables are made of it."""
+
+    name: str
+    reader: RunReader
+    scores: Mapping[str, Any]
+
+    def score(self, name: str) -> Mapping[str, Any] | None:
+        """Return a score; None where it is absent."""
+        found: Mapping[str, Any] | None = self.scores.get("scores", {}).get(name)
+        return found
+
+    def detail(self, name: str) -> Mapping[str, Any]:
+        """Return what a score was made of; empty where it is absent."""
+        score = self.score(name)
+        return score.get("detail", {}) if score else {}
+
+    @property
+    def failures(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Every failure with the fault that it was."""
+        told = self.scores.get("details", {}).get("failover", {})
+        return [(entry["fault"], failure) for entry in told.values() for failure in entry["failures"]]
+
+
+def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: str = "") -> Column:
+    """Make a column of a number that is shown in a form of its own."""
+
+    def show(row: Row) -> str:
+        value = row.get(name)
+        return ABSENT if value is None else (f"{value:{digits}}" if digits else figure(value)) + unit
+
+    return Column(name, "number", meaning, heading, show)
+
+
+def text(name: str, meaning: str, heading: str = "") -> Column:
+    """Make a column of texts."""
+    return Column(name, "text", meaning, heading)
+
+
+def whole(name: str, meaning: str, heading: str = "") -> Column:
+    """Make a column of whole numbers."""
+    return Column(name, "whole", meaning, heading)
+
+
+def seconds(value: float | None) -> str:
+    """Write a length of time in ms or s."""
+    if value is None:
+        return ABSENT
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def difference(end: float | None, start: float | None) -> float | None:
+    """Subtract, where both are there."""
+    return None if end is None or start is None else end - start
+
+
+def with_spread(score: Mapping[str, Any], digits: str = ",.0f") -> str:
+    """Write a score with the half-width of its interval."""
+    return spread("value", digits)({"value": score["value"], **ends("value", score["ci95"])})

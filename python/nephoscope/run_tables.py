@@ -1,0 +1,231 @@
+"""The tables of stored runs: what the summary shows, what Markdown holds, and what is kept as CSV and Parquet.
+
+Each row begins with its run, so tables of several runs are the same tables. What a run has not measured has no rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nephoscope import evaluated_tables as evaluated
+from nephoscope.run_figures import PERCENTILES, number, text, whole, with_spread
+from nephoscope.scoring import DEFINITIONS, PERFECT
+from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nephoscope.run_figures import RunFigures
+
+
+def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
+    """Make all tables; those without rows are left out."""
+    several = len(runs) > 1
+    makers = (
+        _scores,
+        _throughput,
+        _saturation,
+        evaluated.elasticity,
+        evaluated.transitions,
+        evaluated.failures,
+        evaluated.lags,
+        evaluated.stale_reads,
+        evaluated.tenants,
+        _costs,
+        _points,
+    )
+    run = Column("run", "text", "The run's name.", "run" if several else "")
+    made = [maker(runs) for maker in makers]
+    return [
+        Table(
+            table.name,
+            table.title,
+            [run, *table.columns],
+            table.rows,
+            ["", *table.foot] if several and table.foot else table.foot,
+        )
+        for table in made
+        if table.rows
+    ]
+
+
+# --- scores and throughput --------------------------------------------------------------------------------------
+
+
+def _scores(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        for name in (*PERFECT, "O"):
+            about, score = DEFINITIONS[name], run.score(name)
+            row: Row = {"run": run.name, "score": name, "unit": about.unit, "meaning": about.meaning}
+            row["better"] = "higher" if about.higher_is_better else "lower"
+            if score is not None:
+                row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}
+                row |= ends("value", score["ci95"])
+            else:
+                row["absent"] = run.scores.get("absent", {}).get(name, "not measured")
+            rows.append(row)
+    columns = [
+        text("score", "Its letter in PERFECT, or O.", "score"),
+        text("meaning", "What it says.", "meaning"),
+        Column("value", "number", "The score, in `unit`.", "value", spread("value")),
+        *interval_of("value", "the score"),
+        text("unit", "Its unit.", "unit"),
+        text("better", "`higher` or `lower`.", "better"),
+        whole("repetitions", "Of how many repetitions it is the mean.", "repetitions"),
+        text("absent", "Why it is absent, where it is.", "absent"),
+    ]
+    return Table("scores", "PERFECT: the scores and O", columns, rows)
+
+
+def _throughput(runs: Sequence[RunFigures]) -> Table:
+    rows: list[Row] = []
+    for run in runs:
+        detail = run.detail("P")
+        for mix, entry in detail.get("mixes", {}).items():
+            latency = entry.get("latency_ms") or {}
+            row = {
+                "run": run.name,
+                "mix": mix,
+                "concurrency": entry["concurrency"],
+                "tps": entry["tps"],
+                "p": entry["p"],
+            }
+            row |= ends("tps", entry["ci95"]) | ends("p", entry["p_ci95"])
+            row |= {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES}
+            row |= {"cost_usd_per_min": detail["cost_per_minute"], "repetitions": entry.get("repetitions")}
+            rows.append(row)
+    columns = [
+        text("mix", "The mix of transactions.", "mix"),
+        Column(
+            "concurrency",
+            "number",
+            "Sessions at a time; none where P is of a whole sweep.",
+            "sessions",
+            _sessions,
+        ),
+        Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
+        *interval_of("tps", "the TPS"),
+        *(
+            number(
+                f"latency_{name}_ms",
+                f"The {name} of the latency, in ms.",
+                name if name != "p95" else "",
+                ".3g",
+                " ms",
+            )
+            for name in PERCENTILES
+        ),
+        Column("p", "number", "P of the mix, in TPS per $/min.", "P", spread("p", ",.0f")),
+        *interval_of("p", "P"),
+        number(
+            "cost_usd_per_min",
+            "What the resources cost, in $ per minute.",
+            "$/min" if len(runs) > 1 else "",
+            ".4f",
+        ),
+        whole("repetitions", "How often it was measured."),
+    ]
+    title = "P-Score: TPS per $/min"
+    foot: list[str] = []
+    if len(runs) == 1 and (score := runs[0].score("P")):
+        title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
+        foot = ["mean", "", "", "", "", with_spread(score)]
+    return Table("throughput", title, columns, rows, foot)
+
+
+def _sessions(row: Row) -> str:
+    return "all" if row["concurrency"] is None else f"{row['concurrency']:g}"
+
+
+def _saturation(runs: Sequence[RunFigures]) -> Table:
+    rows: list[Row] = [
+        {"run": run.name, "mix": mix, **{key: found.get(key) for key in ("concurrency", "tps", "why")}}
+        for run in runs
+        for mix, found in run.scores.get("saturation", {}).items()
+    ]
+    columns = [
+        text("mix", "The mix of transactions.", "mix"),
+        number("concurrency", "τ, in sessions.", "τ", "g"),
+        number("tps", "The TPS at τ.", "TPS", ",.0f"),
+        text("why", "Why the search ended.", "why"),
+    ]
+    return Table("saturation", "Saturation", columns, rows)
+
+
+def _points(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        for point in run.scores.get("points", []):
+            latency = point["latency_ms"] or {}
+            row = {
+                "run": run.name,
+                **{key: value for key, value in point.items() if key not in ("ci95", "latency_ms")},
+            }
+            row |= ends("tps", point["ci95"])
+            row |= {f"latency_{name}_ms": latency.get(name) for name in ("mean", *PERCENTILES, "max")}
+            rows.append(row)
+    counts = ("committed", "aborted", "failed", "retried", "dropped")
+    columns = [
+        Column("mix", "text", "The mix, or the slot's pattern.", "phase", _point_name),
+        number("concurrency", "Sessions at a time, of a closed load."),
+        number("rate", "Arrivals per second, of an open load."),
+        whole("slot", "The slot of a pattern."),
+        whole("measure", "The place of its entry among `[[measure]]`, from 0."),
+        whole("repetition", "Which repetition it is."),
+        whole("phase", "The phase's number."),
+        number("seconds", "The phase's length in s."),
+        Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
+        *interval_of("tps", "the TPS"),
+        number("goodput", "TPS within the bound `slo`."),
+        *(
+            number(
+                f"latency_{name}_ms",
+                f"The {name} of the latency, in ms.",
+                name if name in ("p50", "p99", "max") else "",
+                ".3g",
+                " ms",
+            )
+            for name in ("mean", *PERCENTILES, "max")
+        ),
+        *(
+            whole(name, f"Transactions: {name}.", name if name in ("failed", "dropped") else "")
+            for name in counts
+        ),
+        Column("steady", "flag", "Whether the TPS had no trend."),
+        number("drift_per_minute", "The trend, as a share of the mean."),
+        number("cpu_busy", "The share of a core that the busiest load thread was running."),
+        number("cpu_us", "Processor time of the client per transaction, in µs."),
+        number("lag_p99_us", "The p99 of the schedule lag, in µs."),
+    ]
+    return Table("points", "Points: every measured phase", columns, rows)
+
+
+def _point_name(row: Row) -> str:
+    level = f" c={row['concurrency']:g}" if row["concurrency"] is not None else ""
+    level = f" {row['rate']:g}/s" if row["rate"] is not None else level
+    return f"{row['mix'] or 'load'}{level}"
+
+
+def _costs(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        cost = run.scores.get("cost") or {"lines": []}
+        for line in cost["lines"]:
+            row = {
+                "run": run.name,
+                "resource": line["resource"],
+                "quantity": line["quantity"],
+                "unit": line["unit"],
+            }
+            row |= {"unit_price_usd_per_hour": line["per_hour"], "cost_usd_per_min": line["per_minute"]}
+            rows.append(row | {"price_book": cost["price_book"]})
+    columns = [
+        text("resource", "The resource.", "resource"),
+        number("quantity", "How much of it all nodes have together.", "quantity"),
+        text("unit", "In which unit.", "unit"),
+        number("unit_price_usd_per_hour", "What a unit costs, in $ per hour.", "$/hour"),
+        number("cost_usd_per_min", "What it costs, in $ per minute.", "$/min", ".6f"),
+        text("price_book", "By which price book.", "price book"),
+    ]
+    return Table("costs", "Cost", columns, rows)

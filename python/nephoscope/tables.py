@@ -1,0 +1,215 @@
+"""Tables: one model, shown on a terminal or as Markdown, and kept as CSV and Parquet.
+
+A table has rows of figures. A column says what its figures are called in a file (with the unit in the name), and, where
+it is shown, under which heading and in which form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from nephoscope.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+ABSENT = "–"  # noqa: RUF001 - a dash for what is absent
+
+Row = dict[str, Any]
+
+_TYPES = {"text": pa.string(), "number": pa.float64(), "whole": pa.int64(), "flag": pa.bool_()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    """What it is called in a file; where it has a unit, the name ends with it."""
+    kind: Literal["text", "number", "whole", "flag"] = "number"
+    meaning: str = ""
+    """A sentence for the documentation and for the file's schema."""
+    heading: str = ""
+    """What stands above it where it is shown; a column without a heading is in files only."""
+    shown: Callable[[Row], str] | None = None
+    """How a row's cell is written; the figure itself if left out."""
+
+    def cell(self, row: Row) -> str:
+        """Write the cell of a row."""
+        if self.shown is not None:
+            return self.shown(row)
+        value = row.get(self.name)
+        if value is None:
+            return ABSENT
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return (
+            f"{value:,}"
+            if isinstance(value, int)
+            else f"{value:,.4g}"
+            if isinstance(value, float)
+            else str(value)
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of figures."""
+
+    name: str
+    """What its files are called."""
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    foot: Sequence[str] = ()
+    """A last line where it is shown, such as a mean; not in files."""
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that are shown."""
+        return [column for column in self.columns if column.heading]
+
+    @property
+    def headings(self) -> list[str]:
+        """What stands above them."""
+        return [column.heading for column in self.shown]
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The shown rows as texts, without the foot."""
+        return [[column.cell(row) for column in self.shown] for row in self.rows]
+
+
+def of_texts(name: str, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Make a table that is only shown."""
+    columns = [
+        Column(heading, "number" if place else "text", heading=heading)
+        for place, heading in enumerate(headings)
+    ]
+    return Table(name, title, columns, [dict(zip(headings, row, strict=True)) for row in rows])
+
+
+def figure(value: float) -> str:
+    """Write a figure of any size: four digits, or all of a whole number's."""
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
+
+
+def spread(name: str, digits: str = "") -> Callable[[Row], str]:
+    """Show a figure with the half-width of its interval, which stands in ``{name}_ci95_low`` and ``…_high``.
+
+    ``digits`` is their form; as that of any ``figure`` if left out.
+    """
+
+    def show(row: Row) -> str:
+        if row.get(name) is None:
+            return ABSENT
+        low, high = row.get(f"{name}_ci95_low"), row.get(f"{name}_ci95_high")
+        value = f"{row[name]:{digits}}" if digits else figure(row[name])
+        if low is None or high is None:
+            return value
+        half = (high - low) / 2
+        return f"{value} ± {f'{half:{digits}}' if digits else figure(half)}"
+
+    return show
+
+
+def ends(name: str, ci95: Sequence[float] | None) -> Row:
+    """Return the two entries of a row that hold an interval."""
+    low, high = ci95 if ci95 is not None else (None, None)
+    return {f"{name}_ci95_low": low, f"{name}_ci95_high": high}
+
+
+def interval_of(name: str, what: str) -> list[Column]:
+    """Return the two columns of an interval."""
+    return [
+        Column(f"{name}_ci95_{end}", meaning=f"The {end} end of the 95 % confidence interval of {what}.")
+        for end in ("low", "high")
+    ]
+
+
+# --- showing ----------------------------------------------------------------------------------------------------
+
+
+def terminal(table: Table) -> RichTable:
+    """Lay a table out for a terminal."""
+    made = RichTable(title=table.title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in table.shown:
+        made.add_column(column.heading, justify="left" if column.kind == "text" else "right", no_wrap=True)
+    for row in table.cells:
+        made.add_row(*map(Text, row))
+    if table.foot:
+        made.add_section()
+        made.add_row(
+            *(Text(cell, style="bold green" if place else "") for place, cell in enumerate(table.foot))
+        )
+    return made
+
+
+def markdown(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
+    """Write tables as Markdown, and notes as a list below them."""
+    lines: list[str] = []
+    for table in tables:
+        foot = [list(table.foot)] if table.foot else []
+        lines += [f"**{_plain(table.title)}**", "", _markdown_row(table.headings)]
+        lines.append("|" + "".join("---|" if column.kind == "text" else "---:|" for column in table.shown))
+        lines += [*map(_markdown_row, [*table.cells, *foot]), ""]
+    lines += [f"- {_plain(note)}" for note in notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_plain, cells)) + " |"
+
+
+def _plain(text: str) -> str:
+    """Keep a text from meaning anything in Markdown: an asterisk is a star here, and a bracket no HTML."""
+    for special in ("\\", "|", "*", "<"):
+        text = text.replace(special, f"\\{special}")
+    return text.replace("\n", " ")
+
+
+# --- keeping ----------------------------------------------------------------------------------------------------
+
+
+def arrow(table: Table) -> pa.Table:
+    """Return a table with the types of its columns; what they mean is in the metadata of their fields."""
+    fields = [
+        pa.field(column.name, _TYPES[column.kind], metadata={"meaning": column.meaning})
+        for column in table.columns
+    ]
+    columns = [pa.array([row.get(field.name) for row in table.rows], field.type) for field in fields]
+    return pa.table(columns, schema=pa.schema(fields, metadata={"title": table.title}))
+
+
+def check_folder(folder: Path) -> None:
+    """Raise ``InputError`` where tables cannot be written to it because it is something else."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"tables cannot be written to {folder}: it is no folder")
+
+
+def write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
+    """Write each table as CSV and as Parquet; gives the files. Raises ``InputError`` where that cannot be done."""
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in tables:
+            made = arrow(table)
+            files += [folder / f"{table.name}.csv", folder / f"{table.name}.parquet"]
+            pyarrow.csv.write_csv(made, files[-2])
+            pq.write_table(made, files[-1])
+    except OSError as error:
+        raise InputError(f"tables cannot be written to {folder}: {error.strerror or error}") from None
+    return files
+
+
+def find(tables: Sequence[Table], name: str) -> Table | None:
+    """Return the table of a name; None where there is none."""
+    return next((table for table in tables if table.name == name), None)

@@ -1,0 +1,124 @@
+"""The tables of stored runs: as they are shown, as Markdown, and what a notebook reads from their files."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from report_pages import run
+
+from nephoscope import _engine
+from nephoscope.errors import InputError
+from nephoscope.run_figures import RunFigures
+from nephoscope.run_tables import tables_of
+from nephoscope.summary import run_markdown
+from nephoscope.tables import Column, Table, arrow, check_folder, markdown, terminal, write_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def figures(name: str, **more: Any) -> RunFigures:
+    given = run(name)
+    return RunFigures(name, given, {**(given.scores or {}), **more})
+
+
+def tables(*runs: RunFigures) -> Mapping[str, Table]:
+    return {table.name: table for table in tables_of(runs)}
+
+
+@pytest.mark.parametrize("name", ["failover", "lag"])
+def test_golden_markdown(name: str) -> None:
+    text = run_markdown(figures(name))
+    file = GOLDEN / f"{name}.md"
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def test_failures_have_their_times_and_errors_by_class() -> None:
+    found = tables(figures("failover"))["failures"]
+    first, unnoticed, endless = arrow(found).to_pylist()
+    assert (first["outage_s"], first["recovery_s"], first["lost"]) == (2.0, 3.0, 0)
+    assert (first["errors_connection_lost"], first["errors_read_only"], first["errors_deadlock"]) == (
+        40,
+        3,
+        0,
+    )
+    assert (unnoticed["outage_s"], unnoticed["interrupted"]) == (0.0, False)
+    assert (endless["outage_s"], endless["recovery_s"], endless["lost"]) == (None, None, None)
+    assert [row[1] for row in found.cells] == ["2 s", "no interruption", "did not end"]
+    assert {f"errors_{name}" for name in _engine.error_classes()} <= set(first)
+
+
+def test_stale_reads_have_a_row_for_each_time() -> None:
+    rows = arrow(tables(figures("lag"))["stale_reads"]).to_pylist()
+    shares = {(row["load"], row["after_ms"]): row["stale"] for row in rows}
+    assert shares["even", 10.0] == pytest.approx(0.9)
+    assert shares["idle", 2.0] == pytest.approx(0.1)
+    assert all(row["stale_ci95_low"] <= row["stale"] <= row["stale_ci95_high"] for row in rows)
+
+
+def test_rows_of_several_runs_stand_in_one_table() -> None:
+    both = tables(figures("failover"), figures("lag"))
+    assert {row["run"] for row in both["scores"].rows} == {"failover", "lag"}
+    assert both["failures"].headings[0] == "run"
+    assert tables(figures("lag"))["lags"].headings[0] == "beside"
+    assert "failures" not in tables(figures("lag"))
+
+
+def test_every_table_can_be_read_again(tmp_path: Path) -> None:
+    made = tables_of([figures("failover"), figures("lag")])
+    files = write_tables(made, tmp_path / "kept")
+    assert sorted(file.name for file in files) == sorted(
+        f"{table.name}.{form}" for table in made for form in ("csv", "parquet")
+    )
+    for table in made:
+        parquet = pq.read_table(tmp_path / "kept" / f"{table.name}.parquet")
+        assert parquet.equals(arrow(table))
+        with (tmp_path / "kept" / f"{table.name}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert list(rows[0]) == parquet.column_names
+        assert len(rows) == parquet.num_rows
+        for kept, row in zip(rows, parquet.to_pylist(), strict=True):
+            for column in table.columns:
+                value = row[column.name]
+                if column.kind == "number" and value is not None:
+                    assert float(kept[column.name]) == value
+                elif value is None:
+                    assert kept[column.name] == ""
+
+
+@pytest.mark.parametrize("name", ["failover", "lag"])
+def test_every_column_says_what_it_means(name: str) -> None:
+    for table in tables_of([figures(name)]):
+        names = [column.name for column in table.columns]
+        assert len(names) == len(set(names))
+        for field in arrow(table).schema:
+            assert (field.metadata or {})[b"meaning"].endswith(b"."), (table.name, field.name)
+
+
+def test_markdown_keeps_texts_from_meaning_anything() -> None:
+    table = Table("x", "a|b", [Column("c", "text", heading="P*")], [{"c": "<b>\n|"}])
+    assert markdown([table], ["*"]) == "**a\\|b**\n\n| P\\* |\n|---|\n| \\<b> \\| |\n\n- \\*\n"
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="it is no folder"):
+        check_folder(tmp_path / "file")
+    with pytest.raises(InputError, match="tables cannot be written"):
+        write_tables([], tmp_path / "file" / "below")
+
+
+def test_the_terminal_has_the_foot_below_the_rows() -> None:
+    columns = [Column("c", "text", heading="c"), Column("n", heading="n")]
+    made = terminal(Table("x", "", columns, [{"c": "a", "n": 1234.5}], ["mean", "2"]))
+    assert [str(cell) for cell in made.columns[0].cells] == ["a", "mean"]
+    assert [str(cell) for cell in made.columns[1].cells] == ["1,234", "2"]
