@@ -16,8 +16,11 @@ from nephoscope.interrupts import Interrupted, catch_signals, leave
 from nephoscope.live import make_console, make_view
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nephoscope.measure import Outcome
     from nephoscope.study import Study
+    from nephoscope.tables import Table
 
 app = typer.Typer(
     help="The instrument that measures cloud databases: throughput per dollar, latency without coordinated omission.",
@@ -215,8 +218,17 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
 
 @app.command()
 def report(
-    run_directory: RunArgument,
+    run_directories: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, such as runs/latest; several are laid side by side."),
+    ],
     form: FormatOption = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="The page of several runs; side-by-side.html if left out."
+        ),
+    ] = None,
     tables: Annotated[
         Path | None,
         typer.Option(
@@ -224,15 +236,29 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Compute a stored run's scores and write its report anew; also of a run that was killed."""
-    from nephoscope.measure import Outcome, write_results  # noqa: PLC0415
-    from nephoscope.run_tables import tables_of  # noqa: PLC0415
-    from nephoscope.store import StoredRun  # noqa: PLC0415
-    from nephoscope.summary import figures_of, run_markdown, summary  # noqa: PLC0415
+    """Compute a stored run's scores and write its report anew, or lay several runs side by side."""
     from nephoscope.tables import check_folder, write_tables  # noqa: PLC0415
 
     if tables is not None:
         check_folder(tables)
+    if len(run_directories) > 1:
+        made = _report_several(run_directories, form, out or Path("side-by-side.html"))
+    elif out is not None:
+        raise InputError("--out is for several runs: the report of one lies in its run directory")
+    else:
+        made = _report_one(run_directories[0], form)
+    if tables is not None:
+        files = write_tables(made, tables)
+        (_err if form == "markdown" else _out).print(f"tables: {_escaped(str(tables))} ({len(files)} files)")
+
+
+def _report_one(run_directory: Path, form: str) -> Sequence[Table]:
+    """Score a run and write its report; also of a run that was killed. Gives its tables."""
+    from nephoscope.measure import Outcome, write_results  # noqa: PLC0415
+    from nephoscope.run_tables import tables_of  # noqa: PLC0415
+    from nephoscope.store import StoredRun  # noqa: PLC0415
+    from nephoscope.summary import figures_of, run_markdown, summary  # noqa: PLC0415
+
     # First as it was given, for the message where it is none.
     folder = StoredRun(run_directory).folder
     scores = write_results(folder)
@@ -242,9 +268,24 @@ def report(
         sys.stdout.write(run_markdown(figures_of(outcome)))
     else:
         _out.print(summary(outcome))
-    if tables is not None:
-        files = write_tables(tables_of([figures_of(outcome)]), tables)
-        (_err if form == "markdown" else _out).print(f"tables: {_escaped(str(tables))} ({len(files)} files)")
+    return tables_of([figures_of(outcome)])
+
+
+def _report_several(run_directories: Sequence[Path], form: str, out: Path) -> Sequence[Table]:
+    """Lay runs side by side and write their page; the runs are left as they are. Gives their tables."""
+    from nephoscope.side_by_side import all_tables, read_runs, write_page  # noqa: PLC0415
+    from nephoscope.summary import several_summary  # noqa: PLC0415
+    from nephoscope.tables import markdown  # noqa: PLC0415
+
+    found = read_runs(run_directories)
+    write_page(found, out)
+    if form == "markdown":
+        sys.stdout.write(
+            markdown(found.tables, [*(f"warning: {one}" for one in found.warnings), *found.notes])
+        )
+    else:
+        _out.print(several_summary(found, out))
+    return all_tables(found)
 
 
 @app.command()

@@ -48,7 +48,7 @@ def compare_runs(baseline: StoredRun, candidate: StoredRun) -> tuple[list[Figure
             "the runs have no measured point in common: they differ in mixes or in concurrency "
             f"({_keys(ours)} against {_keys(theirs)})"
         )
-    notes = _differences(baseline, candidate)
+    notes = differences(baseline, candidate)
     notes += [f"only in the baseline: {_label(key)}" for key in ours if key not in theirs]
     notes += [f"only in the candidate: {_label(key)}" for key in theirs if key not in ours]
     pairs = [(key, figure) for key in common for figure in _FIGURES]
@@ -133,7 +133,7 @@ _SAME = (
 )
 
 
-def _differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
+def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
     """Say what else than the system differs: a difference of figures may come from there."""
     notes = []
     for table, key in _SAME:

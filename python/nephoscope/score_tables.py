@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.text import Text
@@ -98,10 +98,20 @@ def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: 
     rows = []
     for system_name, score in with_parts:
         values = [score.detail[kind].get(part) for part in parts]
-        numbers = [value["p"] if isinstance(value, dict) else value for value in values]
-        cells = [ABSENT if number is None else f"{number:,.0f}" for number in numbers]
+        cells = [_part(name, value) for value in values]
         rows.append([system_name, f"{score.detail['cost_per_minute']:.4f}", *cells, _cell(name, score)])
     return of_texts(name, title, ["system", "$/min", *(part or "all" for part in parts), "mean"], rows)
+
+
+def _part(name: ScoreName, value: Mapping[str, Any] | float | None) -> str:
+    """Write a part of a score: with its interval where it was measured, and a number where it was given."""
+    if value is None:
+        return ABSENT
+    if not isinstance(value, dict):
+        return _number(name, float(value))  # type: ignore[arg-type]
+    interval = value.get("p_ci95")
+    half = f" ± {_number(name, (interval[1] - interval[0]) / 2)}" if interval else ""
+    return _number(name, value["p"]) + half
 
 
 def _cell(name: ScoreName, score: Score | Absent | None) -> str:

@@ -19,6 +19,7 @@ from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nephoscope.compare import Figure
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
+    from nephoscope.side_by_side import SideBySide
     from nephoscope.workload import Workload
 
 _MARKS = {
@@ -80,7 +82,7 @@ def figures_of(outcome: Outcome) -> RunFigures:
 
 
 def run_markdown(figures: RunFigures) -> str:
-    """Write the tables of a run, what is absent and the verdicts as Markdown, for an issue or a wiki."""
+    """Write the tables of a run and its verdicts as Markdown, for an issue or a wiki."""
     tables = tables_of([figures])
     names = {table.name for table in tables}
     # Each point by itself is too much beside the means of its repetitions.
@@ -92,6 +94,16 @@ def run_markdown(figures: RunFigures) -> str:
     ]
     notes += [f"warning: {warning}" for warning in scores["warnings"]]
     return markdown(shown, notes)
+
+
+def several_summary(found: SideBySide, page: Path) -> RenderableType:
+    """Show runs side by side: what makes them hard to compare first, then CloudyBench's tables."""
+    parts: list[RenderableType] = [Text(f"! {warning}", style="bold yellow") for warning in found.warnings]
+    for table in found.tables:
+        parts += [Text(), terminal(table)]
+    parts += [Text(), *(Text(f"· {note}", style="cyan") for note in found.notes)]
+    parts += [Text(), Text(f"report: {page}", style="bold")]
+    return Group(*parts)
 
 
 def next_steps() -> RenderableType:

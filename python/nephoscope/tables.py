@@ -51,13 +51,7 @@ class Column:
             return ABSENT
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return (
-            f"{value:,}"
-            if isinstance(value, int)
-            else f"{value:,.4g}"
-            if isinstance(value, float)
-            else str(value)
-        )
+        return value if isinstance(value, str) else figure(value)
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,14 @@ class Tags(HTMLParser):
 
 
 def browse(name: str, folder: Path, *options: str, query: str = "") -> tuple[str, list[str]]:
+    """Open the page of a run; what the browser prints, and what the page's console says."""
+    return browse_page(html(name), name, folder, *options, query=query)
+
+
+def browse_page(page: str, name: str, folder: Path, *options: str, query: str = "") -> tuple[str, list[str]]:
     """Open a page without a network; what the browser prints, and what the page's console says."""
     file = folder / f"{name}.html"
-    file.write_text(html(name), encoding="utf-8")
+    file.write_text(page, encoding="utf-8")
     profile = f"--user-data-dir={folder / 'profile'}"
     done = subprocess.run(
         [str(CHROMIUM), *OPTIONS, profile, *options, f"{file.as_uri()}{query}"],

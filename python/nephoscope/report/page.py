@@ -16,6 +16,7 @@ from nephoscope.report.histograms import few_beyond
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from nephoscope.report.several import SeveralView
     from nephoscope.report.view import ReportView
 
 # "<" could end the script element or open a comment in it; the other two are for good measure (they are
@@ -26,10 +27,19 @@ _JSON_ESCAPES = str.maketrans(
 
 
 def render(view: ReportView) -> str:
-    """Return the page as HTML."""
+    """Return the page of a run as HTML."""
+    return _rendered("page.html.j2", view)
+
+
+def render_several(view: SeveralView) -> str:
+    """Return the page of several runs as HTML."""
+    return _rendered("several.html.j2", view)
+
+
+def _rendered(template: str, view: ReportView | SeveralView) -> str:
     return (
         _environment()
-        .get_template("page.html.j2")
+        .get_template(template)
         .render(
             view=view,
             css=Markup(assets.css()),  # noqa: S704 - our own files, checked by the module that reads them

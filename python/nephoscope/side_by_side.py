@@ -1,0 +1,253 @@
+"""Several runs side by side: CloudyBench's Tables V to IX of them, and what differs between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nephoscope import score_tables
+from nephoscope.compare import compare_runs, differences
+from nephoscope.errors import InputError
+from nephoscope.figure_scores import SystemScores
+from nephoscope.report import several
+from nephoscope.report.page import render_several
+from nephoscope.run_figures import RunFigures, seconds, text
+from nephoscope.run_tables import tables_of
+from nephoscope.scores import scores_of
+from nephoscope.scoring import PERFECT, Absent, Score
+from nephoscope.statistics import mean_ci
+from nephoscope.store import StoredRun
+from nephoscope.tables import ABSENT, Column, Row, Table, ends, of_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nephoscope.scoring import ScoreName
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Runs, and what there is to say of all of them."""
+
+    runs: Sequence[RunFigures]
+    tables: Sequence[Table]
+    """As CloudyBench's Tables V to IX, those that the runs have figures for; then the differences."""
+    warnings: Sequence[str]
+    """What makes the runs hard to compare."""
+    notes: Sequence[str]
+
+
+def read_runs(folders: Sequence[Path]) -> SideBySide:
+    """Read runs and lay them side by side; the runs are left as they are.
+
+    Raises ``InputError`` where a folder is no run, or where a run is named twice.
+    """
+    stored = [StoredRun(folder) for folder in folders]
+    places = [run.folder for run in stored]
+    if twice := next((run for place, run in enumerate(stored) if run.folder in places[:place]), None):
+        raise InputError(f"{twice.folder} is named twice; allowed: each run once")
+    # Where folders of several places have one name, the place tells them apart.
+    names = [run.name for run in stored]
+    names = [
+        run.name if names.count(run.name) == 1 else f"{run.folder.parent.name}/{run.name}" for run in stored
+    ]
+    runs = [RunFigures(name, run, _scores(run)) for name, run in zip(names, stored, strict=True)]
+    compared, notes = _differences(runs, stored)
+    systems = [_system(run) for run in runs]
+    tables = [*_paper_tables(runs, systems), *([compared] if compared.rows else [])]
+    return SideBySide(runs, tables, _warnings(runs, stored), [*score_tables.notes(systems), *notes])
+
+
+def all_tables(found: SideBySide) -> list[Table]:
+    """Return what is kept in files: the tables of the runs, and the differences."""
+    return [*tables_of(found.runs), *(table for table in found.tables if table.name == "differences")]
+
+
+def write_page(found: SideBySide, page: Path) -> None:
+    """Write the page of the runs: one HTML file. Raises ``InputError`` where it cannot be written."""
+    runs = [(run.name, run.reader, run.scores) for run in found.runs]
+    html = render_several(several.build(runs, found.tables, found.warnings, found.notes))
+    try:
+        page.write_text(html, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{page} cannot be written: {error.strerror}") from None
+
+
+def _scores(run: StoredRun) -> Mapping[str, Any]:
+    try:
+        return scores_of(run)
+    except InputError as error:
+        # What was scored before is better than nothing, where its workload is gone.
+        kept = run.scores or {"scores": {}, "absent": {}, "verdicts": [], "points": [], "warnings": []}
+        return {**kept, "warnings": [*kept.get("warnings", []), f"not scored anew: {error}"]}
+
+
+def _system(run: RunFigures) -> SystemScores:
+    scores: dict[ScoreName, Score | Absent] = {}
+    for name in (*PERFECT, "O"):
+        found = run.score(name)
+        reason = run.scores.get("absent", {}).get(name) or "not measured"
+        scores[name] = Score.model_validate(found) if found else Absent(reason=reason)
+    return SystemScores(run.name, scores)
+
+
+def _paper_tables(runs: Sequence[RunFigures], systems: Sequence[SystemScores]) -> list[Table]:
+    """Make the tables, in the order of their numbers."""
+    of_scores = {table.name: table for table in score_tables.tables(systems)}
+    of_runs = {table.name: table for table in tables_of(runs)}
+    found = [
+        _with_resources(of_scores["P"], runs) if "P" in of_scores else None,
+        of_runs.get("transitions"),
+        of_scores.get("T"),
+        _failover(runs),
+        of_runs.get("lags"),
+        of_scores["overall"],
+    ]
+    return [table for table in found if table is not None and table.rows]
+
+
+def _with_resources(table: Table, runs: Sequence[RunFigures]) -> Table:
+    """Name the resources beside what they cost, as Table V does."""
+    said = {run.name: _resources(run) for run in runs}
+    rows = [{**row, "resources": said.get(row["system"], "")} for row in table.rows]
+    first, *rest = table.columns
+    return replace(
+        table, columns=[first, text("resources", "What the system has.", "resources"), *rest], rows=rows
+    )
+
+
+def _resources(run: RunFigures) -> str:
+    """Write the declared resources of a node, how many nodes there are, and what they share."""
+    given = run.reader.manifest.get("system", {}).get("resources") or {}
+    units = (("vcores", "vCores"), ("memory_gb", "GB"), ("storage_gb", "GB stored"))
+    node = ", ".join(f"{given[key]:g} {unit}" for key, unit in units if given.get(key))
+    shared = [f"{given['iops']:g} IOPS"] if given.get("iops") else []
+    if given.get("network_gbps"):
+        shared.append(f"{given['network_gbps']:g} Gbps {given.get('network', '')}".rstrip())
+    nodes = f"{given.get('nodes', 1)} × ({node})" if node else ""  # noqa: RUF001 - times
+    return ", ".join(part for part in (nodes, *shared) if part)
+
+
+def _failover(runs: Sequence[RunFigures]) -> Table:
+    """Make the table of F and R by fault and role, as Table VIII."""
+    rows = []
+    for run in runs:
+        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+        for fault, told in run.failures:
+            groups.setdefault((fault, told["role"]), []).append(told)
+        for (fault, role), found in groups.items():
+            outages = [_between(told, "injected_s", "service_back_s") for told in found]
+            recoveries = [_between(told, "service_back_s", "tps_back_s") for told in found]
+            lost = [told["lost"] for told in found if told["lost"] is not None]
+            shown = f"{sum(lost):,}" if lost else ABSENT
+            what = f"{fault} of {role}"
+            rows.append([run.name, what, str(len(found)), _mean(outages), _mean(recoveries), shown])
+    headings = ["run", "failure", "times", "F", "R", "lost commits"]
+    return of_texts("failover", "F- and R-Score: fail-over and recovery, by failure", headings, rows)
+
+
+def _between(told: Mapping[str, Any], start: str, end: str) -> float | None:
+    return None if told[start] is None or told[end] is None else told[end] - told[start]
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    """Write a mean with its half-width; one that did not end has no mean."""
+    numbers = [value for value in values if value is not None]
+    if len(numbers) < len(values) or not numbers:
+        return f"not seen in {len(values) - len(numbers)}"
+    found = mean_ci(numbers)
+    half = f" ± {seconds((found.ci95[1] - found.ci95[0]) / 2)}" if found.ci95 else ""
+    return seconds(found.mean) + half
+
+
+def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:
+    """Say what makes the runs hard to compare: another workload, another scale, other prices, a run cut short."""
+    found = []
+    first = runs[0]
+    for run, kept in zip(runs[1:], stored[1:], strict=True):
+        told = [note for note in differences(stored[0], kept) if "workload." in note]
+        books = [(one.scores.get("cost") or {}).get("price_book") for one in (first, run)]
+        if None not in books and books[0] != books[1]:
+            told.append(f"the runs differ in their price books: {books[0]} and {books[1]}")
+        found += [
+            f"{first.name} and {run.name}: {note}: their figures do not measure the same" for note in told
+        ]
+    for run in runs:
+        if run.reader.manifest["status"] != "measured":
+            found.append(f"{run.name} is not whole: its status is {run.reader.manifest['status']}")
+    return found
+
+
+def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tuple[Table, list[str]]:
+    """Compare each run with the first, point by point; gives the table, and why something is not in it."""
+    rows: list[Row] = []
+    notes = []
+    for run, kept in zip(runs[1:], stored[1:], strict=True):
+        try:
+            figures, said = compare_runs(stored[0], kept)
+        except InputError as error:
+            notes.append(f"{runs[0].name} and {run.name}: {error}")
+            continue
+        notes += [
+            f"{runs[0].name} (the baseline) and {run.name}: {note}"
+            for note in said
+            if "workload." not in note
+        ]
+        for figure in figures:
+            found = figure.comparison
+            row = {"run": run.name, "figure": figure.name, "unit": figure.unit, "baseline": figure.baseline}
+            row |= {
+                "candidate": figure.candidate,
+                "difference": found.difference,
+                **ends("difference", found.ci95),
+            }
+            row |= {
+                "relative": found.relative,
+                **ends("relative", found.relative_ci95),
+                "verdict": found.verdict,
+            }
+            rows.append(row)
+    title = f"Differences from {runs[0].name}, with their 95 % intervals"
+    return Table("differences", title, _DIFFERENCE_COLUMNS, rows), notes
+
+
+def _relative(row: Row) -> str:
+    return f"{row['relative']:+.1%}" if row["relative"] is not None else f"{row['difference']:+.4g}"
+
+
+def _relative_interval(row: Row) -> str:
+    low, high = row["relative_ci95_low"], row["relative_ci95_high"]
+    return "not known" if low is None else f"{low:+.1%} … {high:+.1%}"
+
+
+_DIFFERENCE_COLUMNS = [
+    text("run", "The run that is compared with the first one.", "run"),
+    Column(
+        "figure",
+        "text",
+        "The point, and which of its figures.",
+        "figure",
+        lambda row: f"{row['figure']} ({row['unit']})",
+    ),
+    text("unit", "The figure's unit."),
+    Column("baseline", meaning="The figure of the first run.", heading="baseline"),
+    Column("candidate", meaning="The figure of this run.", heading="this run"),
+    Column("difference", meaning="This run's figure less that of the first."),
+    Column("difference_ci95_low", meaning="The low end of the 95 % confidence interval of the difference."),
+    Column("difference_ci95_high", meaning="The high end of the 95 % confidence interval of the difference."),
+    Column(
+        "relative",
+        meaning="The difference as a share of the first run's figure.",
+        heading="difference",
+        shown=_relative,
+    ),
+    Column(
+        "relative_ci95_low",
+        meaning="The low end of the share's interval.",
+        heading="interval",
+        shown=_relative_interval,
+    ),
+    Column("relative_ci95_high", meaning="The high end of the share's interval."),
+    text("verdict", "`faster`, `slower`, or `no difference seen`.", "verdict"),
+]
