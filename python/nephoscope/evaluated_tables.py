@@ -219,7 +219,7 @@ def failures(runs: Sequence[RunFigures]) -> Table:
 
 
 def _failures_title(runs: Sequence[RunFigures]) -> str:
-    if len(runs) > 1:
+    if len(runs) != 1:
         return "F- and R-Score: failures"
     parts = []
     for name, what in (("F", "until the service is back"), ("R", "from there until the TPS is back")):

@@ -5,6 +5,7 @@ Each row begins with its run, so tables of several runs are the same tables. Wha
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nephoscope import evaluated_tables as evaluated
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
-    """Make all tables; those without rows are left out."""
+    """Make all tables of runs; those without rows are left out."""
+    return [table for table in every_table(runs) if table.rows]
+
+
+def every_table(runs: Sequence[RunFigures]) -> list[Table]:
+    """Make all tables that there are, also those that the runs have no rows for."""
     several = len(runs) > 1
     makers = (
         _scores,
@@ -35,18 +41,7 @@ def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
         _points,
     )
     run = Column("run", "text", "The run's name.", "run" if several else "")
-    made = [maker(runs) for maker in makers]
-    return [
-        Table(
-            table.name,
-            table.title,
-            [run, *table.columns],
-            table.rows,
-            ["", *table.foot] if several and table.foot else table.foot,
-        )
-        for table in made
-        if table.rows
-    ]
+    return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
 
 
 # --- scores and throughput --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from nephoscope.figure_scores import SystemScores
 from nephoscope.report import several
 from nephoscope.report.page import render_several
 from nephoscope.run_figures import RunFigures, seconds, text
-from nephoscope.run_tables import tables_of
+from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_of
 from nephoscope.scoring import PERFECT, Absent, Score
 from nephoscope.statistics import mean_ci
@@ -62,6 +62,11 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
 def all_tables(found: SideBySide) -> list[Table]:
     """Return what is kept in files: the tables of the runs, and the differences."""
     return [*tables_of(found.runs), *(table for table in found.tables if table.name == "differences")]
+
+
+def documented_tables() -> list[Table]:
+    """Return every table that may be kept in files, without rows: for the documentation of their columns."""
+    return [*every_table([]), Table("differences", "Differences from the first run", _DIFFERENCE_COLUMNS, [])]
 
 
 def write_page(found: SideBySide, page: Path) -> None:

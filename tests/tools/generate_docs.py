@@ -1,7 +1,8 @@
-"""Writes the generated parts of docs/: tables of keys, from the models that read studies and price books.
+"""Writes the generated parts of docs/: keys of studies and price books, columns of the tables that are kept.
 
 A part stands between ``<!-- generated: module:Class -->`` and ``<!-- end -->``. What a key means is the docstring
-under its field. ``--check`` changes nothing and fails where something is out of date or missing.
+under its field, or stands in its column. ``--check`` changes nothing and fails where something is out of date or
+missing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from nephoscope.units import format_duration, parse_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from nephoscope.tables import Table
 
 DOCS = Path(__file__).parents[2] / "docs"
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w.:]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -65,6 +68,15 @@ def table(model: type[BaseModel]) -> str:
     """Write the table of a model's keys."""
     head = "| key | type | default | meaning |\n|---|---|---|---|\n"
     return head + "".join(f"{row}\n" for row in fields(model))
+
+
+def columns(tables: Sequence[Table]) -> str:
+    """Write the columns of tables that are kept in files, each table under its name."""
+    parts = []
+    for one in tables:
+        rows = "".join(f"| `{column.name}` | {column.kind} | {column.meaning} |\n" for column in one.columns)
+        parts.append(f"`{one.name}`:\n\n| column | type | meaning |\n|---|---|---|\n{rows}")
+    return "\n".join(parts)
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
@@ -168,8 +180,9 @@ def generated(text: str) -> str:
 
     def part(found: re.Match[str]) -> str:
         module, _, name = found["name"].partition(":")
-        model = getattr(importlib.import_module(module), name)
-        return f"{found[1]}{table(model)}{found[3]}"
+        named = getattr(importlib.import_module(module), name)
+        made = table(named) if isinstance(named, type) and issubclass(named, BaseModel) else columns(named())
+        return f"{found[1]}{made}{found[3]}"
 
     return _PART.sub(part, text)
 
