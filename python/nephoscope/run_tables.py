@@ -6,15 +6,15 @@ Each row begins with its run, so tables of several runs are the same tables. Wha
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nephoscope import evaluated_tables as evaluated
 from nephoscope.run_figures import PERCENTILES, number, text, whole, with_spread
-from nephoscope.scoring import DEFINITIONS, PERFECT
+from nephoscope.scoring import DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nephoscope.run_figures import RunFigures
 
@@ -50,18 +50,11 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
 def _scores(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
-        for name in (*PERFECT, "O"):
-            about, score = DEFINITIONS[name], run.score(name)
-            row: Row = {"run": run.name, "score": name, "unit": about.unit, "meaning": about.meaning}
-            row["better"] = "higher" if about.higher_is_better else "lower"
-            if score is not None:
-                row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}
-                row |= ends("value", score["ci95"])
-            else:
-                row["absent"] = run.scores.get("absent", {}).get(name, "not measured")
-            rows.append(row)
+        rows += [_score(run.name, name, name, run.scores) for name in SCORES]
+        if starred := run.scores.get("starred"):
+            rows += [_score(run.name, name, f"{name}*", starred) for name in STARRED]
     columns = [
-        text("score", "Its letter in PERFECT, or O.", "score"),
+        text("score", "Its letter in PERFECT, or O; with a star by the second price book.", "score"),
         text("meaning", "What it says.", "meaning"),
         Column("value", "number", "The score, in `unit`.", "value", spread("value")),
         *interval_of("value", "the score"),
@@ -71,6 +64,16 @@ def _scores(runs: Sequence[RunFigures]) -> Table:
         text("absent", "Why it is absent, where it is.", "absent"),
     ]
     return Table("scores", "PERFECT: the scores and O", columns, rows)
+
+
+def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> Row:
+    about, score = DEFINITIONS[name], scores.get("scores", {}).get(name)
+    row: Row = {"run": run, "score": shown, "unit": about.unit, "meaning": about.meaning}
+    row["better"] = "higher" if about.higher_is_better else "lower"
+    if score is None:
+        return row | {"absent": scores.get("absent", {}).get(name, "not measured")}
+    row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}
+    return row | ends("value", score["ci95"])
 
 
 def _throughput(runs: Sequence[RunFigures]) -> Table:
@@ -89,6 +92,7 @@ def _throughput(runs: Sequence[RunFigures]) -> Table:
             row |= ends("tps", entry["ci95"]) | ends("p", entry["p_ci95"])
             row |= {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES}
             row |= {"cost_usd_per_min": detail["cost_per_minute"], "repetitions": entry.get("repetitions")}
+            row["ro_share"] = entry.get("ro_share")
             rows.append(row)
     columns = [
         text("mix", "The mix of transactions.", "mix"),
@@ -120,6 +124,12 @@ def _throughput(runs: Sequence[RunFigures]) -> Table:
             ".4f",
         ),
         whole("repetitions", "How often it was measured."),
+        number(
+            "ro_share",
+            "The share of its transactions that ran on read-only endpoints.",
+            "on ro" if any(row["ro_share"] for row in rows) else "",
+            ".0%",
+        ),
     ]
     title = "P-Score: TPS per $/min"
     foot: list[str] = []

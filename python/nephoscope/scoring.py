@@ -28,6 +28,9 @@ PerfectName = Literal["P", "E1", "R", "F", "E2", "C", "T"]
 PERFECT: tuple[PerfectName, ...] = get_args(PerfectName)
 """The seven scores that O combines, in the order of the name."""
 
+SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
+"""The seven, and O."""
+
 STARRED: tuple[ScoreName, ...] = ("P", "E1", "T", "O")
 """The scores that actual prices change."""
 

@@ -14,7 +14,7 @@ from nephoscope.report.page import render_several
 from nephoscope.run_figures import RunFigures, seconds, text
 from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_of
-from nephoscope.scoring import PERFECT, Absent, Score
+from nephoscope.scoring import SCORES, Absent, Score
 from nephoscope.statistics import mean_ci
 from nephoscope.store import StoredRun
 from nephoscope.tables import ABSENT, Column, Row, Table, ends, of_texts
@@ -90,7 +90,7 @@ def _scores(run: StoredRun) -> Mapping[str, Any]:
 
 def _system(run: RunFigures) -> SystemScores:
     scores: dict[ScoreName, Score | Absent] = {}
-    for name in (*PERFECT, "O"):
+    for name in SCORES:
         found = run.score(name)
         reason = run.scores.get("absent", {}).get(name) or "not measured"
         scores[name] = Score.model_validate(found) if found else Absent(reason=reason)

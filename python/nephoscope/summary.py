@@ -64,6 +64,8 @@ def summary(outcome: Outcome) -> RenderableType:
     for name in _SHOWN:
         if name in tables:
             parts += [Text(), terminal(tables[name])]
+    if len(scores["scores"]) > 1:
+        parts += [Text(), terminal(tables["scores"]), Text()]
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
         parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))

@@ -34,7 +34,11 @@ def build(run: Run) -> Scores:
     """Return the section."""
     rows, absent = _scores(run), _absent(run)
     return Scores(
-        statement=_statement(rows, absent), rows=rows, absent=absent, terms=_terms(run), note=_note(run)
+        statement=_statement(rows, absent),
+        rows=(*rows, *_starred(run)),
+        absent=absent,
+        terms=_terms(run),
+        note=_note(run),
     )
 
 
@@ -67,6 +71,18 @@ def _score(run: Run, key: str, about: tuple[str, str, str, str], score: Mapping[
             "repetitions": score.get("repetitions"),
             "how": _how(run, key, score),
         }
+    )
+
+
+def _starred(run: Run) -> tuple[ScoreRow, ...]:
+    """Return the scores by the prices that are really paid, where there is a second price book."""
+    starred = scored.table(run.scores.get("starred"))
+    found = ((key, scored.table(score)) for key, score in scored.table(starred.get("scores")).items())
+    how = f"by the price book {starred.get('price_book')}, for resources held {duration(finite(starred.get('held_s')))}"
+    return tuple(
+        _score(run, key, _SCORES[key], score).model_copy(update={"key": f"{key}*", "how": how})
+        for key, score in found
+        if key in _SCORES and _measured(score)
     )
 
 
