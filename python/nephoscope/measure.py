@@ -93,7 +93,11 @@ def any_url(study: Study) -> str:
     Raises ``InputError``.
     """
     of_role = {role: getattr(study.system, role, ()) for role in ("rw", "ro")}
-    urls = [endpoint(url, f"system.{role}") for role, given in of_role.items() for url in given]
+    urls = [
+        endpoint(url, f"system.{role}")
+        for role, given in of_role.items()
+        for url in ([given] if isinstance(given, str) else given)
+    ]
     return urls[0] if urls else "postgresql://reader@localhost/none"
 
 

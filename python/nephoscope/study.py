@@ -190,7 +190,13 @@ class Study(BaseModel):
         for server in (tables["system"], *tables["tenants"]["servers"]):
             for role in ("rw", "ro"):
                 if role in server:
-                    server[role] = [redacted_url(url) for url in server[role]]
+                    given = server[role]
+                    # Of a provider that others have made it may be a single one.
+                    server[role] = (
+                        redacted_url(given)
+                        if isinstance(given, str)
+                        else [redacted_url(url) for url in given]
+                    )
         tables["measure"] = [_plain(entry) for entry in self.measure]
         return tomli_w.dumps(tables)
 

@@ -105,6 +105,8 @@ def test_a_wrong_command_is_seen(given: str) -> None:
 
 @pytest.mark.parametrize("block", TOML, ids=str)
 def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
+    if block.page.name == "extending.md":  # by what its own package adds: test_docs_extending.py
+        return
     tables = tomllib.loads(block.text)
     file = tmp_path / "block.toml"
     file.write_text(block.text)
