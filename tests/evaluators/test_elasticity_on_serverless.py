@@ -22,7 +22,7 @@ from nephoscope.evaluators.allocations import Timeline
 from nephoscope.price_book import load_price_book
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
-from nephoscope.systems.control_group import LEAST_VCORES, ControlGroup
+from nephoscope.systems.control_group import LEAST_VCORES, groups_of
 from nephoscope.systems.embedded_serverless import EmbeddedServerless, EmbeddedServerlessSettings
 from nephoscope.systems.group_guard import members
 from sample_studies import write_study
@@ -50,28 +50,34 @@ class Seen:
     vcores: float
 
 
-def watch(group: ControlGroup, process: Any) -> list[Seen]:
-    """Look at a group's quota as long as another process runs; of what stays the same, once."""
-    quota, period = (
-        ("cpu.max", None) if group._place.is_unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    )
+def watch(folder: Path, process: Any) -> list[Seen]:
+    """Look at the quota of the server in a folder as long as another process runs; of what stays the same, once."""
     seen: list[Seen] = []
+    group: Path | None = None
     while process.poll() is None:
-        at = _engine.monotonic_ns()
-        try:
-            words = (group.folders[0] / quota).read_text().split()
-            words += [(group.folders[0] / period).read_text()] if period else []
-        except OSError:  # it is not there yet, or has gone
-            words = ["-1", "1"]
-        if not words[0].startswith(("-", "max")):
-            vcores = int(words[0]) / int(words[1])
-            if vcores <= LEAST_VCORES:
-                assert not members(group.folders[0]), "in a pause there is no process"
-                vcores = 0.0
-            if not seen or seen[-1].vcores != vcores:
-                seen.append(Seen(at, vcores))
+        found = groups_of(place(), folder) if group is None else []
+        group = found[0][0] if found else group
+        at, vcores = _engine.monotonic_ns(), quota_of(group) if group is not None else None
+        if vcores is not None and (not seen or seen[-1].vcores != vcores):
+            seen.append(Seen(at, vcores))
         time.sleep(LOOK_S)
     return seen
+
+
+def quota_of(group: Path) -> float | None:
+    """Read the quota of a group; nothing where it has none, or has gone."""
+    names = ("cpu.max",) if place().is_unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+    try:
+        quota, period = (word for name in names for word in (group / name).read_text().split())
+    except OSError:
+        return None
+    if quota in {"max", "-1"}:
+        return None
+    vcores = int(quota) / int(period)
+    if vcores > LEAST_VCORES:
+        return vcores
+    assert not members(group), "in a pause there is no process"
+    return 0.0
 
 
 def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
@@ -111,9 +117,8 @@ def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
 
 def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, list[Seen]]:
     """Play a pattern, and watch the quota."""
-    group = ControlGroup(place(), lab.folder.resolve())
     with start("run", study_of(lab, policy, **measure), cwd=lab.base) as process:
-        seen = watch(group, process)
+        seen = watch(lab.folder.resolve(), process)
         ended = finish(process)
     assert (ended.code, ended.err) == (0, "")
     return StoredRun(lab.base / "runs" / "latest"), seen

@@ -19,7 +19,7 @@ from postgres_lab import wait_for, wait_until_gone
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems import control_group, control_groups, group_guard
 from nephoscope.systems.account import server_accounts
-from nephoscope.systems.control_group import ControlGroup
+from nephoscope.systems.control_group import ControlGroup, groups_of
 from nephoscope.systems.control_groups import Place, find_place
 from nephoscope.systems.group_guard import clear, members
 from nephoscope.systems.supervised import Order, SupervisedProcess
@@ -196,11 +196,12 @@ def test_a_group_that_has_gone_is_an_error(unified: ControlGroup) -> None:
         unified.used_ns()
 
 
-def test_groups_of_different_folders_have_different_names() -> None:
+def test_each_group_has_a_name_that_tells_whose_it_is() -> None:
     where = Place(is_unified=True, quota=Path("/c"), use=Path("/c"))
-    names = {ControlGroup(where, Path(folder)).folders[0].name for folder in ("/a", "/b", "/a")}
-    assert len(names) == 2
-    assert all(re.fullmatch("nephoscope-[0-9a-f]{12}", name) for name in names)
+    names = [ControlGroup(where, Path(folder)).folders[0].name for folder in ("/a", "/b", "/a")]
+    assert len(set(names)) == 3
+    assert all(re.fullmatch("nephoscope-[0-9a-f]{12}-[0-9a-f]{8}", name) for name in names)
+    assert [name[:23] == names[0][:23] for name in names] == [True, False, True]
 
 
 # --- real ones
@@ -299,13 +300,14 @@ def test_what_an_earlier_run_has_left_is_replaced(tmp_path: Path) -> None:
             (folder / "cgroup.procs").write_text(str(process.pid))
         again = ControlGroup(place(), tmp_path)
         try:
-            assert again.folders == left.folders
+            assert groups_of(place(), tmp_path) == [left.folders]
             again.entrances()
+            assert groups_of(place(), tmp_path) == [again.folders]
             assert process.wait(10) == -signal.SIGKILL
             assert members(again.folders[0]) == []
         finally:
             again.remove()
-    assert not left.folders[0].exists()
+    assert groups_of(place(), tmp_path) == []
 
 
 @needs_groups

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from groups_lab import needs_groups, processes_of, serverless, use_of
+from groups_lab import needs_groups, place, processes_of, serverless, use_of
 from postgres_lab import ROOT, owners_of, server_of, users_of, wait_for, wait_until_gone
 from pydantic import ValidationError
 
@@ -23,6 +23,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems import embedded_serverless
 from nephoscope.systems.base import Action, Resources
+from nephoscope.systems.control_group import groups_of
 from nephoscope.systems.embedded_serverless import EmbeddedServerlessSettings
 from nephoscope.systems.group_guard import members
 from nephoscope.systems.machine import Machine
@@ -423,16 +424,17 @@ def test_a_machine_with_less_than_the_least_is_refused(lab: Lab, monkeypatch: py
     on="PostgreSQL, embedded-serverless",
 )
 def test_a_killed_run_leaves_neither_a_server_nor_a_group(ready_lab: Lab) -> None:
-    with serverless(ready_lab) as provider:
-        provider.start()
-        assert provider._group is not None
-        folders = provider._group.folders
     study = study_of(ready_lab, min_vcores=0.1, max_vcores=0.1)
     with start("run", study, cwd=ready_lab.base) as process:
-        wait_long_for(lambda: members(folders[0]), "the server runs in its group")
-        inside = members(folders[0])
+        wait_long_for(lambda: members_of(ready_lab.folder), "the server runs in its group")
+        inside = members_of(ready_lab.folder)
         process.send_signal(signal.SIGKILL)
         assert finish(process).code == -signal.SIGKILL
     wait_until_gone(inside)
-    wait_for(lambda: not any(folder.exists() for folder in folders))
+    wait_for(lambda: not groups_of(place(), ready_lab.folder))
     wait_until_gone(users_of(ready_lab.base))
+
+
+def members_of(folder: Path) -> list[int]:
+    """Find who is in the control groups of another process's server."""
+    return [pid for group in groups_of(place(), folder) for pid in members(group[0])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -32,23 +33,23 @@ class ControlGroup:
     def __init__(
         self, place: Place, owner: Path, *, vcores: float | None = None, period_us: int = PERIOD_US
     ) -> None:
-        """Describe the group of whatever is in the folder ``owner``, which nobody else may be using meanwhile.
+        """Describe a group for whatever is in the folder ``owner``, which nobody else may be using meanwhile.
 
         ``vcores`` is its quota from the beginning, by default all there are; it is counted anew every ``period_us``.
         """
         self._place = place
+        self._owner = owner
         self._vcores = vcores
         self._period_us = period_us
-        digest = hashlib.sha256(os.fsencode(owner)).hexdigest()
-        self.folders = place.folders(f"nephoscope-{digest[:12]}")
-        """The same names in every run: what a run has left behind is found by the next."""
+        self.folders = place.folders(f"{_name_of(owner)}{secrets.token_hex(4)}")
+        """Of a name that is this one's alone: who still removes another group of the same owner does it no harm."""
         self._entrances: tuple[int, ...] = ()
         self._guard: subprocess.Popen[bytes] | None = None
 
     def entrances(self) -> tuple[int, ...]:
         """Give open files; a process that writes ``0`` to each is in the group, and whatever it starts.
 
-        Makes the group if need be, in place of what an earlier run has left.
+        Makes the group if need be, and removes what earlier runs have left of their owner's.
 
         Raises:
             InputError: the system does not allow it.
@@ -56,8 +57,9 @@ class ControlGroup:
 
         """
         if not self._entrances:
-            if any(folder.exists() for folder in self.folders) and not group_guard.clear(self.folders, 0.0):
-                raise MeasurementError(f"control group {self.folders[0]} is left over and cannot be removed")
+            for left in groups_of(self._place, self._owner):
+                if not group_guard.clear(left, 0.0):
+                    raise MeasurementError(f"control group {left[0]} is left over and cannot be removed")
             self._begin_guard()
             try:
                 if self._place.is_unified:
@@ -142,3 +144,15 @@ class ControlGroup:
         assert self._guard.stdout is not None  # noqa: S101 - it was asked for
         if self._guard.stdout.readline() != b"ready\n":
             raise MeasurementError(f"{script} did not start")
+
+
+def groups_of(place: Place, owner: Path) -> list[tuple[Path, ...]]:
+    """Find the groups that there are for the folder ``owner``, by their names: those of runs that were killed, too."""
+    pattern = f"{_name_of(owner)}*"
+    names = {folder.name for group in (place.quota, place.use) for folder in group.glob(pattern)}
+    return [place.folders(name) for name in sorted(names)]
+
+
+def _name_of(owner: Path) -> str:
+    """Begin the names of an owner's groups."""
+    return f"nephoscope-{hashlib.sha256(os.fsencode(owner)).hexdigest()[:12]}-"
