@@ -105,6 +105,7 @@ def _paper_tables(runs: Sequence[RunFigures], systems: Sequence[SystemScores]) -
         _with_resources(of_scores["P"], runs) if "P" in of_scores else None,
         of_runs.get("transitions"),
         of_scores.get("T"),
+        of_runs.get("tenants"),
         _failover(runs),
         of_runs.get("lags"),
         of_scores["overall"],
@@ -191,8 +192,10 @@ def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tup
     for run, kept in zip(runs[1:], stored[1:], strict=True):
         try:
             figures, said = compare_runs(stored[0], kept)
-        except InputError as error:
-            notes.append(f"{runs[0].name} and {run.name}: {error}")
+        except InputError:
+            notes.append(
+                f"{runs[0].name} and {run.name} have no measured point in common, so no differences are shown"
+            )
             continue
         notes += [
             f"{runs[0].name} (the baseline) and {run.name}: {note}"

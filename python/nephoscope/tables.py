@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from rich.markup import escape
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -134,9 +135,13 @@ def interval_of(name: str, what: str) -> list[Column]:
 
 def terminal(table: Table) -> RichTable:
     """Lay a table out for a terminal."""
-    made = RichTable(title=table.title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    made = RichTable(
+        title=escape(table.title), title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0)
+    )
     for column in table.shown:
-        made.add_column(column.heading, justify="left" if column.kind == "text" else "right", no_wrap=True)
+        made.add_column(
+            escape(column.heading), justify="left" if column.kind == "text" else "right", no_wrap=True
+        )
     for row in table.cells:
         made.add_row(*map(Text, row))
     if table.foot:

@@ -257,3 +257,9 @@ def test_a_password_in_a_url_never_reaches_the_view() -> None:
 
 def test_the_view_keeps_hostile_text_as_it_is() -> None:
     assert view("hostile").title.study == ATTACK
+
+
+@pytest.mark.parametrize("name", ["failover", "lag"])
+def test_failures_and_the_loads_beside_lags_are_not_averaged(name: str) -> None:
+    assert view(name).headline.mixes
+    assert view(name).headline.average is None

@@ -17,15 +17,21 @@ if TYPE_CHECKING:
     from nephoscope.report.view import Verdict
 
 
+_NO_MIX = frozenset({"pattern", "fault", "load"})
+"""Labels of phases that measure something else than a mix's throughput."""
+
+
 def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     """Return the key figures and the rows of the table."""
     score = scored.score(run, "P")
     details = scored.mix_details(run)
     points = headline_points(run)
     rows = tuple(_row(run, point, details.get(point.mix, {})) for point in points)
-    # A pattern of load is no mix to be averaged with others.
+    # Patterns of load, failures and the loads beside lags are no mixes to be averaged with others.
     of_mixes = tuple(
-        row for row, point in zip(rows, points, strict=True) if "pattern" not in point.phases[0].labels
+        row
+        for row, point in zip(rows, points, strict=True)
+        if not _NO_MIX & {name for phase in point.phases for name in phase.labels}
     )
     return Headline(
         figures=key_figures.build(run, rows, verdicts),

@@ -22,7 +22,7 @@ def build(run: Run, rows: tuple[MixRow, ...], verdicts: tuple[Verdict, ...]) -> 
 
 def _scores(run: Run) -> list[KeyFigure]:
     figures = []
-    for key in ("O", "P", "T", "E1"):
+    for key in ("O", "P", "T", "E1", "F", "R", "C"):
         score = scored.score(run, key)
         value = finite(score.get("value"))
         if value is None:
