@@ -54,9 +54,10 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
     ]
     runs = [RunFigures(name, run, _scores(run)) for name, run in zip(names, stored, strict=True)]
     compared, notes = _differences(runs, stored)
-    systems = [_system(run) for run in runs]
-    tables = [*_paper_tables(runs, systems), *([compared] if compared.rows else [])]
-    return SideBySide(runs, tables, _warnings(runs, stored), [*score_tables.notes(systems), *notes])
+    tables = [*paper_tables(runs), *([compared] if compared.rows else [])]
+    return SideBySide(
+        runs, tables, _warnings(runs, stored), [*score_tables.notes([_system(run) for run in runs]), *notes]
+    )
 
 
 def all_tables(found: SideBySide) -> list[Table]:
@@ -97,8 +98,9 @@ def _system(run: RunFigures) -> SystemScores:
     return SystemScores(run.name, scores)
 
 
-def _paper_tables(runs: Sequence[RunFigures], systems: Sequence[SystemScores]) -> list[Table]:
-    """Make the tables, in the order of their numbers."""
+def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
+    """Make CloudyBench's Tables V to IX and the lags, in the order of their numbers; those that have rows."""
+    systems = [_system(run) for run in runs]
     of_scores = {table.name: table for table in score_tables.tables(systems)}
     of_runs = {table.name: table for table in tables_of(runs)}
     found = [
@@ -106,7 +108,7 @@ def _paper_tables(runs: Sequence[RunFigures], systems: Sequence[SystemScores]) -
         of_runs.get("transitions"),
         of_scores.get("T"),
         of_runs.get("tenants"),
-        _failover(runs),
+        failover_table(runs),
         of_runs.get("lags"),
         of_scores["overall"],
     ]
@@ -135,7 +137,7 @@ def _resources(run: RunFigures) -> str:
     return ", ".join(part for part in (nodes, *shared) if part)
 
 
-def _failover(runs: Sequence[RunFigures]) -> Table:
+def failover_table(runs: Sequence[RunFigures]) -> Table:
     """Make the table of F and R by fault and role, as Table VIII."""
     rows = []
     for run in runs:

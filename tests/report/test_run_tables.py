@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from report_evaluated import FAILURES
 from report_pages import run
 
-from nephoscope import _engine
+from nephoscope import _engine, side_by_side
 from nephoscope.errors import InputError
 from nephoscope.run_figures import RunFigures
 from nephoscope.run_tables import tables_of
@@ -123,3 +124,29 @@ def test_the_terminal_has_the_foot_below_the_rows() -> None:
     assert made.title == r"\[why]", "it would be taken for a style otherwise"
     assert [str(cell) for cell in made.columns[0].cells] == ["a", "mean"]
     assert [str(cell) for cell in made.columns[1].cells] == ["1,234", "2"]
+
+
+def test_fail_over_is_summed_up_by_run_and_failure() -> None:
+    details = {"failover": {"0": {"fault": "kill", "late_s": 0.1, "failures": [FAILURES[0], FAILURES[1]]}}}
+    good = figures("failover", details=details)
+    table = side_by_side.failover_table([good, figures("failover"), figures("lag")])
+    assert table.cells == [
+        ["failover", "kill of rw", "2", "1 s ± 12.7 s", "1.5 s ± 19.1 s", "2"],
+        ["failover", "crash of rw", "3", "not seen in 1", "not seen in 1", "2"],
+    ]
+
+
+def test_tables_of_several_runs_stand_in_the_order_of_the_paper() -> None:
+    tenancy = {
+        "tenants": ["a"],
+        "share": "schema",
+        "patterns": {
+            "mine": {
+                "t": None,
+                "jain": None,
+                "tenants": {"a": {"tps": 5.0, "share": None, "latency_ms": None}},
+            }
+        },
+    }
+    runs = [figures("failover", details={"tenancy": tenancy}), figures("lag")]
+    assert [table.name for table in side_by_side.paper_tables(runs)] == ["tenants", "lags", "overall"]

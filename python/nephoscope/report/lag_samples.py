@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nephoscope.report.parts import Estimate
 from nephoscope.statistics import block_bootstrap_ci, mean_ci, wilson_interval
@@ -21,6 +23,11 @@ KINDS = ("insert", "update", "delete")
 
 _AFTER_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 60_000)
 _MOST_TIMES = 8
+
+
+def _lags(probes: pa.Table) -> pa.Table:
+    """Leave out the probes of availability: of those there are hundreds a second."""
+    return probes.filter(pc.equal(probes.column("probe"), pa.scalar("lag")))
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,8 @@ class LagSamples:
         """Read the markers that were committed in a measured phase with a load's name."""
         rows = [
             (row["time_s"], row["lower_ms"], row["upper_ms"], row["kind"], row["node"], row["outcome"])
-            for row in run.reader.probes.to_pylist()
-            if row["probe"] == "lag" and row["outcome"] in ("ok", "not_seen") and row["lower_ms"] is not None
+            for row in _lags(run.reader.probes).to_pylist()
+            if row["outcome"] in ("ok", "not_seen") and row["lower_ms"] is not None
         ]
         found = []
         for time_s, lower, upper, kind, node, outcome in sorted(rows):

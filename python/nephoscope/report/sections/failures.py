@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from nephoscope.report.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.facts import class_name
@@ -17,7 +19,6 @@ from nephoscope.report.sections import method, scored
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from nephoscope.report.facts import Phase, Run
@@ -266,14 +267,10 @@ def _availability(
     table: pa.Table, role: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
     """Return when a role's probes were due, how long they took, and whether they were served."""
-    rows = [
-        (
-            row["time_s"],
-            (row["end_s"] if row["end_s"] is not None else row["time_s"]) - row["time_s"],
-            row["outcome"],
-        )
-        for row in table.to_pylist()
-        if row["probe"] == "availability" and row["role"] == role
-    ]
-    due, took, outcomes = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
-    return np.asarray(due, float), np.asarray(took, float), np.asarray(outcomes, str) == "ok"
+    wanted = {"probe": "availability", "role": role}
+    for name, value in wanted.items():
+        table = table.filter(pc.equal(table.column(name), pa.scalar(value)))
+    due, end = (table.column(name).to_numpy(zero_copy_only=False) for name in ("time_s", "end_s"))
+    # One that was not sent has no end.
+    took = np.nan_to_num(np.asarray(end, float) - np.asarray(due, float))
+    return np.asarray(due, float), took, np.asarray(table.column("outcome").to_pylist(), str) == "ok"
