@@ -86,11 +86,17 @@ def test_what_has_no_logarithm_has_no_place() -> None:
     assert "100,000 times worse" in drawn.note
 
 
-def test_the_statement_names_the_highest_o() -> None:
-    assert (
-        made(BEST, {**BEST, "O": 8.5}).statement
-        == "The highest O is that of run0, 9; the lowest that of run1, 8.500."
+def test_the_statement_names_the_highest_o_and_how_sure_that_is() -> None:
+    assert made(BEST, {**BEST, "O": 8.5}).statement == (
+        "The highest O is that of run0, 9; the lowest that of run1, 8.500; how sure that is is not known, for one of "
+        "them has no interval."
     )
+    for half, said in ((0.1, "do not overlap."), (0.3, "overlap, so chance may have made the order.")):
+        runs = [
+            (name, run("sweep"), {"scores": {"O": {"value": o, "ci95": [o - half, o + half]}}})
+            for name, o in (("a", 9.0), ("b", 8.5))
+        ]
+        assert several.build(runs, [], [], []).statement.endswith(f"8.500; their 95 % intervals {said}")
     assert made(BEST, {"P": 1.0}).statement.startswith("Only run0 has an O")
     assert made({"P": 1.0, "C": 1.0}, {"P": 2.0}).statement == (
         "2 runs, none with an O; scores that all of them have: P."

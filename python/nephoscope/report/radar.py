@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nephoscope.report.charts import category
+from nephoscope.report.charts import Dash, category
 from nephoscope.report.numbers import plain
 from nephoscope.report.parts import Part
 from nephoscope.scoring import DEFAULT_RESOLUTION_S, DEFINITIONS, PERFECT
@@ -44,6 +44,7 @@ class Shape(Part):
 
     name: str
     color: str
+    dash: Dash
     path: str
     dots: tuple[tuple[float, float], ...]
 
@@ -129,9 +130,11 @@ def _shape(index: int, name: str, worse: Mapping[str, float], bound: float) -> S
         after = points[(place + 1) % len(points)]
         if point is not None and after is not None:
             path.append(f"M{point[0]} {point[1]}L{after[0]} {after[1]}")
+    color, dash = category(index)
     return Shape(
         name=name,
-        color=category(index)[0],
+        color=color,
+        dash=dash,
         path="".join(path),
         dots=tuple(point for point in points if point is not None),
     )

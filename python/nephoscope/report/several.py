@@ -69,7 +69,7 @@ def build(
     return SeveralView(
         runs=tuple(_line(index, name, reader) for index, (name, reader, _) in enumerate(runs)),
         facts=_FACTS,
-        statement=_statement(scores),
+        statement=_statement(scores, [_o_interval(given) for _, _, given in runs]),
         warnings=tuple(warnings),
         radar=radar.build(scores),
         charts=_charts(runs),
@@ -94,12 +94,27 @@ def _line(index: int, name: str, reader: RunReader) -> RunLine:
     return RunLine(name=name, color=category(index)[0], status=made.status, facts=facts)
 
 
-def _statement(scores: Sequence[tuple[str, Mapping[str, float]]]) -> str:
-    """Say in a sentence which run is the best, if that can be said."""
-    with_o = [(values["O"], name) for name, values in scores if "O" in values]
+def _o_interval(scores: Mapping[str, Any]) -> tuple[float, float] | None:
+    return scored.ci95(scored.table(scored.table(scores.get("scores")).get("O")).get("ci95"))
+
+
+def _statement(
+    scores: Sequence[tuple[str, Mapping[str, float]]], intervals: Sequence[tuple[float, float] | None]
+) -> str:
+    """Say in a sentence which run is the best, as far as that can be said."""
+    with_o = [
+        (values["O"], name, ci95)
+        for (name, values), ci95 in zip(scores, intervals, strict=True)
+        if "O" in values
+    ]
     if len(with_o) > 1:
-        (best, name), (worst, last) = max(with_o), min(with_o)
-        return f"The highest O is that of {name}, {number(best)}; the lowest that of {last}, {number(worst)}."
+        best, name, above = max(with_o, key=lambda entry: entry[0])
+        worst, last, below = min(with_o, key=lambda entry: entry[0])
+        said = f"The highest O is that of {name}, {number(best)}; the lowest that of {last}, {number(worst)}"
+        if above is None or below is None:
+            return f"{said}; how sure that is is not known, for one of them has no interval."
+        apart = "do not overlap" if above[0] > below[1] else "overlap, so chance may have made the order"
+        return f"{said}; their 95 % intervals {apart}."
     if with_o:
         return f"Only {with_o[0][1]} has an O: the others lack scores, as is said below."
     shared = [
