@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     Progress = Callable[[Sequence[tuple[str, int, int]]], object]
 
 _TABLE = "nephoscope_data"
+_BOOK_S = 20.0
+"""How long reading and writing that table may take: a server that stands still, or waits for a replica, must not keep a
+run from its end."""
 _CREATE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
   workload varchar(80) PRIMARY KEY,
   identity text NOT NULL,
@@ -82,8 +85,10 @@ class WorkloadData:
         """Whether there is a database behind the driver at all."""
 
     @contextmanager
-    def _admin(self) -> Iterator[_engine.Admin]:
-        admin = _engine.Admin(self._url, connect_timeout_s=self._connect_timeout)
+    def _admin(self, answer_timeout_s: float | None = None) -> Iterator[_engine.Admin]:
+        admin = _engine.Admin(
+            self._url, connect_timeout_s=self._connect_timeout, answer_timeout_s=answer_timeout_s
+        )
         try:
             yield admin
         finally:
@@ -139,7 +144,7 @@ class WorkloadData:
         """
         if not self.stored:
             return {}
-        with self._admin() as admin:
+        with self._admin(_BOOK_S) as admin:
             state = self._read(admin)
         name = self.workload.name
         again = "load it with: nephoscope load STUDY"
@@ -160,7 +165,7 @@ class WorkloadData:
         """Whether the data is there as the study says. Raises ``MeasurementError`` where it is another's."""
         if not self.stored:
             return True
-        with self._admin() as admin:
+        with self._admin(_BOOK_S) as admin:
             state = self._read(admin)
         return state is not None and state.state == "loaded" and state.identity == self._identity
 
@@ -241,7 +246,7 @@ class WorkloadData:
         if not self.stored:
             yield {}
             return
-        with self._admin() as admin:
+        with self._admin(_BOOK_S) as admin:
             state = self._read(admin)
             if state is None:
                 yield {}

@@ -242,6 +242,15 @@ class LoadRun:
         while self.end is None and self.elapsed < moment:
             self._pump(min(_PUMP_S, max(moment - self.elapsed, 0.001)))
 
+    def pump_for(self, seconds: float) -> None:
+        """Take records for so long, also where the load has not begun or has ended."""
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            if self._run is None or self.end is not None:
+                time.sleep(left)
+            else:
+                self._pump(min(left, _PUMP_S))
+
     def _last_end(self, number: int) -> float:
         return self.phases[number].end_s if number in self.phases else 0.0
 

@@ -38,6 +38,8 @@ FROM pg_stat_replication WHERE state = 'streaming' ORDER BY application_name, pi
 """What a primary knows of its replicas; who may not read it sees nulls."""
 _RATES = ("commits_per_s", "rollbacks_per_s", "blocks_read_per_s", "blocks_hit_per_s", "rows_read_per_s",
           "rows_written_per_s")  # fmt: skip
+_PATIENCE_S = 2.0
+"""How long a server is waited for: the others are sampled after it."""
 _LEVELS = ("connections", "active", "waiting_for_locks")
 
 
@@ -159,7 +161,9 @@ class _Server:
     def sample(self, now: float) -> _Samples:
         try:
             if self._admin is None:
-                self._admin = _engine.Admin(self._url, connect_timeout_s=2.0)
+                self._admin = _engine.Admin(
+                    self._url, connect_timeout_s=_PATIENCE_S, answer_timeout_s=_PATIENCE_S
+                )
             _, rows = self._admin.query(_SERVER)
             _, replicas = self._admin.query(_REPLICAS)
         except MeasurementError:

@@ -124,7 +124,7 @@ def drop(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
 def _query(endpoint: Endpoint, *statements: str, timeout_s: float) -> list[list[str | None]]:
     """Run statements one after the other; give the last one's rows."""
     try:
-        admin = _engine.Admin(endpoint.url, connect_timeout_s=timeout_s)
+        admin = _engine.Admin(endpoint.url, connect_timeout_s=timeout_s, answer_timeout_s=timeout_s)
         try:
             rows: list[list[str | None]] = []
             for statement in statements:

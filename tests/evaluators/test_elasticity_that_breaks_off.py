@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,9 @@ def test_a_run_that_is_interrupted_keeps_the_allocation_and_has_no_e1(tmp_path: 
 def test_the_allocation_is_watched_to_the_end_of_the_window_where_there_is_one() -> None:
     told = (Allocation(time_ns=1, resources=Resources(vcores=1, memory_gb=1, storage_gb=1)),)
     for line, seconds in ((told, 600 - 3 * 60), ((), 0)):
-        means: Any = SimpleNamespace(provider=SimpleNamespace(allocation=lambda line=line: line))
+        means: Any = SimpleNamespace(
+            load=Notes(), provider=SimpleNamespace(allocation=lambda line=line: line)
+        )
         assert evaluator()._watched(means, 3) == seconds
     # Four patterns, each after a rest.
     assert evaluator().seconds() == 4 * (60 + 600)
@@ -69,6 +72,9 @@ class Notes:
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, int, dict[str, Any]]] = []
+
+    def pump_for(self, seconds: float) -> None:
+        time.sleep(seconds)
 
     def note(self, event: str, time_ns: int, **facts: Any) -> None:
         self.notes.append((event, time_ns, facts))

@@ -22,6 +22,7 @@ PARTS = {
     "network": "The network",
     "server": "The server",
     "start": "Connections at the start",
+    "actions": "Actions on the system",
     "tool": "The tool and its machine",
     "input": "Wrong input",
 }

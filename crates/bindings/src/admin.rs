@@ -35,12 +35,22 @@ pub(crate) struct Admin(Mutex<Option<Line>>);
 #[pymethods]
 impl Admin {
     /// Connects to the endpoint of a URL. Raises `InputError` for a URL that cannot be used, `MeasurementError`
-    /// where no connection can be made.
+    /// where no connection can be made. A question that takes longer than `answer_timeout_s`, a day where that is left
+    /// out, raises `MeasurementError`, and so does every one after it.
     #[new]
-    #[pyo3(signature = (url, connect_timeout_s = 10.0, on_connect = Vec::new()))]
-    fn new(py: Python<'_>, url: &str, connect_timeout_s: f64, on_connect: Vec<String>) -> PyResult<Self> {
-        let connect_timeout = (connect_timeout_s.clamp(0.001, 3600.0) * SECOND as f64) as u64;
-        let settings = Settings { connect_timeout, on_connect, ..Settings::default() };
+    #[pyo3(signature = (url, connect_timeout_s = 10.0, on_connect = Vec::new(), answer_timeout_s = None))]
+    fn new(
+        py: Python<'_>,
+        url: &str,
+        connect_timeout_s: f64,
+        on_connect: Vec<String>,
+        answer_timeout_s: Option<f64>,
+    ) -> PyResult<Self> {
+        let connect_timeout = nanos(connect_timeout_s);
+        let mut settings = Settings { connect_timeout, on_connect, ..Settings::default() };
+        if let Some(seconds) = answer_timeout_s {
+            settings.answer_timeout = nanos(seconds);
+        }
         let driver = open(url, &settings).map_err(|error| errors::input(py, &error.0))?;
         let (questions, asked) = channel();
         let (answered, answers) = channel();
@@ -99,6 +109,11 @@ impl Admin {
             }
         });
     }
+}
+
+/// A time limit, from a millisecond to an hour.
+fn nanos(seconds: f64) -> u64 {
+    (seconds.clamp(0.001, 3600.0) * SECOND as f64) as u64
 }
 
 impl Admin {

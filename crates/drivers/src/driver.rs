@@ -35,6 +35,8 @@ pub struct Settings {
     pub statement_mode: StatementMode,
     /// The longest that making a connection may take, set-up included.
     pub connect_timeout: Nanos,
+    /// The longest that a question of a set-up connection may take, its answer included.
+    pub answer_timeout: Nanos,
     /// SQL that each connection runs first, in this order.
     pub on_connect: Vec<String>,
 }
@@ -44,6 +46,8 @@ impl Default for Settings {
         Self {
             statement_mode: StatementMode::default(),
             connect_timeout: 10 * nephoscope_runtime::clock::SECOND,
+            // An index on a large table takes its time.
+            answer_timeout: 24 * 3600 * nephoscope_runtime::clock::SECOND,
             on_connect: Vec::new(),
         }
     }

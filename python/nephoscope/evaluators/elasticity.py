@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
 from nephoscope.evaluators.played import read_elasticity
@@ -54,6 +55,8 @@ class ElasticitySettings(MeasureSettings):
     watch: Duration | None = None
     """How long the allocation is watched after a pattern, without load; by default to the end of the window where the
     provider tells its allocation. What is not watched is taken to stay as it was."""
+    action_limit: Duration = 60.0
+    """How long the provider may take to tell its allocation; then it is given up, with a warning."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often all patterns are played."""
     access: AccessSetting = Field(default_factory=UniformAccess)
@@ -79,6 +82,8 @@ class ElasticitySettings(MeasureSettings):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if self.action_limit <= 0:
+            raise ValueError("action_limit must be above 0")
         names = [resolve(pattern)[0] for pattern in self.patterns]
         if len(set(names)) < len(names):
             raise ValueError("two patterns have the same name")
@@ -159,15 +164,15 @@ class Elasticity(Evaluator):
         def labels(**more: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
             return self.labels(self._index, pattern=name, repetition=repetition, tau=tau, **more)
 
+        # Asked before the pattern begins: no slot is to wait for a provider that takes its time.
+        watched = self._watched(means, len(shares))
         nobody = self._level(mix, 0)
         load.phase(f"{name} before", "pause", max(settings.rest, _LEAST_S), nobody, labels())
         for slot, share in enumerate(shares, start=1):
             wanted = sessions(share, tau)
             said = labels(slot=slot, sessions=wanted)
             load.phase(f"{name} slot {slot}", "measure", settings.slot, self._level(mix, wanted), said)
-        load.phase(
-            f"{name} after", "pause", max(self._watched(means, len(shares)), _LEAST_S), nobody, labels()
-        )
+        load.phase(f"{name} after", "pause", max(watched, _LEAST_S), nobody, labels())
         try:
             load.wait()
         finally:
@@ -178,14 +183,19 @@ class Elasticity(Evaluator):
         if self._settings.watch is not None:
             return self._settings.watch
         with contextlib.suppress(MeasurementError):
-            if means.provider.allocation():
+            if self._allocation(means):
                 return self._settings.window - slots * self._settings.slot
         return 0.0
+
+    def _allocation(self, means: Means) -> tuple[Allocation, ...]:
+        """Ask the provider for its allocation. Raises ``MeasurementError`` where it fails, or takes too long."""
+        limit_s = self._settings.action_limit
+        return act_beside(means, lambda _: means.provider.allocation(), "telling the allocation", limit_s)
 
     def _note_allocation(self, means: Means) -> None:
         """Keep what the provider tells of the allocation by now, as events on the load's clock."""
         try:
-            line = means.provider.allocation()
+            line = self._allocation(means)
         except MeasurementError as error:
             message = f"the provider does not tell the allocation: {error}"
             means.load.note("warning", _engine.monotonic_ns(), message=message)

@@ -6,8 +6,6 @@ METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 a
 from __future__ import annotations
 
 import math
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -15,6 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
 from nephoscope.evaluators.points import measured_phases, series_of
@@ -27,20 +26,21 @@ from nephoscope.systems.base import Action, Role
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
-    from nephoscope.loadrun import LoadRun
+    from nephoscope.probes import Probes as RunningProbes
     from nephoscope.scoring import ScoreName
     from nephoscope.store import Phase, StoredRun
-    from nephoscope.systems.base import Provider
     from nephoscope.workload import Workload
 
-FaultName = Literal["restart", "kill", "crash", "promote", "pause"]
+FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
 
 FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
     "restart": (Action.RESTART,),
     "kill": (Action.KILL, Action.START),
+    "node-loss": (Action.KILL,),
     "crash": (Action.KILL, Action.PROMOTE),
     "promote": (Action.PROMOTE,),
     "pause": (Action.PAUSE, Action.RESUME),
@@ -53,8 +53,9 @@ class FailoverSettings(MeasureSettings):
 
     evaluator: Literal["failover"] = "failover"
     fault: FaultName = "restart"
-    """What happens: a `restart`; a `kill`, and the node is started again; a `crash`: it is killed, and a replica is
-    promoted; `promote`, a planned switchover; a `pause` of the node."""
+    """What happens: a `restart`; a `kill`, and the node is started again; a `node-loss`: it is killed, and the system
+    itself has to bring the service back; a `crash`: it is killed, and a replica is promoted; `promote`, a planned
+    switchover; a `pause` of the node."""
     roles: Annotated[tuple[Role, ...], Field(min_length=1, strict=False)] = ("rw",)
     """Whose node fails: that of `rw`, or one of `ro`. A crash and a promotion are of `rw`."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
@@ -73,6 +74,9 @@ class FailoverSettings(MeasureSettings):
     """How long it is measured after the fault. What has not come back by then has not come back."""
     pause: Duration = 2.0
     """How long a pause lasts."""
+    action_limit: Duration = 600.0
+    """How long the provider may take to do what a fault is, besides the pause. What takes longer is given up, and the
+    run ends."""
     probe_rate: Annotated[float, Field(gt=0, le=10_000)] = 200.0
     """Probes a second, for each role."""
     late: Duration = LATE_S
@@ -86,9 +90,27 @@ class FailoverSettings(MeasureSettings):
     def _fits(self) -> Self:
         if self.fault in ("crash", "promote") and self.roles != ("rw",):
             raise ValueError(f"a {self.fault} is of the node that takes writes: roles must be ['rw']")
-        if self.after <= self.hold or self.before <= 0 or self.warmup <= 0:
-            raise ValueError("warmup and before must be above 0, and after longer than hold")
+        if self.after <= self.hold or min(self.before, self.warmup, self.action_limit) <= 0:
+            raise ValueError("warmup, before and action_limit must be above 0, and after longer than hold")
         return self
+
+
+def _node_of(means: Means, role: Role) -> str | None:
+    """Name a node of a role; None where the provider knows none by name."""
+    return next((node for node, of in means.provider.nodes().items() if of == role), None)
+
+
+def _act(means: Means, event: str, action: Action, node: str | None, labels: Mapping[str, Any]) -> None:
+    """Do something to a node, and keep when that was. Raises ``MeasurementError``."""
+    done = means.provider.act(action, node=None if action is Action.PROMOTE else node)
+    means.load.note(
+        event,
+        done.began_ns,
+        **labels,
+        action=str(action),
+        node=done.node,
+        took_s=(done.ended_ns - done.began_ns) / 1e9,
+    )
 
 
 @dataclass(frozen=True)
@@ -160,38 +182,51 @@ class Failover(Evaluator):
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
             load.phase(name, "measure", of.before + of.after, level, labels)
             load.pump_until(load.planned_end - of.after)
-            self._inject(means, role, labels)
+            node = _node_of(means, role)
+            self._inject(means, node, labels)
             load.wait()
             probes.stop()
+            self._restore(means, node, labels)
+            self._note_durability(means, probes, labels)
+
+    def _note_durability(self, means: Means, probes: RunningProbes, labels: Mapping[str, Any]) -> None:
+        """Keep what became of the probes' writes. Raises ``MeasurementError`` where the system is not back."""
+        of = self._settings
+        try:
             found = probes.durability(means.system.rw[0])
+        except MeasurementError as error:
+            told = f"{of.after:g} s after the {of.fault} the system could not be read"
+            raise MeasurementError(f"{told}: {error}") from error
         counts = {"acknowledged": found.acknowledged}
         counts |= {"lost": len(found.lost), "indeterminate": len(found.indeterminate)}
-        load.note("durability", **labels, **counts)
+        means.load.note("durability", **labels, **counts)
 
-    def _inject(self, means: Means, role: Role, labels: Mapping[str, Any]) -> None:
+    def _inject(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
         """Do what the fault is, beside the load. Raises ``MeasurementError`` where the provider fails."""
-        node = next((node for node, of in means.provider.nodes().items() if of == role), None)
-        beside = ThreadPoolExecutor(1, "fault")
-        acting = beside.submit(self._act, means.provider, means.load, node, labels)
-        beside.shutdown(wait=False)
-        while not acting.done():
-            means.load.pump_until(means.load.elapsed + 0.05)
-        if error := acting.exception():
-            means.load.note("fault_failed", **labels, message=str(error))
-            raise error if isinstance(error, MeasurementError) else MeasurementError(str(error))
+        of = self._settings
+        actions = FAULTS[of.fault]
+        limit_s = of.action_limit + (of.pause if Action.RESUME in actions else 0.0)
 
-    def _act(self, provider: Provider, load: LoadRun, node: str | None, labels: Mapping[str, Any]) -> None:
-        for place, action in enumerate(FAULTS[self._settings.fault]):
-            if action is Action.RESUME:
-                time.sleep(self._settings.pause)
-            done = provider.act(action, node=None if action is Action.PROMOTE else node)
-            load.note(
-                "fault" if place == 0 else "action",
-                done.began_ns,
-                **labels,
-                action=str(action),
-                node=done.node,
-                took_s=(done.ended_ns - done.began_ns) / 1e9,
+        def inject(given_up: threading.Event) -> None:
+            for place, action in enumerate(actions):
+                if action is Action.RESUME:
+                    given_up.wait(of.pause)
+                _act(means, "fault" if place == 0 else "action", action, node, labels)
+
+        try:
+            act_beside(means, inject, f"the fault {of.fault}", limit_s)
+        except MeasurementError as error:
+            means.load.note("fault_failed", **labels, message=str(error))
+            raise
+
+    def _restore(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
+        """Start a node that was left lost, where that can be done: the next failure has to meet a whole system."""
+        if self._settings.fault == "node-loss" and Action.START in means.provider.actions():
+            act_beside(
+                means,
+                lambda _: _act(means, "action", Action.START, node, labels),
+                "the start of the lost node",
+                self._settings.action_limit,
             )
 
     # --- reading --------------------------------------------------------------------------------------------
@@ -243,7 +278,8 @@ def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Fail
     failures = []
     for phase in phases:
         fault = next((e for e in faults if phase.start_s <= e.get("time_s", -1.0) <= phase.end_s), None)
-        if fault is not None:
+        # Where only a part of the fault was done, what was seen is no measure of it.
+        if fault is not None and _event_of(stored.run, phase, "fault_failed") is None:
             failures.append(_failure(stored, settings, probes, phase, float(fault["time_s"])))
     warnings += [
         f"the fault is known only to {failure.resolution_s * 1000:.0f} ms: probes were missing around the return of"
@@ -273,7 +309,7 @@ def _failure(
         if back is not None and before > 0
         else None
     )
-    durability = _durability(stored.run, phase)
+    durability = _event_of(stored.run, phase, "durability") or {}
     return Failure(
         role=role,
         repetition=int(phase.labels.get("repetition", 1)),
@@ -331,11 +367,10 @@ def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _durability(run: StoredRun, phase: Phase) -> Mapping[str, Any]:
+def _event_of(run: StoredRun, phase: Phase, name: str) -> Mapping[str, Any] | None:
+    """Find an event by the labels that it has in common with a phase."""
     wanted = {key: phase.labels.get(key) for key in ("measure", "role", "repetition")}
     for event in run.events:
-        if event.get("event") == "durability" and all(
-            event.get(key) == value for key, value in wanted.items()
-        ):
+        if event.get("event") == name and all(event.get(key) == value for key, value in wanted.items()):
             return event
-    return {}
+    return None

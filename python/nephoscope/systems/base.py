@@ -176,6 +176,13 @@ class Provider(ABC):
         del node, resources, settings
         raise MeasurementError(f"the provider {self.name} cannot {action}")
 
+    def cancel(self) -> None:  # noqa: B027 - not every provider can
+        """End what ``act`` or ``allocation`` does just now on another thread, as far as it can be ended.
+
+        Nobody waits for that call any more: it should fail, or return, soon. May be called again, and where nothing is
+        done. By default nothing is cancelled.
+        """
+
     def nodes(self) -> Mapping[str, Role]:
         """Tell the nodes that there are now, and what each takes; empty where the provider knows none."""
         return {}

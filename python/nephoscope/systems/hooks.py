@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _SHOWN = 2000
 """So many characters of a command's output are in an error message: the last."""
 
+_KILLED_S = 5.0
+"""How long a killed command is waited for: one that the kernel holds, at a disk that is gone say, does not end."""
+
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _MASK = "***"
 
@@ -75,6 +78,7 @@ class Hooks:
         """Take the commands, and the URLs whose passwords no message may show."""
         self._settings = settings
         self._secrets = {secret for url in urls for secret in _secrets_of(url)}
+        self._running: subprocess.Popen[bytes] | None = None
 
     def actions(self) -> frozenset[Action]:
         """Tell for what there are commands."""
@@ -119,6 +123,14 @@ class Hooks:
                 f"system.hooks.allocation has to print a JSON object of resources. {said}{self._shown(text)}"
             ) from None
 
+    def cancel(self) -> None:
+        """Kill the command that runs, with all that it has started; who has called it is told that it has failed.
+
+        May be called from any thread, and where none runs.
+        """
+        if (process := self._running) is not None:
+            _kill(process)
+
     def _run(self, name: str, environment: Mapping[str, str]) -> str:
         """Run a command to its end; return what it printed."""
         command = self._settings.command(name)
@@ -147,15 +159,16 @@ class Hooks:
             env={**os.environ, **environment},
             start_new_session=True,  # a group of its own, that can be killed as a whole
         )
+        self._running = process
         try:
             return process.wait(self._settings.timeout)
         except subprocess.TimeoutExpired:
             return None
         finally:
-            if process.poll() is None:  # also where somebody has interrupted us
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            _kill(process)  # also where somebody has interrupted us
+            self._running = None
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_KILLED_S)
 
     def _shown(self, text: str) -> str:
         """Make the end of an error message of what a command said, without passwords."""
@@ -163,6 +176,13 @@ class Hooks:
         for secret in self._secrets:
             shown = shown.replace(secret, _MASK)
         return f". It said:\n{shown[-_SHOWN:]}" if shown else ""
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a command that has not ended, with all that it has started; whoever waits for it sees its end."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _secrets_of(url: str) -> set[str]:

@@ -75,7 +75,8 @@ class Url(Provider):
         return System(rw=rw, ro=ro, resources=resources)
 
     def stop(self) -> None:
-        """Nothing was started, so nothing is ended."""
+        """Nothing was started, so nothing is ended but a hook that nobody waits for any more."""
+        self.cancel()
 
     def actions(self) -> frozenset[Action]:
         """Tell for what the study has hooks."""
@@ -93,6 +94,10 @@ class Url(Provider):
         began = _engine.monotonic_ns()
         self._hooks.act(action, node, resources, settings)
         return Done(action=action, node=node, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+    def cancel(self) -> None:
+        """Kill the hook that runs, with all that it has started."""
+        self._hooks.cancel()
 
     def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
         """Tell the URLs of the study."""

@@ -7,14 +7,12 @@ use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
 use crate::bulk::{Admin, RowSource, Table};
 use crate::channel::Channel;
+use crate::driver::Settings;
 use crate::error::{Error, ErrorClass};
 use crate::postgres::copy;
-use crate::postgres::startup::{Endpoint, next_message, not_in_time};
+use crate::postgres::startup::{Endpoint, is_time_out, next_message, not_in_time};
 use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
-
-/// How long a statement of the set-up may be silent: an index on a large table takes its time.
-const PATIENCE: Nanos = 24 * 3600 * SECOND;
 
 /// The settings that say most about how a server performs.
 const FACTS: &str = "SELECT name, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN (
@@ -27,27 +25,44 @@ const FACTS: &str = "SELECT name, current_setting(name) FROM pg_catalog.pg_setti
 pub(crate) struct PostgresAdmin {
     runtime: Runtime,
     channel: Channel,
+    answer_timeout: Nanos,
+    /// Whether a question was given up: its answer may still come, and would be taken for that of the next.
+    is_given_up: bool,
 }
 
 impl PostgresAdmin {
     /// Connects and runs the set-up that every connection gets.
-    pub(crate) fn connect(endpoint: &Arc<Endpoint>, on_connect: &[String]) -> Result<Self, Error> {
+    pub(crate) fn connect(endpoint: &Arc<Endpoint>, settings: &Settings) -> Result<Self, Error> {
         let runtime = Runtime::new()?;
         let channel = runtime.block_on(async {
             let deadline = endpoint.deadline();
             let mut channel = endpoint.establish(&runtime, deadline).await?.channel;
             channel.set_deadline(deadline);
-            set_up(&mut channel, on_connect).await.map_err(not_in_time)?;
+            set_up(&mut channel, &settings.on_connect).await.map_err(not_in_time)?;
             Ok::<_, Error>(channel)
         })?;
-        Ok(Self { runtime, channel })
+        Ok(Self { runtime, channel, answer_timeout: settings.answer_timeout, is_given_up: false })
+    }
+
+    /// Begins a question, which has so long from now on.
+    fn begin(&mut self) -> Result<(), Error> {
+        if self.is_given_up {
+            return Err(Error::connection_lost("an answer on this connection was given up"));
+        }
+        self.channel.set_deadline(clock::now() + self.answer_timeout);
+        Ok(())
+    }
+
+    fn end<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
+        self.is_given_up = matches!(&found, Err(error) if is_time_out(error));
+        found
     }
 }
 
 impl Drop for PostgresAdmin {
     fn drop(&mut self) {
         self.channel.out().extend_from_slice(&wire::TERMINATE);
-        let Self { runtime, channel } = self;
+        let Self { runtime, channel, .. } = self;
         channel.set_deadline(clock::now() + SECOND);
         // A polite end; closing the socket says the same.
         let _ = runtime.block_on(channel.flush());
@@ -56,15 +71,15 @@ impl Drop for PostgresAdmin {
 
 impl Admin for PostgresAdmin {
     fn query(&mut self, sql: &str) -> Result<Table, Error> {
-        let Self { runtime, channel } = self;
-        channel.set_deadline(clock::now() + PATIENCE);
-        runtime.block_on(simple_query(channel, sql))
+        self.begin()?;
+        let found = self.runtime.block_on(simple_query(&mut self.channel, sql));
+        self.end(found)
     }
 
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
-        let Self { runtime, channel } = self;
-        channel.set_deadline(clock::now() + PATIENCE);
-        runtime.block_on(copy::copy_in(channel, table, columns, rows))
+        self.begin()?;
+        let found = self.runtime.block_on(copy::copy_in(&mut self.channel, table, columns, rows));
+        self.end(found)
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {

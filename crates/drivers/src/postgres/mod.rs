@@ -88,7 +88,7 @@ impl Driver for Postgres {
     }
 
     fn admin(&self) -> Result<Box<dyn Admin>, Error> {
-        Ok(Box::new(PostgresAdmin::connect(&self.endpoint, &self.settings.on_connect)?))
+        Ok(Box::new(PostgresAdmin::connect(&self.endpoint, &self.settings)?))
     }
 }
 

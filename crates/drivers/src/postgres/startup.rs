@@ -350,7 +350,7 @@ pub(crate) fn not_in_time(error: Error) -> Error {
 }
 
 /// Whether it is the driver's own limit that was reached, and not one of the server's.
-fn is_time_out(error: &Error) -> bool {
+pub(crate) fn is_time_out(error: &Error) -> bool {
     error.class() == ErrorClass::StatementTimeout && error.code().is_empty()
 }
 
