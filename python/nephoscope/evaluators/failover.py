@@ -244,14 +244,24 @@ class Failover(Evaluator):
             scores = dict.fromkeys(
                 ("F", "R"), Absent(reason=stored.why_not() or "no failure was measured whole")
             )
-        # Told whole where F or R is absent, too: a service that never came back is what a reader wants to see.
+        # A phase with a failure in it is no measure of throughput: it makes no points.
+        return Measurements(
+            scores=scores, warnings=warnings, details={self.name: self._details(scores, failures)}
+        )
+
+    def _details(self, scores: Mapping[str, Score | Absent], failures: Sequence[Failure]) -> dict[str, Any]:
+        """Tell what this entry came to, by its place in the study: of several the first gives the scores.
+
+        Told whole where F or R is absent, too: a service that never came back is what a reader wants to see.
+        """
+        values = {name: score.value if isinstance(score, Score) else None for name, score in scores.items()}
         told = {
             "fault": self._settings.fault,
             "late_s": self._settings.late,
+            **values,
             "failures": [asdict(failure) for failure in failures],
         }
-        # A phase with a failure in it is no measure of throughput: it makes no points.
-        return Measurements(scores=scores, warnings=warnings, details={self.name: {str(self._index): told}})
+        return {str(self._index): told}
 
     def _score(self, name: ScoreName, failures: Sequence[Failure], interval_s: float) -> Score | Absent:
         detail = {
