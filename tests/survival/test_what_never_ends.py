@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from postgres_lab import Lab, lab_with_database, server_of, wait_until_gone
 
-from commands import Ended, finish, start, wait_for
+from commands import Ended, call, finish, start, wait_for
+from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
@@ -76,14 +77,14 @@ def run(folder: Path, tables: Tables) -> Ended:
         return finish(process, PATIENCE_S)
 
 
-def kept(folder: Path, ended: Ended, status: str = "failed") -> StoredRun:
+def kept(folder: Path, ended: Ended, status: str = "failed", least: int = 100) -> StoredRun:
     """Check that a run has ended as it should, and that its directory is whole."""
     assert ended.code == 1, ended.out
     assert "Traceback" not in ended.err + ended.out
     run = StoredRun(folder / "runs" / "latest")
     assert run.manifest["status"] == status
     assert "<html" in (run.folder / FILES.report).read_text()
-    assert int(run.intervals.column("committed").to_numpy().sum()) > 100
+    assert int(run.intervals.column("committed").to_numpy().sum()) >= least
     return run
 
 
@@ -202,6 +203,141 @@ def test_a_system_that_does_not_come_back_has_no_score(tmp_path: Path, database:
     stored = kept(tmp_path, ended)
     for score in ("F", "R"):
         assert "the service did not come back" in absent(stored)[score]
+
+
+# --- replicas, allocations, tenants
+
+
+def events_of(folder: Path) -> str:
+    journal = folder / "runs" / "latest" / "events.jsonl"
+    return journal.read_text() if journal.is_file() else ""
+
+
+@contextmanager
+def replicated(lab: Lab, **system: Any) -> Iterator[tuple[str, str]]:
+    """A primary and a replica: their URLs."""
+    with lab.provider(replicas=1, settings={"fsync": False}, **system) as provider:
+        found = provider.start()
+        yield found.rw[0], found.ro[0]
+
+
+def lag_study(rw: str, ro: str, **measure: Any) -> Tables:
+    lag = {"evaluator": "lag", "duration": "4s", "limit": "1s", "repetitions": 1, "concurrency": 2}
+    loads = [{"name": "busy", "mix": "TPCB"}]
+    tables = study_of({"provider": "url", "rw": rw, "ro": ro}, {})
+    return {**tables, "measure": [{**lag, "loads": loads, **measure}]}
+
+
+@pytest.mark.parametrize("synchronous", ["off", "remote_apply"])
+@pytest.mark.survives(
+    part="actions",
+    fault="a replica that never catches up: its replay is paused while the lag is measured, commits wait for it or not",
+    promise="the run ends within its limits, is scored and reported; it says that C is a lower bound, or that markers"
+    " could not be committed",
+    on="a PostgreSQL cluster",
+)
+def test_a_replica_that_never_catches_up_ends_no_run(
+    tmp_path: Path, ready_lab: Lab, synchronous: str
+) -> None:
+    with replicated(ready_lab, synchronous=synchronous) as (rw, ro):
+        with start("run", write_study(tmp_path, lag_study(rw, ro)), cwd=tmp_path) as process:
+            # Half-way through what counts, so that there is something to keep.
+            wait_for(lambda: '"lag, busy"' in events_of(tmp_path), "the lag is measured")
+            time.sleep(1.5)
+            query(ro, "SELECT pg_wal_replay_pause()")
+            begun = time.monotonic()
+            ended = finish(process, PATIENCE_S)
+        assert time.monotonic() - begun < 90
+        query(ro, "SELECT pg_wal_replay_resume()")
+    assert ended.code == 0, ended.err
+    stored = StoredRun(tmp_path / "runs" / "latest")
+    scores = json.loads((stored.folder / FILES.scores).read_text())
+    assert scores["scores"]["C"]["detail"]["replicas"] == 1
+    told = " ".join(scores["warnings"])
+    expected = "C is a lower bound" if synchronous == "off" else "could not be committed or looked for"
+    assert expected in told
+    assert "<html" in (stored.folder / FILES.report).read_text()
+    assert int(stored.intervals.column("committed").to_numpy().sum()) > 100
+
+
+@pytest.mark.survives(
+    part="actions",
+    fault="a replica whose replay is paused before the lag is measured",
+    promise=f"it is waited for 30 s: {FAILED}",
+    on="a PostgreSQL cluster",
+)
+def test_a_replica_that_stands_still_from_the_start_ends_the_run(tmp_path: Path, ready_lab: Lab) -> None:
+    with replicated(ready_lab) as (rw, ro):
+        study = write_study(tmp_path, lag_study(rw, ro))
+        loaded = call("load", study)
+        assert loaded.code == 0, loaded.err
+        wait_for(lambda: query(ro, "SELECT to_regclass('pgbench_history')") != [[None]], "the replica has it")
+        query(ro, "SELECT pg_wal_replay_pause()")
+        with start("run", study, cwd=tmp_path) as process:
+            ended = finish(process, PATIENCE_S)
+        query(ro, "SELECT pg_wal_replay_resume()")
+    assert "were not to be seen there within 30 s" in ended.err
+    assert absent(kept(tmp_path, ended, least=0))["C"] == "no load was measured whole"
+
+
+@pytest.mark.survives(
+    part="actions",
+    fault="a hook for the allocation that never returns once the load runs",
+    promise="it is given up when `action_limit` is over, with a warning; E1 is of what was known of the allocation",
+    on="the simulated database",
+)
+def test_an_allocation_that_is_never_told_does_not_hold_up_the_patterns(tmp_path: Path) -> None:
+    pids, asked = tmp_path / "pids", tmp_path / "asked"
+    told = json.dumps({"vcores": 2, "memory_gb": 8, "storage_gb": 10})
+    command = f"[ -e '{asked}' ] && {{ {HANGS.format(pids=pids)}; }}; touch '{asked}'; echo '{told}'"
+    elasticity = {
+        "evaluator": "elasticity",
+        "patterns": ["single-peak"],
+        "mixes": ["SELECT"],
+        "tau": 2,
+        "slot": "1s",
+        "rest": "0s",
+        "window": "3s",
+        "action_limit": "1s",
+    }
+    hooks = {"allocation": command, "timeout": "1h"}
+    tables = study_of({"provider": "url", "rw": "sim://?latency=constant(1ms)", "hooks": hooks}, {})
+    ended = run(tmp_path, {**tables, "measure": [elasticity]})
+    assert ended.code == 0, ended.err
+    stored = StoredRun(tmp_path / "runs" / "latest")
+    scores = json.loads((stored.folder / FILES.scores).read_text())
+    message = "telling the allocation did not end within 1 s, and was given up"
+    assert any(message in warning for warning in scores["warnings"])
+    (pattern,) = scores["scores"]["E1"]["detail"]["patterns"]
+    for slot in pattern["slots"]:
+        assert slot["end_s"] - slot["start_s"] == pytest.approx(1.0, abs=0.2)
+    wait_until_gone([int(pid) for pid in pids.read_text().split()])
+
+
+@pytest.mark.survives(
+    part="actions",
+    fault="a database that stands still for ever while tenants are measured",
+    promise="every slot ends when it should, and the run with the last; what was measured before is kept and reported",
+    on="the simulated database",
+)
+def test_tenants_of_a_database_that_stands_still_for_ever_come_to_an_end(tmp_path: Path) -> None:
+    tenancy = {
+        "evaluator": "tenancy",
+        "mix": "SELECT",
+        "patterns": [],
+        "custom": {"both": [[2, 2], [2, 2]]},
+        "slot": "2s",
+        "warmup": "1s",
+    }
+    tables = study_of({"provider": "url", "rw": "sim://?latency=constant(1ms)&stall=2s%2B3600s"}, {})
+    tables |= {"measure": [tenancy], "tenants": {"number": 2}}
+    begun = time.monotonic()
+    ended = run(tmp_path, tables)
+    assert time.monotonic() - begun < 60
+    assert ended.code == 0, ended.err
+    stored = StoredRun(tmp_path / "runs" / "latest")
+    assert "<html" in (stored.folder / FILES.report).read_text()
+    assert int(stored.intervals.column("committed").to_numpy().sum()) > 100
 
 
 # --- the wait itself

@@ -5,6 +5,7 @@ METRICS, section 3, "C: replication lag"; CloudyBench, section II-G, equation 6.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -165,6 +166,9 @@ class Lag(Evaluator):
             warnings.append(
                 f"{unseen:,} markers were not seen within {self._settings.limit:g} s: C is a lower bound"
             )
+        if failed := samples.failed(phases):
+            said = ", ".join(f"{count:,} {outcome}" for outcome, count in failed.items())
+            warnings.append(f"markers could not be committed or looked for ({said}): C is of the others")
         return Measurements(scores={"C": score}, warnings=warnings)
 
     def _score(
@@ -237,19 +241,31 @@ class _Samples:
             selected: NDArray[np.float64] = column[rows]
             return selected
 
-        self._kind, self._outcome, self._node = texts("kind"), texts("outcome"), texts("node")
+        self._kind, self._outcome = texts("kind"), texts("outcome")
+        self._node, self._role = texts("node"), texts("role")
         self._time, self._lower, self._upper = numbers("time_s"), numbers("lower_ms"), numbers("upper_ms")
 
     @property
     def nodes(self) -> list[str]:
         """The read-only endpoints that were looked at."""
-        return sorted(set(self._node.tolist()))
+        # A marker whose commit failed is a sample of the endpoint that takes writes.
+        return sorted(set(self._node[self._role == "ro"].tolist()))
 
-    def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
-        """Sum up the markers of a kind that were committed in some phases."""
+    def _inside(self, phases: Sequence[Phase]) -> NDArray[np.bool_]:
+        """Select the samples of some phases."""
         inside = np.zeros(len(self._time), bool)
         for phase in phases:
             inside |= (self._time >= phase.start_s) & (self._time <= phase.end_s)
+        return inside
+
+    def failed(self, phases: Sequence[Phase]) -> dict[str, int]:
+        """Count the markers whose commit failed, and those that could not be looked for, by the class of the error."""
+        bad = self._inside(phases) & (self._outcome != "ok") & (self._outcome != "not_seen")
+        return dict(sorted(Counter(self._outcome[bad].tolist()).items()))
+
+    def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
+        """Sum up the markers of a kind that were committed in some phases."""
+        inside = self._inside(phases)
         seen = inside & (self._kind == kind) & (self._outcome == "ok")
         unseen = inside & (self._kind == kind) & (self._outcome == "not_seen")
         # What was not seen took at least as long as it was looked for.
