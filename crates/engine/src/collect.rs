@@ -73,6 +73,9 @@ pub struct TenantInterval {
     /// How long the load waited for its first committed transaction after an idle time, connecting included, where that
     /// transaction ended in the interval.
     pub woken: Option<Nanos>,
+    /// When the first transaction was committed at an endpoint that came while the load runs, since the start of the
+    /// load, where that was in the interval. Each worker tells its first, perhaps in different intervals.
+    pub reached: Option<Nanos>,
 }
 
 /// An interval, all workers together. Times are since the start of the load.
@@ -370,6 +373,7 @@ fn no_gauges(tenant: &str) -> TenantInterval {
         restored: 0,
         refused: 0,
         woken: None,
+        reached: None,
     }
 }
 
@@ -383,6 +387,7 @@ fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
     sum.restored += part.restored;
     sum.refused += part.refused;
     sum.woken = rest::shorter(sum.woken, part.woken);
+    sum.reached = rest::shorter(sum.reached, part.reached);
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn tenant(of: &TenantInterval) -> Value {
     json!({
         "tenant": of.tenant, "arrivals": of.arrivals, "dropped": of.dropped, "backlog": of.backlog,
         "sessions": of.sessions, "connected": of.connected, "lost": of.lost, "restored": of.restored,
-        "refused": of.refused, "woken_s": of.woken.map(seconds),
+        "refused": of.refused, "woken_s": of.woken.map(seconds), "reached_s": of.reached.map(seconds),
     })
 }
 

@@ -4,8 +4,8 @@
 //! [`Record`]s (intervals, phases, errors, the end) while the load goes on; [`Run::change`] changes it.
 //!
 //! * `schedule`: when transactions should start, whatever the system does.
-//! * `tenant`: which transactions, by which session (`turn`), and its idle times (`rest`); `session`: the life of a
-//!   transaction.
+//! * `tenant`: which transactions, by which session (`turn`), where (`routes`), and its idle times (`rest`); `session`:
+//!   the life of a transaction.
 //! * `worker`: a thread with its sessions; `recorder`: its counts and histograms, without a lock or an allocation.
 //! * `collect`: the workers' shards put together; `open`: what a run begins with; `intake`: what comes in;
 //!   `run`: the coordinator; `heartbeat`: whether the tool itself ran; `watchdog`: it ends transactions that have no
@@ -25,6 +25,7 @@ pub mod probes;
 mod recorder;
 mod report;
 mod rest;
+mod routes;
 mod run;
 pub mod schedule;
 mod session;

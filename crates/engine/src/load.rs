@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nephoscope_drivers::Dialect;
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
 use nephoscope_script::{Access, Transaction, Workload};
 
 use crate::error::EngineError;
+use crate::routes::{Endpoint, Opener, RoutesChange};
 use crate::schedule::{Ramp, Spacing};
 use crate::spec::{AccessSpec, ArrivalLaw, Level, LoadChange, MixSpec, PhaseSpec, Think};
 
@@ -29,6 +31,7 @@ pub(crate) struct TenantChange {
     pub(crate) weights: Option<Arc<[f64]>>,
     pub(crate) access: Option<Access>,
     pub(crate) release: Option<bool>,
+    pub(crate) routes: Option<RoutesChange>,
 }
 
 impl TenantChange {
@@ -78,6 +81,8 @@ pub(crate) struct Resolver {
     kinds: BTreeMap<Nanos, Kind>,
     /// When the tenant has a mix for the first time.
     mixed: Option<Nanos>,
+    opener: Opener,
+    dialect: Dialect,
 }
 
 /// A concurrency above this is a slip of the pen.
@@ -86,20 +91,27 @@ const MOST_SESSIONS: f64 = 100_000.0;
 const HIGHEST_RATE: f64 = 1e8;
 
 impl Resolver {
-    pub(crate) fn new(name: &str, workload: Workload) -> Self {
-        Self { name: name.to_owned(), workload, kinds: BTreeMap::new(), mixed: None }
+    pub(crate) fn new(name: &str, workload: Workload, opener: Opener, dialect: Dialect) -> Self {
+        Self { name: name.to_owned(), workload, kinds: BTreeMap::new(), mixed: None, opener, dialect }
     }
 
-    /// The transactions, with their workload, as messages name them.
-    pub(crate) fn transactions(&self) -> impl Iterator<Item = String> {
+    /// What messages call the tenant's series, in their order: each transaction with its workload, and then those that
+    /// only read once more.
+    pub(crate) fn series_names(&self) -> impl Iterator<Item = String> {
+        let all = &self.workload.transactions;
         let name = |of: &Transaction| format!("workload {}, transaction {}", self.workload.name, of.name);
-        self.workload.transactions.iter().map(name)
+        all.iter().chain(all.iter().filter(|of| of.read_only)).map(name)
+    }
+
+    /// Every endpoint that the tenant has, has had, or is going to have by the changes that are resolved.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        self.opener.known()
     }
 
     /// Resolves the tenant's part of a phase that begins `at` a time. `length` is the phase's, for ramps that take
     /// all of it.
     pub(crate) fn resolve(
-        &self,
+        &mut self,
         loads: &BTreeMap<String, LoadChange>,
         length: Option<f64>,
         at: Nanos,
@@ -109,8 +121,11 @@ impl Resolver {
             (Some(load), None) | (None, Some(load)) => load.clone(),
             (Some(general), Some(own)) => overlay(general, own),
         };
-        self.one(&load, length, at)
-            .map_err(|what| EngineError::Input(format!("the load of tenant {}: {what}", self.name)))
+        let resolved = self.one(&load, length, at).and_then(|change| {
+            let open = |spec| self.opener.change(spec, self.dialect);
+            Ok(TenantChange { routes: load.endpoints.as_ref().map(open).transpose()?, ..change })
+        });
+        resolved.map_err(|what| EngineError::Input(format!("the load of tenant {}: {what}", self.name)))
     }
 
     /// Keeps in mind what a change that was resolved will have done.
@@ -146,7 +161,7 @@ impl Resolver {
         }
         let access = load.access.map(access).transpose()?;
         let (spacing, release) = (load.arrivals.map(spacing), load.release);
-        Ok(TenantChange { model, think: load.think, spacing, weights, access, release })
+        Ok(TenantChange { model, think: load.think, spacing, weights, access, release, routes: None })
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {
@@ -194,6 +209,7 @@ fn overlay(general: &LoadChange, own: &LoadChange) -> LoadChange {
         mix: own.mix.clone().or_else(|| general.mix.clone()),
         access: own.access.or(general.access),
         release: own.release.or(general.release),
+        endpoints: own.endpoints.clone().or_else(|| general.endpoints.clone()),
     }
 }
 

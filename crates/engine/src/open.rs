@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nephoscope_drivers::{Driver, Settings, Statement, StatementMode};
+use nephoscope_drivers::{Settings, Statement, StatementMode};
 use nephoscope_runtime::clock::{MILLISECOND, Nanos};
-use nephoscope_script::{OptionValue, Source};
+use nephoscope_script::{OptionValue, Source, Transaction, Workload};
 
 use crate::collect::SeriesName;
 use crate::error::EngineError;
 use crate::load::{Change, Resolver, TenantChange, to_nanos};
+use crate::routes::{Opener, TenantPlan};
 use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Role, TenantSpec, WorkloadSpec};
-use crate::tenant::TenantPlan;
 use crate::worker::TenantSetup;
 
 /// What a run begins with.
@@ -91,43 +91,60 @@ fn open_tenant(
     index: usize,
     first_series: usize,
 ) -> Result<Opened, EngineError> {
-    let open = |urls: &[String]| -> Result<Vec<Arc<dyn Driver>>, EngineError> {
-        urls.iter().map(|url| Ok(nephoscope_drivers::open(url, settings)?)).collect()
-    };
-    let endpoints = [open(&spec.rw)?, open(&spec.ro)?];
-    let Some(first) = endpoints[0].first() else {
+    let mut opener = Opener::new(settings);
+    let routes = opener.begin(&spec.rw, &spec.ro, spec.reads)?;
+    let Some(dialect) = routes.of(Role::Rw).first().map(|first| first.dialect()) else {
         return Err(EngineError::Input(format!("tenant {} has no rw endpoint", spec.name)));
     };
-    if spec.reads == Role::Ro && endpoints[1].is_empty() {
+    if spec.reads == Role::Ro && routes.of(Role::Ro).is_empty() {
         let message = format!("tenant {}: reads go to ro, and it has no ro endpoint", spec.name);
         return Err(EngineError::Input(message));
     }
-    let source = read_source(&spec.workload, first.dialect())?;
+    let source = read_source(&spec.workload, dialect)?;
     let workload = source.workload()?;
-    let role = |read_only: bool| if read_only { spec.reads } else { Role::Rw };
-    let series = workload.transactions.iter().map(|transaction| SeriesName {
-        tenant: spec.name.clone(),
-        role: role(transaction.read_only),
-        transaction: transaction.name.clone(),
-    });
-    let series: Vec<SeriesName> = series.collect();
+    let series = series_of(spec, &workload, |read_only| routes.role(read_only));
     let statements: Arc<[Statement]> = workload.statements.clone().into();
     let keys = workload.key_spaces(&spec.workload.handed_out);
     let plan = TenantPlan {
         name: spec.name.clone(),
-        endpoints,
+        routes,
         balance: load.balance,
         statements,
-        roles: series.iter().map(|series| series.role).collect(),
         read_only: workload.transactions.iter().map(|transaction| transaction.read_only).collect(),
         sessions: spec.sessions,
         backlog: spec.backlog,
         // Each tenant has random numbers of its own.
         seed: load.seed.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         first_series,
+        series: places(&workload, &series, first_series),
     };
     let setup = TenantSetup { plan: Arc::new(plan), source: Arc::new(source), keys };
-    Ok(Opened { setup, resolver: Resolver::new(&spec.name, workload), series })
+    Ok(Opened { setup, resolver: Resolver::new(&spec.name, workload, opener, dialect), series })
+}
+
+/// Names the series of a tenant: the transactions where they run, and those that only read in the other role as well,
+/// as endpoints may come and go.
+fn series_of(spec: &TenantSpec, workload: &Workload, role: impl Fn(bool) -> Role) -> Vec<SeriesName> {
+    let name = |role: Role, of: &Transaction| SeriesName {
+        tenant: spec.name.clone(),
+        role,
+        transaction: of.name.clone(),
+    };
+    let other = if role(true) == Role::Ro { Role::Rw } else { Role::Ro };
+    let first = workload.transactions.iter().map(|of| name(role(of.read_only), of));
+    let again = workload.transactions.iter().filter(|of| of.read_only).map(|of| name(other, of));
+    first.chain(again).collect()
+}
+
+/// Finds the series of each transaction by role.
+fn places(workload: &Workload, series: &[SeriesName], first: usize) -> Vec<[usize; 2]> {
+    let place = |(number, transaction): (usize, &Transaction)| {
+        Role::ALL.map(|role| {
+            let is_it = |of: &SeriesName| of.role == role && of.transaction == transaction.name;
+            first + series.iter().position(is_it).unwrap_or(number)
+        })
+    };
+    workload.transactions.iter().enumerate().map(place).collect()
 }
 
 fn check(spec: &LoadSpec) -> Result<(), EngineError> {
@@ -186,8 +203,8 @@ pub(crate) fn resolve(
             return Err(place(EngineError::Input(message)));
         }
     }
-    let resolve = |resolver: &Resolver| resolver.resolve(&phase.loads, phase.seconds, at).map_err(place);
-    let changes = resolvers.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+    let resolve = |resolver: &mut Resolver| resolver.resolve(&phase.loads, phase.seconds, at).map_err(place);
+    let changes = resolvers.iter_mut().map(resolve).collect::<Result<Vec<_>, _>>()?;
     for (resolver, change) in resolvers.iter_mut().zip(&changes) {
         resolver.accept(change, at);
     }

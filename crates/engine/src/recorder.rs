@@ -126,6 +126,9 @@ pub(crate) struct TenantGauges {
     pub(crate) refused: u64,
     /// How long the load waited for its first committed transaction after an idle time, where that came in the interval.
     pub(crate) woken: Option<Nanos>,
+    /// When the first transaction was committed at an endpoint that came while the load runs, since its start,
+    /// where that was in the interval.
+    pub(crate) reached: Option<Nanos>,
 }
 
 /// What one worker has of one interval.

@@ -3,7 +3,7 @@
 
 use nephoscope_runtime::Nanos;
 
-use crate::turn::Turn;
+use crate::turn::{Standing, Turn};
 
 /// What a tenant knows of its idle times on one worker.
 #[derive(Default)]
@@ -31,22 +31,22 @@ impl Rest {
         self.waking.take().map(|since| end.saturating_sub(since))
     }
 
-    /// What a session has to do before it asks for work; `released` is whether it has closed its connections.
+    /// What a session has to do before it asks for work.
     #[inline]
-    pub(crate) fn turn(&self, released: &mut bool, wanted: bool) -> Option<Turn> {
-        if wanted && *released {
-            *released = false;
-            Some(Turn::Connect)
-        } else if !wanted && !*released && self.release {
-            *released = true;
-            Some(Turn::Release)
-        } else {
-            None
-        }
+    pub(crate) fn turn(&self, standing: &mut Standing, wanted: bool) -> Option<Turn> {
+        let (now, turn) = match *standing {
+            Standing::Settled if wanted || !self.release => return None,
+            Standing::Released if !wanted => return None,
+            Standing::Released => (Standing::Settled, Turn::Connect),
+            Standing::Unsettled if wanted => (Standing::Settled, Turn::Move),
+            Standing::Settled | Standing::Unsettled => (Standing::Released, Turn::Release),
+        };
+        *standing = now;
+        Some(turn)
     }
 }
 
-/// The shorter of two waits, of workers that had one.
+/// The shorter of two waits, or the earlier of two times, of workers that had one.
 pub(crate) fn shorter(one: Option<Nanos>, other: Option<Nanos>) -> Option<Nanos> {
     one.into_iter().chain(other).min()
 }

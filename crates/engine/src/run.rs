@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use nephoscope_drivers::Driver;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox::{self, mailbox};
 
@@ -16,6 +15,7 @@ use crate::intake::{Announcement, Intake};
 use crate::load::{Change, Resolver};
 use crate::open::{Opening, ending, open, resolve};
 use crate::report::{Order, Report};
+use crate::routes::{Endpoint, is_same};
 use crate::spec::{LoadSpec, PhaseSpec};
 use crate::watchdog::Watchdog;
 use crate::worker::{self, WorkerSetup};
@@ -26,6 +26,8 @@ const LEAD: Nanos = 10 * MILLISECOND;
 
 struct Control {
     resolvers: Vec<Resolver>,
+    /// The endpoints that know when the run has started.
+    told: Vec<Endpoint>,
     orders: Vec<mailbox::Sender<Order>>,
     announce: Sender<Announcement>,
     last_change: Nanos,
@@ -90,6 +92,7 @@ impl Run {
             return Err(EngineError::Failed("the run is over".to_owned()));
         }
         let tenants = resolve(&mut control.resolvers, &phase, at)?;
+        control.tell_start(self.origin);
         control.last_change = at;
         let phase = is_phase.then(|| Arc::new(phase));
         control.order(&Change { at, phase, tenants, end: false });
@@ -138,6 +141,16 @@ impl Run {
 }
 
 impl Control {
+    /// Tells the endpoints that do not know it yet when the run has started.
+    fn tell_start(&mut self, origin: Nanos) {
+        for endpoint in self.resolvers.iter().flat_map(Resolver::endpoints) {
+            if !self.told.iter().any(|told| is_same(told, endpoint)) {
+                endpoint.run_starts(origin);
+                self.told.push(Arc::clone(endpoint));
+            }
+        }
+    }
+
     fn order(&self, change: &Change) {
         if let Some(phase) = &change.phase {
             // The reader is gone only with the run.
@@ -170,7 +183,6 @@ impl Drop for Run {
 pub(crate) struct Prepared {
     control: Control,
     intake: Intake,
-    drivers: Vec<Arc<dyn Driver>>,
     /// Workers that are connected.
     ready: usize,
 }
@@ -182,7 +194,7 @@ pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), E
     let (shard_sender, shards) = channel();
     let (report_sender, reports) = channel();
     let (announce, announced) = channel();
-    let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::transactions).collect();
+    let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::series_names).collect();
     let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..spec.threads {
         let (order_sender, order_receiver) = mailbox();
@@ -212,7 +224,8 @@ pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), E
     let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
     let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
-    let control = Control { resolvers, orders, announce, last_change: 0, ends, stopped: false };
+    let control =
+        Control { resolvers, told: Vec::new(), orders, announce, last_change: 0, ends, stopped: false };
     let intake = Intake {
         shards,
         reports,
@@ -226,8 +239,7 @@ pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), E
         failure: None,
         keys,
     };
-    let drivers = setups.iter().flat_map(|setup| setup.plan.endpoints.iter().flatten().cloned()).collect();
-    Ok((Prepared { control, intake, drivers, ready: 0 }, workers))
+    Ok((Prepared { control, intake, ready: 0 }, workers))
 }
 
 fn spawn(setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
@@ -281,11 +293,9 @@ impl Prepared {
 
     /// Lets the load begin.
     pub(crate) fn begin(self) -> Run {
-        let Self { control, intake, drivers, .. } = self;
+        let Self { mut control, intake, .. } = self;
         let origin = clock::now() + 5 * MILLISECOND;
-        for driver in drivers {
-            driver.run_starts(origin);
-        }
+        control.tell_start(origin);
         for sender in &control.orders {
             sender.send(Order::Start(origin));
         }

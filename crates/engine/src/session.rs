@@ -3,6 +3,8 @@
 //! The engine alone decides what happens after an error: the transaction is rolled back, run again where its class
 //! allows, and otherwise counted as failed; a broken connection is made anew. No wait is without a limit.
 
+mod connections;
+
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -14,7 +16,8 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::recorder::{Outcome, Sample};
-use crate::spec::{Balance, Role};
+use crate::routes::Endpoint;
+use crate::spec::Role;
 use crate::tenant::Tenant;
 use crate::turn::{Job, Turn};
 use crate::worker::Worker;
@@ -33,8 +36,6 @@ impl From<Error> for Trouble {
 
 /// How long a server is waited for that was asked to cancel a statement.
 const CANCEL_GRACE: Nanos = 2 * SECOND;
-/// Waits between two attempts at a connection: the first, and the longest.
-const RECONNECT: (Nanos, Nanos) = (5 * MILLISECOND, SECOND);
 /// After so many transactions without a wait (only drivers without a database do that) the others have their turn.
 const UNINTERRUPTED: u32 = 64;
 
@@ -45,6 +46,10 @@ pub(crate) struct Session {
     number: usize,
     script: Script,
     connections: [Option<Box<dyn Connection>>; 2],
+    /// The endpoints that these lead to.
+    endpoints: [Option<Endpoint>; 2],
+    /// Which endpoints it takes next, where that has been drawn already.
+    own: [Option<usize>; 2],
     /// The connection in a role broke and was not made anew.
     lost: [bool; 2],
     random: Random,
@@ -68,6 +73,8 @@ impl Session {
             number,
             script: tenant.vm.script(tenant.plan.seed, global)?,
             connections: [None, None],
+            endpoints: [None, None],
+            own: [None, None],
             lost: [false; 2],
             random: Random::new(!tenant.plan.seed, global),
             running: None,
@@ -95,12 +102,15 @@ impl Session {
             if takes_part && !self.reconnect_all().await && self.tenant.stopped() {
                 break;
             }
-            let turn = poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await;
+            let mut turn = self.turn().await;
+            while turn == Turn::Move {
+                turn = self.relocate().await;
+            }
             match turn {
-                Turn::Work(job) => self.execute(job).await,
+                Turn::Work(job) => drop(self.execute(job).await),
                 Turn::Pause(until) => self.pause(until).await,
-                Turn::Release => self.release(),
-                Turn::Connect => {}
+                Turn::Release => Role::ALL.into_iter().for_each(|role| self.close(role)),
+                Turn::Connect | Turn::Move => {}
                 Turn::Stop => break,
             }
             if self.uninterrupted >= UNINTERRUPTED {
@@ -110,6 +120,11 @@ impl Session {
         }
         let stood = self.connections.iter().flatten().count() as u64;
         self.tenant.gauge(|gauges| gauges.connected -= stood);
+    }
+
+    /// Asks for work.
+    async fn turn(&self) -> Turn {
+        poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await
     }
 
     /// Waits, but not beyond the next change of the load.
@@ -137,95 +152,12 @@ impl Session {
         .await;
     }
 
-    // ---- connections -----------------------------------------------------------------------------------------
-
-    /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it.
-    async fn connect(&mut self, role: Role) -> Result<(), Error> {
-        let plan = Rc::clone(&self.tenant);
-        let endpoints = &plan.plan.endpoints[role as usize];
-        let own = match plan.plan.balance {
-            Balance::RoundRobin => plan.global(self.number),
-            Balance::Random => self.random.below(endpoints.len() as u64) as usize,
-            Balance::First => 0,
-        };
-        let mut last = Error::connection_lost(format!("the tenant has no {} endpoint", role.name()));
-        for step in 0..endpoints.len() {
-            let driver = &endpoints[(own + step) % endpoints.len()];
-            match driver.connect(&self.worker.runtime, &plan.plan.statements).await {
-                Ok(connection) => {
-                    self.connections[role as usize] = Some(connection);
-                    self.tenant.gauge(|gauges| gauges.connected += 1);
-                    return Ok(());
-                }
-                Err(error) => last = error.context(&driver.redacted_url()),
-            }
-        }
-        Err(last)
-    }
-
-    /// Makes what connections are missing, with patience; `false` if they are not wanted any more, or the run stopped.
-    async fn reconnect_all(&mut self) -> bool {
-        for role in Role::ALL {
-            if self.connections[role as usize].is_none()
-                && self.tenant.uses(role)
-                && !self.reconnect(role).await
-            {
-                return false;
-            }
-        }
-        true
-    }
-
-    async fn reconnect(&mut self, role: Role) -> bool {
-        self.tenant.withdraw(self.number);
-        let mut wait = RECONNECT.0;
-        while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now()) {
-            match self.connect_while_running(role).await {
-                Ok(()) => return true,
-                Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
-            }
-            let jittered = wait / 2 + self.random.below(wait);
-            self.sleep(clock::now() + jittered).await;
-            wait = (wait * 2).min(RECONNECT.1);
-        }
-        false
-    }
-
-    /// Tries once to make a connection, and counts what comes of it.
-    async fn connect_while_running(&mut self, role: Role) -> Result<(), Error> {
-        let connected = self.connect(role).await;
-        match &connected {
-            Ok(()) => {
-                let restored = std::mem::take(&mut self.lost[role as usize]);
-                self.tenant.gauge(|gauges| gauges.restored += u64::from(restored));
-            }
-            Err(_) => self.tenant.gauge(|gauges| gauges.refused += 1),
-        }
-        connected
-    }
-
-    /// Closes the connections: the load does not want the session, and asks for it.
-    fn release(&mut self) {
-        let closed = self.connections.iter_mut().filter_map(Option::take).count() as u64;
-        self.tenant.gauge(|gauges| gauges.connected -= closed);
-    }
-
-    fn drop_connection(&mut self, role: Role) {
-        if self.connections[role as usize].take().is_some() {
-            self.lost[role as usize] = true;
-            self.tenant.gauge(|gauges| {
-                gauges.connected -= 1;
-                gauges.lost += 1;
-            });
-        }
-    }
-
     // ---- transactions ----------------------------------------------------------------------------------------
 
-    async fn execute(&mut self, job: Job) {
-        let transaction = self.tenant.choose(&mut self.random);
-        let role = self.tenant.plan.roles[transaction];
-        let series = self.tenant.plan.first_series + transaction;
+    /// Runs a transaction; tells in which role, what became of it, and when it ended.
+    async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
+        let (transaction, role) = self.tenant.choose(&mut self.random);
+        let series = self.tenant.plan.series[transaction][role as usize];
         let start = clock::now();
         let intended = job.intended.unwrap_or(start);
         if job.session_was_free {
@@ -241,6 +173,7 @@ impl Session {
         let affected = std::mem::take(&mut self.affected);
         self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected });
         self.tenant.ended(self.number, end, outcome, &mut self.random);
+        (role, outcome, end)
     }
 
     /// Runs a transaction to its end, with its retries.

@@ -231,6 +231,22 @@ pub struct LoadChange {
     /// Whether sessions that are not wanted close their connections, so that an idle system may pause. They make them
     /// anew when they are wanted again.
     pub release: Option<bool>,
+    /// Other endpoints: nodes have come or gone.
+    pub endpoints: Option<EndpointsSpec>,
+}
+
+/// Endpoints in the place of those that a tenant has. Each session goes to the one that it has by the rule of
+/// [`Balance`] when its transaction has ended; who has the same one keeps its connection. A session that is not wanted
+/// closes its connections, and makes them anew when it is. What is left out stays.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndpointsSpec {
+    /// URLs of the endpoints that take writes; at least one.
+    pub rw: Option<Vec<String>>,
+    /// URLs of the read-only endpoints; there may be none.
+    pub ro: Option<Vec<String>>,
+    /// Where transactions run that only read: with `ro` on rw as long as there is no ro endpoint.
+    pub reads: Option<Role>,
 }
 
 /// A level, or the way from one to another.

@@ -1,40 +1,22 @@
 //! One tenant on one worker: which transactions, when, by which session.
 
+mod places;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use nephoscope_drivers::{Driver, Statement};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
 use crate::load::{Model, TenantChange, cumulated, pause};
 use crate::recorder::{Outcome, TenantGauges};
 use crate::rest::Rest;
+use crate::routes::{Endpoint, Routes, TenantPlan};
 use crate::schedule::{Arrivals, Ramp};
-use crate::spec::{Balance, Role, Think};
-use crate::turn::{Job, Turn};
-
-/// What all workers know of a tenant.
-pub(crate) struct TenantPlan {
-    pub(crate) name: String,
-    /// The endpoints of each role.
-    pub(crate) endpoints: [Vec<Arc<dyn Driver>>; 2],
-    pub(crate) balance: Balance,
-    pub(crate) statements: Arc<[Statement]>,
-    /// Where each transaction runs.
-    pub(crate) roles: Vec<Role>,
-    /// Each transaction only reads.
-    pub(crate) read_only: Vec<bool>,
-    /// Sessions of an open load, over all workers.
-    pub(crate) sessions: usize,
-    /// Arrivals that may wait, over all workers.
-    pub(crate) backlog: usize,
-    pub(crate) seed: u64,
-    /// The number of the tenant's first series; the others follow in the order of its transactions.
-    pub(crate) first_series: usize,
-}
+use crate::spec::{Role, Think};
+use crate::turn::{Job, Standing, Turn};
 
 #[derive(Default)]
 struct Slot {
@@ -42,8 +24,7 @@ struct Slot {
     waker: Option<Waker>,
     /// It is in `State::idle`.
     idle: bool,
-    /// It has closed its connections, as it is not wanted.
-    released: bool,
+    standing: Standing,
     /// When its last pause began, if it has had one, and the number in [0, 1) that says how long it is by the law of
     /// the moment: a change of the law is also one for who is thinking.
     thinks_since: Option<Nanos>,
@@ -61,6 +42,9 @@ struct State {
     changes: u64,
     /// Cumulated weights of the transactions.
     mix: Vec<f64>,
+    routes: Routes,
+    /// Endpoints that have come, and at which nothing was committed since.
+    awaited: Vec<Endpoint>,
     arrivals: Arrivals,
     slots: Vec<Slot>,
     /// Sessions that wait for an arrival, the longest-waiting first.
@@ -95,6 +79,8 @@ impl Tenant {
             wanted: 0,
             changes: 0,
             mix: Vec::new(),
+            routes: plan.routes.clone(),
+            awaited: Vec::new(),
             arrivals: Arrivals::new(worker, dealt, random),
             slots: Vec::new(),
             idle: VecDeque::new(),
@@ -164,6 +150,10 @@ impl Tenant {
         }
         if let Some(weights) = &change.weights {
             state.mix = cumulated(weights);
+        }
+        if let Some(routes) = &change.routes {
+            state.awaited = state.routes.change(routes);
+            state.slots.iter_mut().for_each(|slot| slot.standing = Standing::Unsettled);
         }
         let (think, spacing) = change.manners(state.model);
         let elapsed = at - origin.min(at);
@@ -239,24 +229,15 @@ impl Tenant {
         state.gauges.dropped += state.slots.iter_mut().filter_map(|slot| slot.job.take()).count() as u64;
     }
 
-    /// Draws a transaction from the mix.
+    /// Draws a transaction from the mix, and tells where it runs.
     #[inline]
-    pub(crate) fn choose(&self, random: &mut Random) -> usize {
+    pub(crate) fn choose(&self, random: &mut Random) -> (usize, Role) {
         let state = self.state.borrow();
-        let Some(total) = state.mix.last() else { return 0 };
+        let total = state.mix.last().copied().unwrap_or(0.0);
         let draw = random.uniform() * total;
-        state.mix.iter().position(|bound| draw < *bound).unwrap_or(state.mix.len() - 1)
-    }
-
-    /// Whether transactions of the present mix run in a role.
-    pub(crate) fn uses(&self, role: Role) -> bool {
-        let state = self.state.borrow();
-        let mut before = 0.0;
-        state.mix.iter().zip(&self.plan.roles).any(|(bound, of)| {
-            let weight = bound - before;
-            before = *bound;
-            weight > 0.0 && *of == role
-        })
+        let last = state.mix.len().saturating_sub(1);
+        let transaction = state.mix.iter().position(|bound| draw < *bound).unwrap_or(last);
+        (transaction, state.routes.role(self.plan.read_only[transaction]))
     }
 
     /// Asks for work for a session; pending while there is none.
@@ -279,7 +260,7 @@ impl Tenant {
         let time = if moves || state.think != Think::None { now() } else { Nanos::MAX };
         let wanted = self.global(session) < self.level(state, time);
         let slot = &mut state.slots[session];
-        if let Some(turn) = state.rest.turn(&mut slot.released, wanted) {
+        if let Some(turn) = state.rest.turn(&mut slot.standing, wanted) {
             return Poll::Ready(turn);
         }
         match state.model {

@@ -11,6 +11,18 @@ pub(crate) struct Job {
     pub(crate) session_was_free: bool,
 }
 
+/// How a session stands to what its tenant wants of its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has those that it should have, or makes them when it needs them.
+    #[default]
+    Settled,
+    /// It has closed them, as it is not wanted.
+    Released,
+    /// The endpoints have changed since it last looked.
+    Unsettled,
+}
+
 /// What a session is told when it asks for work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
@@ -21,6 +33,8 @@ pub(crate) enum Turn {
     Release,
     /// Make the connections anew that were closed, and ask again.
     Connect,
+    /// The endpoints have changed: see which are the session's now, and ask again.
+    Move,
     /// The run is over.
     Stop,
 }

@@ -19,9 +19,10 @@ use crate::error::EngineError;
 use crate::load::Change;
 use crate::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
 use crate::report::{Order, Report, WorkerTotals};
+use crate::routes::TenantPlan;
 use crate::session::Session;
 use crate::spec::{RetrySpec, Role};
-use crate::tenant::{Tenant, TenantPlan};
+use crate::tenant::Tenant;
 use crate::watchdog::Watched;
 
 /// What a tenant needs on each worker.
@@ -66,7 +67,7 @@ pub(crate) struct Worker {
     recorder: RefCell<Recorder>,
     /// When the open interval ends: the recorder's word, where every transaction looks.
     interval_ends: Cell<Nanos>,
-    origin: Cell<Nanos>,
+    pub(crate) origin: Cell<Nanos>,
     orders: RefCell<mailbox::Receiver<Order>>,
     changes: RefCell<VecDeque<Change>>,
     /// When the present phase began.
@@ -442,8 +443,7 @@ impl Worker {
 
     /// A connection could not be made: counted under the tenant's first transaction of the role.
     pub(crate) fn note_refusal(&self, tenant: &Tenant, role: Role, error: &Error) {
-        let of_role = tenant.plan.roles.iter().position(|other| *other == role).unwrap_or(0);
-        self.recorder.borrow_mut().note(tenant.plan.first_series + of_role, error);
+        self.recorder.borrow_mut().note(tenant.series_of(role), error);
     }
 
     pub(crate) fn transaction_name(&self, series: usize) -> &str {

@@ -113,8 +113,11 @@ impl Server {
     }
 
     /// The run starts: the planted windows count from `at`, nobody is in service, and what was planted by hand is gone.
+    /// Who says it again of the same run changes nothing.
     pub(crate) fn starts(&self, at: Nanos) {
-        self.start.store(at, Ordering::Relaxed);
+        if self.start.swap(at, Ordering::Relaxed) == at {
+            return;
+        }
         let mut state = self.state();
         *state = State::new(&self.plan, state.random.clone());
     }

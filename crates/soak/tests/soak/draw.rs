@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::LoadSpec;
 use nephoscope_engine::spec::{
-    ArrivalLaw, Balance, IoChoice, Level, LoadChange, MixSpec, PhaseKind, PhaseSpec, RetrySpec, Role,
-    TenantSpec, Think, WorkloadSpec,
+    ArrivalLaw, Balance, EndpointsSpec, IoChoice, Level, LoadChange, MixSpec, PhaseKind, PhaseSpec,
+    RetrySpec, Role, TenantSpec, Think, WorkloadSpec,
 };
 use nephoscope_script::Random;
 
@@ -22,11 +22,13 @@ pub struct Draw {
     random: Random,
     /// Of this run's loads, the share that is closed.
     closed: f64,
+    /// What the endpoints of each tenant are drawn from: the URLs of both roles.
+    urls: BTreeMap<String, [Vec<String>; 2]>,
 }
 
 impl Draw {
     pub fn new(seed: u64) -> Self {
-        let mut draw = Self { random: Random::new(seed, 7), closed: 0.5 };
+        let mut draw = Self { random: Random::new(seed, 7), closed: 0.5, urls: BTreeMap::new() };
         draw.closed = draw.one(&[0.5, 0.5, 0.0, 1.0]);
         draw
     }
@@ -83,10 +85,12 @@ impl Draw {
         };
         let count = 1 + self.below(2);
         let rw = urls(self, "rw", count);
-        let count = self.below(2);
+        let count = self.below(3);
         let ro = urls(self, "ro", count);
+        let name = format!("tenant {number}");
+        self.urls.insert(name.clone(), [rw.clone(), ro.clone()]);
         TenantSpec {
-            name: format!("tenant {number}"),
+            name,
             reads: if ro.is_empty() || self.chance(0.3) { Role::Rw } else { Role::Ro },
             rw,
             ro,
@@ -137,12 +141,39 @@ impl Draw {
     pub fn phase(&mut self, number: u64, has_length: bool) -> PhaseSpec {
         let seconds = has_length.then(|| self.between(0.02, 0.4));
         let load = self.load();
+        let mut loads = BTreeMap::from([("*".to_owned(), load)]);
+        for (tenant, urls) in self.urls.clone() {
+            if self.chance(0.3) {
+                let endpoints = Some(self.endpoints(&urls));
+                loads.insert(tenant, LoadChange { endpoints, ..LoadChange::default() });
+            }
+        }
         PhaseSpec {
             name: format!("phase {number}"),
             kind: PhaseKind::Measure,
             seconds,
             labels: BTreeMap::new(),
-            loads: [("*".to_owned(), load)].into(),
+            loads,
+        }
+    }
+
+    /// Some of a tenant's endpoints, in any order; of those that take writes at least one.
+    fn endpoints(&mut self, [rw, ro]: &[Vec<String>; 2]) -> EndpointsSpec {
+        let mut some = |of: &[String], least: usize| {
+            let mut left = of.to_vec();
+            while left.len() > least && self.chance(0.4) {
+                let gone = self.below(left.len() as u64) as usize;
+                left.remove(gone);
+            }
+            let first = self.below(left.len().max(1) as u64) as usize;
+            left.rotate_left(first);
+            Some(left)
+        };
+        let (rw, ro) = (some(rw, 1), some(ro, 0));
+        EndpointsSpec {
+            rw: rw.filter(|_| self.chance(0.5)),
+            ro: ro.filter(|_| self.chance(0.8)),
+            reads: self.one(&[None, Some(Role::Ro), Some(Role::Rw)]),
         }
     }
 

@@ -1,0 +1,148 @@
+//! A session's connections: to which endpoints, and what is done where one breaks, or where the endpoints change.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nephoscope_drivers::Error;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+
+use super::Session;
+use crate::recorder::Outcome;
+use crate::routes::{Endpoint, is_same};
+use crate::spec::{Balance, Role};
+use crate::turn::Turn;
+
+/// Waits between two attempts at a connection: the first, and the longest.
+const RECONNECT: (Nanos, Nanos) = (5 * MILLISECOND, SECOND);
+
+impl Session {
+    /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it.
+    pub(super) async fn connect(&mut self, role: Role) -> Result<(), Error> {
+        let (tenant, routes) = (Rc::clone(&self.tenant), self.tenant.routes());
+        let endpoints = routes.of(role);
+        let own = self.own[role as usize].take().unwrap_or_else(|| self.draw_own(endpoints.len()));
+        let mut last = Error::connection_lost(format!("the tenant has no {} endpoint", role.name()));
+        for step in 0..endpoints.len() {
+            let driver = &endpoints[(own + step) % endpoints.len()];
+            match driver.connect(&self.worker.runtime, &tenant.plan.statements).await {
+                Ok(connection) => {
+                    self.connections[role as usize] = Some(connection);
+                    self.endpoints[role as usize] = Some(Arc::clone(driver));
+                    self.tenant.gauge(|gauges| gauges.connected += 1);
+                    return Ok(());
+                }
+                Err(error) => last = error.context(&driver.redacted_url()),
+            }
+        }
+        Err(last)
+    }
+
+    /// Which of so many endpoints of a role is the session's own.
+    fn draw_own(&mut self, of: usize) -> usize {
+        match self.tenant.plan.balance {
+            Balance::RoundRobin => self.tenant.global(self.number),
+            Balance::Random => self.random.below(of as u64) as usize,
+            Balance::First => 0,
+        }
+    }
+
+    /// The endpoints have changed: closes the connections that lead elsewhere than to the session's own by now, makes
+    /// those that it needs, and gives the turn that it has not followed. What it commits first at an endpoint that has
+    /// come is told.
+    pub(super) async fn relocate(&mut self) -> Turn {
+        let routes = self.tenant.routes();
+        for role in Role::ALL {
+            let endpoints = routes.of(role);
+            let own = self.draw_own(endpoints.len());
+            let at = &self.endpoints[role as usize];
+            let is_own = |at: &Endpoint| {
+                endpoints.get(own % endpoints.len().max(1)).is_some_and(|own| is_same(own, at))
+            };
+            if !self.tenant.uses(role) || !at.as_ref().is_some_and(is_own) {
+                self.close(role);
+                self.own[role as usize] = Some(own);
+            }
+        }
+        while self.reconnect_all().await && self.is_awaited() {
+            match self.turn().await {
+                Turn::Work(job) => {
+                    let (role, outcome, end) = self.execute(job).await;
+                    let at = self.endpoints[role as usize].as_ref();
+                    if let Some(at) = at.filter(|_| outcome == Outcome::Committed) {
+                        self.tenant.reached(at, end.saturating_sub(self.worker.origin.get()));
+                    }
+                }
+                Turn::Pause(until) => self.pause(until).await,
+                turn => return turn,
+            }
+        }
+        Turn::Connect
+    }
+
+    /// Whether the session is connected to an endpoint that has come, and of which nothing has been told yet.
+    fn is_awaited(&self) -> bool {
+        self.endpoints.iter().flatten().any(|at| self.tenant.awaits(at))
+    }
+
+    /// Makes what connections are missing, with patience; `false` if they are not wanted any more, or the run stopped.
+    pub(super) async fn reconnect_all(&mut self) -> bool {
+        for role in Role::ALL {
+            if self.connections[role as usize].is_none()
+                && self.tenant.uses(role)
+                && !self.reconnect(role).await
+            {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) async fn reconnect(&mut self, role: Role) -> bool {
+        self.tenant.withdraw(self.number);
+        let mut wait = RECONNECT.0;
+        // An endpoint that is gone for good is not waited for.
+        while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now()) && self.tenant.has(role)
+        {
+            match self.connect_while_running(role).await {
+                Ok(()) => return true,
+                Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
+            }
+            let jittered = wait / 2 + self.random.below(wait);
+            self.sleep(clock::now() + jittered).await;
+            wait = (wait * 2).min(RECONNECT.1);
+        }
+        false
+    }
+
+    /// Tries once to make a connection, and counts what comes of it.
+    pub(super) async fn connect_while_running(&mut self, role: Role) -> Result<(), Error> {
+        let connected = self.connect(role).await;
+        match &connected {
+            Ok(()) => {
+                let restored = std::mem::take(&mut self.lost[role as usize]);
+                self.tenant.gauge(|gauges| gauges.restored += u64::from(restored));
+            }
+            Err(_) => self.tenant.gauge(|gauges| gauges.refused += 1),
+        }
+        connected
+    }
+
+    /// Closes the connection in a role: it is not needed any more.
+    pub(super) fn close(&mut self, role: Role) {
+        self.endpoints[role as usize] = None;
+        if self.connections[role as usize].take().is_some() {
+            self.tenant.gauge(|gauges| gauges.connected -= 1);
+        }
+    }
+
+    pub(super) fn drop_connection(&mut self, role: Role) {
+        self.endpoints[role as usize] = None;
+        if self.connections[role as usize].take().is_some() {
+            self.lost[role as usize] = true;
+            self.tenant.gauge(|gauges| {
+                gauges.connected -= 1;
+                gauges.lost += 1;
+            });
+        }
+    }
+}
