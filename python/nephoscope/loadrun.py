@@ -13,10 +13,11 @@ from nephoscope.interrupts import shielded
 from nephoscope.loads import RampSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nephoscope.loads import AccessSetting, Level, Think
     from nephoscope.store import RunWriter
+    from nephoscope.systems.base import Role
 
 _PUMP_S = 0.1
 _AHEAD_S = 0.1
@@ -44,6 +45,26 @@ class Watcher(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """Endpoints in the place of those that a tenant has; what is None stays.
+
+    Each session goes to its own by ``load.balance`` when its transaction has ended, and keeps a connection that leads
+    there already.
+    """
+
+    # Not in the text form: these URLs may hold passwords.
+    rw: Sequence[str] | None = field(default=None, repr=False)
+    ro: Sequence[str] | None = field(default=None, repr=False)
+    reads: Role | None = None
+    """Where transactions run that only read: with ``ro`` on rw as long as there is no ro endpoint."""
+
+    def to_engine(self) -> dict[str, Any]:
+        """Describe them for the engine."""
+        urls = {role: list(given) for role, given in (("rw", self.rw), ("ro", self.ro)) if given is not None}
+        return {**urls, "reads": self.reads}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Load:
     """A tenant's load, or a change of it: what is None stays as it is."""
 
@@ -55,6 +76,8 @@ class Load:
     access: AccessSetting | None = None
     release: bool | None = None
     """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
+    endpoints: Endpoints | None = None
+    """Other endpoints, of nodes that have come or gone."""
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
         """Describe the load for the engine; a ramp without a length takes ``seconds``."""
@@ -73,6 +96,8 @@ class Load:
             description["access"] = self.access.model_dump()
         if self.release is not None:
             description["release"] = self.release
+        if self.endpoints is not None:
+            description["endpoints"] = self.endpoints.to_engine()
         return description
 
 
@@ -138,6 +163,8 @@ class LoadRun:
         self._idle_phases: dict[int, bool] = {}
         self.is_idle = False
         """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
+        self.reached_s: float | None = None
+        """When an endpoint that has come had its first commit, in seconds since the start of the load."""
         self._totals = {"started": 0, "committed": 0, "aborted": 0, "failed": 0, "in_flight": 0, "dropped": 0}
         self.end: dict[str, Any] | None = None
 
@@ -189,19 +216,20 @@ class LoadRun:
             load = {first: load, **rest}
         return {tenant: one.to_engine(seconds) for tenant, one in load.items()}
 
-    def set(self, **changes: Any) -> None:  # noqa: ANN401 - the fields of Load
+    def set(self, **changes: Any) -> float:  # noqa: ANN401 - the fields of Load
         """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.
 
         It is the load of the first tenant. The keys are the fields of ``Load``; what is not named stays as it is, and
         sessions that are still needed keep their connections. May be called from another thread than the one that
         waits. Changes take effect in their order: where later phases were asked for already, this one comes after them.
+        Gives the time at which it does, in seconds since the start of the load.
         """
         load = Load(**changes)
         if self._run is None:
             raise MeasurementError("the load has not begun")
         loads = {self.tenants[0]: load.to_engine(None)}
         change = {"name": "change", "kind": "measure", "loads": loads, "seconds": None}
-        self._run.change(json.dumps(change), is_phase=False)
+        return self._run.change(json.dumps(change), is_phase=False)
 
     def wait(self) -> None:
         """Wait until every phase that was asked for is over, and its last interval is here.
@@ -214,13 +242,8 @@ class LoadRun:
         last = self._asked - 1
         # Asked for late, so that the load can be set by hand meanwhile: changes take effect in their order.
         self.pump_until(end - _AHEAD_S)
-        settle: dict[str, Any] = {
-            "name": "settle",
-            "kind": "pause",
-            "labels": {},
-            "loads": {},
-            "seconds": None,
-        }
+        nothing: dict[str, Any] = {}
+        settle = {"name": "settle", "kind": "pause", "labels": nothing, "loads": nothing, "seconds": None}
         if self.end is None:
             self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
             self._asked += 1
@@ -316,6 +339,9 @@ class LoadRun:
             if (waited := tenant["woken_s"]) is not None:
                 facts = {"phase": record["phase"], "tenant": tenant["tenant"], "waited_s": round(waited, 6)}
                 self.writer.event(end, "woken", **facts)
+            if (at := tenant["reached_s"]) is not None:
+                self.reached_s = at
+                self.writer.event(at, "reached", phase=record["phase"], tenant=tenant["tenant"])
         self._watcher.interval(record)
 
     def _gap(self, record: Mapping[str, Any]) -> None:

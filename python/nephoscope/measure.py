@@ -22,6 +22,7 @@ from nephoscope.report import build_view, render
 from nephoscope.scores import scores_of, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
+from nephoscope.systems.base import ROLES
 from nephoscope.tenants import check_tenants, make_room, tenants_of
 from nephoscope.variables import endpoint, redacted_url
 from nephoscope.workload import Workload
@@ -259,7 +260,7 @@ class _Measurement:
                     data.begin_run(self.writer.folder.name)
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for evaluator in self.evaluators:
-                evaluator.drive(Means(load, self.provider, self.system))
+                evaluator.drive(Means(load, self.provider, self._system_now(), self.study))
         except Interrupted as error:
             status, reason = "interrupted", str(error) or "interrupted"
         except NephoscopeError as error:
@@ -274,6 +275,13 @@ class _Measurement:
             if keeps_book and load.is_complete:
                 self._keep_book(load)
             return self._finish(load, status, reason)
+
+    def _system_now(self) -> System:
+        """Tell the system as it is now: an evaluator may have had nodes come or go."""
+        with contextlib.suppress(MeasurementError):
+            rw, ro = (self.provider.endpoints(role) for role in ROLES)
+            return self.system.model_copy(update={"rw": rw, "ro": ro})
+        return self.system
 
     def _started(self, origin_ns: int) -> None:
         from datetime import timedelta  # noqa: PLC0415 - only here

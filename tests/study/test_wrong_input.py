@@ -82,7 +82,7 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "elasticity, failover, lag, load, tenancy, throughput",
+    "elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
 }
 
 WRONG_PHASE = {

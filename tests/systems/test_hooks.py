@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from nephoscope.systems.folders import is_alive
 from nephoscope.systems.url import Url, UrlSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 URL = "postgresql://bench:s3cr%20t@db.example.com/bench"
@@ -78,6 +80,62 @@ def test_a_server_that_a_command_starts_is_not_waited_for(tmp_path: Path) -> Non
     pid = tmp_path / "pid"
     provider(start=f"sleep 20 & echo $! > '{pid}'").act(Action.START)
     assert is_alive(int(pid.read_text()))
+
+
+def test_a_command_says_which_node_it_has_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLICA_PASSWORD", "t0psecret")
+    url = "postgresql://bench:${REPLICA_PASSWORD}@replica1/bench"
+    said = json.dumps({"ro": url, "node": "replica1"})
+    system = provider(add_node=f"echo '{said}'", remove_node="exit 7")
+    assert system.act(Action.ADD_NODE).node == "replica1"
+    assert system.endpoints("ro") == ("noop://", "postgresql://bench:t0psecret@replica1/bench")
+    assert dict(system.nodes()) == {"replica1": "ro"}
+    with pytest.raises(MeasurementError, match="has added a node 'replica1' before"):
+        system.act(Action.ADD_NODE)
+    with pytest.raises(MeasurementError, match="exit code 7"):
+        system.act(Action.REMOVE_NODE)
+    assert len(system.endpoints("ro")) == 2
+
+
+def test_a_node_goes_by_the_name_that_it_came_with(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    remove = f"echo $NEPHOSCOPE_NODE >> '{told}'"
+    system = provider(add_node="""echo '{"ro": "sim://new"}'""", remove_node=remove)
+    assert [system.act(Action.ADD_NODE).node for _ in range(2)] == ["added1", "added2"]
+    assert system.act(Action.REMOVE_NODE).node == "added2"
+    assert system.act(Action.REMOVE_NODE, node="added1").node == "added1"
+    assert told.read_text().split() == ["added2", "added1"]
+    assert system.endpoints("ro") == ("noop://",)
+
+
+@pytest.mark.parametrize(
+    "said", ["", "noop://", '{"url": "noop://"}', '{"ro": "gopher://x"}', '{"ro": "${NOWHERE}"}']
+)
+def test_a_command_that_does_not_say_where_its_node_is_has_failed(said: str) -> None:
+    system = provider(add_node=f"echo '{said}'")
+    with pytest.raises(MeasurementError, match="has to print where the node is"):
+        system.act(Action.ADD_NODE)
+    assert system.endpoints("ro") == ("noop://",)
+
+
+def test_a_command_can_be_given_up_and_none_runs_when_the_system_is_given_back(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    system = provider(restart=f"echo $$ > '{pid}'; sleep 60")
+
+    def begun_then(give_up: Callable[[], None]) -> None:
+        wait_for(lambda: pid.exists() and pid.read_text())
+        give_up()
+
+    for give_up in (system.cancel, system.stop):
+        pid.unlink(missing_ok=True)
+        thread = threading.Thread(target=begun_then, args=(give_up,))
+        thread.start()
+        with pytest.raises(MeasurementError, match="ended with exit code -9"):
+            system.act(Action.RESTART)
+        thread.join()
+        assert not is_alive(int(pid.read_text()))
+    with pytest.raises(MeasurementError, match="has been given back"):
+        system.act(Action.RESTART)
 
 
 def test_the_allocation_is_a_time_line_of_what_the_command_prints(tmp_path: Path) -> None:

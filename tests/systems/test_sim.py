@@ -106,6 +106,39 @@ def test_a_restart_cuts_the_node_off_for_as_long_as_planted() -> None:
         assert provider.act(Action.PAUSE).ended_ns > done.ended_ns
 
 
+def test_nodes_come_and_go_with_what_is_planted_in_them() -> None:
+    with started(resources=BASE, node="capacity=7", node_time="100ms", read_only=["capacity=3"]) as provider:
+        done = provider.act(Action.ADD_NODE)
+        assert (done.node, dict(provider.nodes())) == ("ro2", {"rw": "rw", "ro1": "ro", "ro2": "ro"})
+        assert done.ended_ns - done.began_ns >= 100e6
+        assert "capacity: [(0, 7)]" in facts(provider.endpoints("ro")[1])
+        assert provider.allocation()[-1].resources.nodes == 2
+        assert provider.act(Action.REMOVE_NODE, node="ro1").node == "ro1"
+        assert len(provider.endpoints("ro")) == 1
+        assert provider.act(Action.ADD_NODE).node == "ro1"
+        for wrong in ("rw", "ro9"):
+            with pytest.raises(MeasurementError, match="there is no read-only node"):
+                provider.act(Action.REMOVE_NODE, node=wrong)
+        with pytest.raises(MeasurementError, match="the next node is ro3"):
+            provider.act(Action.ADD_NODE, node="ro7")
+        provider.act(Action.REMOVE_NODE)
+        provider.act(Action.REMOVE_NODE)
+        assert Action.REMOVE_NODE not in provider.actions()
+
+
+def test_a_planted_capacity_can_be_set_and_told() -> None:
+    with started(plan="latency=constant(1ms)&capacity=3") as provider:
+        assert provider.parameter("capacity") == 3
+        provider.act(Action.SET, settings={"capacity": 9})
+        assert provider.parameter("capacity") == 9
+        wrongs: list[dict[str, int | str]] = [{"capacity": 0}, {"capacity": "many"}, {"latency": 1}, {}]
+        for wrong in wrongs:
+            with pytest.raises(MeasurementError, match="to 1 or more"):
+                provider.act(Action.SET, settings=wrong)
+    with started() as provider, pytest.raises(MeasurementError, match="has no parameter capacity"):
+        provider.parameter("capacity")
+
+
 def test_what_cannot_be_done_is_refused() -> None:
     with started() as provider:
         for action in (Action.PROMOTE, Action.RESIZE, Action.SET):

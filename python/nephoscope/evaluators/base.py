@@ -9,17 +9,19 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nephoscope.loadrun import Endpoints
 from nephoscope.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.tenants import tenants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
     from nephoscope.price_book import Prices
     from nephoscope.scoring import Absent, Score, ScoreName
     from nephoscope.store import StoredRun
-    from nephoscope.study import MeasureSettings
+    from nephoscope.study import MeasureSettings, Study
     from nephoscope.systems.base import Provider, Resources, System
     from nephoscope.workload import Workload
 
@@ -31,10 +33,18 @@ class Means:
     load: LoadRun
     provider: Provider
     system: System
+    """As it is when the evaluator begins: nodes may have come or gone since the start."""
+    study: Study
 
     def unsupported(self, index: int, message: str) -> None:
         """Keep why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
         self.load.note("unsupported", measure=index, message=message)
+
+    def endpoints(self, ro: Sequence[str]) -> Endpoints:
+        """Describe, for the tenant that is loaded, a system with these read-only endpoints, which are read from."""
+        system = self.system.model_copy(update={"ro": tuple(ro)})
+        tenant = tenants_of(self.study.tenants, system)[0]
+        return Endpoints(ro=tenant.ro, reads="rw" if self.study.load.reads == "rw" else "ro")
 
     def probes(
         self,
@@ -73,7 +83,10 @@ class Stored:
     def why_not(self) -> str | None:
         """Say why the entry could not be measured, if that was told while it was driven."""
         for event in self.run.events:
-            if event.get("event") in ("unsupported", "fault_failed") and event.get("measure") == self.index:
+            if (
+                event.get("event") in ("unsupported", "fault_failed", "action_failed")
+                and event.get("measure") == self.index
+            ):
                 return str(event["message"])
         return None
 

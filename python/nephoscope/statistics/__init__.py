@@ -10,7 +10,7 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 """
 
 from nephoscope.statistics.comparison import Comparison, Verdict, compare
-from nephoscope.statistics.indices import geometric_mean, jain_index, wilson_interval
+from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
 from nephoscope.statistics.intervals import SEED, Estimate, block_bootstrap_ci, mean_ci, moving_mean_ci
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
@@ -30,6 +30,7 @@ __all__ = [
     "jain_index",
     "mean_ci",
     "moving_mean_ci",
+    "r_squared",
     "steady_state",
     "wilson_interval",
 ]

@@ -42,6 +42,22 @@ def jain_index(values: Values) -> float:
     return float(x.sum() ** 2 / (len(x) * (x @ x)))
 
 
+def r_squared(x: Values, y: Values) -> float | None:
+    """Return the share of y's variance that a straight line over x explains, from 0 to 1 (R², least squares).
+
+    How linear y is in x. ``None`` where that means nothing: for fewer than three values, or where one of both is the
+    same throughout. Raises ``ValueError`` for different numbers of values or a non-finite one.
+    """
+    at, of = checked(x), checked(y)
+    if len(at) != len(of):
+        raise ValueError(f"{len(at)} x and {len(of)} y; allowed: one of each")
+    at, of = at - at.mean(), of - of.mean()
+    spread = float(at @ at) * float(of @ of)
+    if len(at) < 3 or spread == 0:  # noqa: PLR2004 - a line goes through any two
+        return None
+    return min(float(at @ of) ** 2 / spread, 1.0)
+
+
 def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's score interval of a proportion: of violations per check, of successes per request.
 

@@ -48,6 +48,30 @@ class Resources(Settings):
     """Which network the price book charges for."""
 
 
+class ResourcesChange(Settings):
+    """Other resources; what is left out stays."""
+
+    nodes: int | None = Field(default=None, ge=1)
+    """Nodes of the same size."""
+    vcores: float | None = Field(default=None, ge=0)
+    """Virtual cores of a node."""
+    memory_gb: float | None = Field(default=None, ge=0)
+    """Memory of a node."""
+    storage_gb: float | None = Field(default=None, ge=0)
+    """Storage of a node."""
+    iops: float | None = Field(default=None, ge=0)
+    """I/O operations per second of the system as a whole."""
+    network_gbps: float | None = Field(default=None, ge=0)
+    """Network bandwidth of the system as a whole."""
+
+    def over(self, resources: Resources) -> Resources:
+        """Put what is given over some resources."""
+        given = {name: getattr(self, name) for name in ResourcesChange.model_fields}
+        return resources.model_copy(
+            update={name: value for name, value in given.items() if value is not None}
+        )
+
+
 class SystemSettings(Settings):
     """The ``[system]`` table of a study; each provider adds its own keys."""
 
@@ -75,6 +99,7 @@ class System(BaseModel):
 
 Role = Literal["rw", "ro"]
 """What an endpoint takes: writes as well, or reads only."""
+ROLES: tuple[Role, ...] = ("rw", "ro")
 
 
 class Action(StrEnum):
@@ -194,6 +219,13 @@ class Provider(ABC):
         """
         del role, tenant
         raise MeasurementError(f"the provider {self.name} does not tell its endpoints")
+
+    def parameter(self, name: str) -> bool | int | float | str:
+        """Tell what a parameter of the server is now, as ``set`` takes it.
+
+        Raises ``MeasurementError`` where there is no such parameter, or the provider cannot tell.
+        """
+        raise MeasurementError(f"the provider {self.name} does not tell what {name} is")
 
     def allocation(self) -> tuple[Allocation, ...]:
         """Tell what the system was given since its start, as a time line; empty where the provider does not know."""

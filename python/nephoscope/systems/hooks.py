@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote
 
@@ -55,9 +56,9 @@ class HookSettings(Settings):
     resume: Command = None
     """Let a paused node go on."""
     add_node: Command = None
-    """Add a read-only node; done when it serves."""
+    """Add a read-only node, and print where it is: see [nodes that come](#nodes-that-come). Done when it serves."""
     remove_node: Command = None
-    """Take a read-only node away."""
+    """Take a read-only node away: the one of the name that `add_node` has printed."""
     resize: Command = None
     """Give the nodes the resources that stand in the environment."""
     set: Command = None
@@ -78,7 +79,9 @@ class Hooks:
         """Take the commands, and the URLs whose passwords no message may show."""
         self._settings = settings
         self._secrets = {secret for url in urls for secret in _secrets_of(url)}
-        self._running: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._ended = False
 
     def actions(self) -> frozenset[Action]:
         """Tell for what there are commands."""
@@ -90,8 +93,8 @@ class Hooks:
         node: str | None,
         resources: Resources | None,
         settings: Mapping[str, bool | int | float | str] | None,
-    ) -> None:
-        """Run the command of an action.
+    ) -> str:
+        """Run the command of an action; return what it printed.
 
         Raises:
             MeasurementError: there is none, or it failed, or took too long.
@@ -103,7 +106,26 @@ class Hooks:
             environment |= {f"NEPHOSCOPE_{name.upper()}": str(value) for name, value in given}
         if settings is not None:
             environment["NEPHOSCOPE_SETTINGS"] = json.dumps(dict(settings))
-        self._run(action.value, environment)
+        return self._run(action.value, environment)
+
+    def hide(self, url: str) -> None:
+        """Keep the password of another URL out of messages."""
+        self._secrets |= _secrets_of(url)
+
+    def cancel(self) -> None:
+        """Kill the commands that run, with all that they have started; who has called them is told that they failed.
+
+        May be called from any thread, and where none runs.
+        """
+        with self._lock:
+            for process in self._running:
+                _kill(process)
+
+    def end(self) -> None:
+        """Kill what is running, and run nothing more."""
+        with self._lock:
+            self._ended = True
+        self.cancel()
 
     def allocation(self) -> Resources | None:
         """Ask what the system is given now; None where there is no command for that.
@@ -122,14 +144,6 @@ class Hooks:
             raise MeasurementError(
                 f"system.hooks.allocation has to print a JSON object of resources. {said}{self._shown(text)}"
             ) from None
-
-    def cancel(self) -> None:
-        """Kill the command that runs, with all that it has started; who has called it is told that it has failed.
-
-        May be called from any thread, and where none runs.
-        """
-        if (process := self._running) is not None:
-            _kill(process)
 
     def _run(self, name: str, environment: Mapping[str, str]) -> str:
         """Run a command to its end; return what it printed."""
@@ -151,22 +165,26 @@ class Hooks:
         self, command: str, environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
     ) -> int | None:
         """Run a command; return its exit code, or None where it took too long and was killed."""
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            env={**os.environ, **environment},
-            start_new_session=True,  # a group of its own, that can be killed as a whole
-        )
-        self._running = process
+        with self._lock:
+            if self._ended:
+                raise MeasurementError("the system has been given back: no command is run any more")
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env={**os.environ, **environment},
+                start_new_session=True,  # a group of its own, that can be killed as a whole
+            )
+            self._running.add(process)
         try:
             return process.wait(self._settings.timeout)
         except subprocess.TimeoutExpired:
             return None
         finally:
-            _kill(process)  # also where somebody has interrupted us
-            self._running = None
+            with self._lock:
+                self._running.discard(process)
+                _kill(process)  # also where somebody has interrupted us
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_KILLED_S)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres_server import PostgresServer
     from nephoscope.systems.postgres_settings import SettingValue
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NOT_LESS_THAN_THE_PRIMARY = (
     "max_connections",
     "max_locks_per_transaction",
@@ -21,6 +24,25 @@ _NOT_LESS_THAN_THE_PRIMARY = (
     "max_worker_processes",
 )
 """A replica with less of one of these than its primary does not start."""
+
+
+def shown(url: str, name: str) -> str:
+    """Ask the server behind a URL what one of its parameters is, as it writes it.
+
+    Raises:
+        MeasurementError: it has no such parameter, or cannot be asked.
+
+    """
+    if not _NAME.fullmatch(name):
+        raise MeasurementError(f"{name!r} is not the name of a PostgreSQL setting")
+    admin = _engine.Admin(url)
+    try:
+        _, rows = admin.query(f"SELECT current_setting('{name}', true)")
+    finally:
+        admin.close()
+    if rows[0][0] is None:
+        raise MeasurementError(f"PostgreSQL has no setting {name}")
+    return rows[0][0]
 
 
 def needs_restart(server: PostgresServer, settings: Mapping[str, SettingValue]) -> bool:

@@ -15,6 +15,7 @@ from nephoscope.systems.folders import cache_folder
 from nephoscope.systems.machine import storage_bytes
 from nephoscope.systems.postgres_folder import PostgresFolder, choose_account
 from nephoscope.systems.postgres_install import find_install
+from nephoscope.systems.postgres_parameters import shown
 from nephoscope.systems.postgres_settings import SettingValue, check_settings
 
 if TYPE_CHECKING:
@@ -236,6 +237,10 @@ class PostgresProvider(Provider):
         """Tell the URLs of a role as they are now; tenants have none of their own."""
         del tenant
         return self._started().urls(role, self._settings.database)
+
+    def parameter(self, name: str) -> SettingValue:
+        """Ask the node that takes writes. Raises ``MeasurementError``."""
+        return shown(self.endpoints("rw")[0], name)
 
     def front(self, role: Role) -> tuple[_engine.FaultProxy, ...]:
         """Give the fault proxies behind the endpoints of a role, in the same order: to plant faults on the way.

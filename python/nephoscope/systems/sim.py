@@ -17,12 +17,12 @@ from nephoscope.systems.base import (
     Done,
     Provider,
     Resources,
+    ResourcesChange,
     Role,
-    Settings,
     System,
     SystemSettings,
 )
-from nephoscope.units import Duration
+from nephoscope.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,23 +34,11 @@ Plan = str | dict[str, str | int | float | list[str]]
 """What is planted: the query of a ``sim://`` URL, or its keys as a table."""
 
 
-class AllocationSettings(Settings):
+class AllocationSettings(ResourcesChange):
     """A step of the planted allocation: from then on the system has other resources. What is left out stays."""
 
     at: Duration
     """When, since the start of the load."""
-    nodes: Annotated[int, Field(ge=1)] | None = None
-    """Nodes of the same size."""
-    vcores: Annotated[float, Field(ge=0)] | None = None
-    """Virtual cores of a node."""
-    memory_gb: Annotated[float, Field(ge=0)] | None = None
-    """Memory of a node."""
-    storage_gb: Annotated[float, Field(ge=0)] | None = None
-    """Storage of a node."""
-    iops: Annotated[float, Field(ge=0)] | None = None
-    """I/O operations per second of the system as a whole."""
-    network_gbps: Annotated[float, Field(ge=0)] | None = None
-    """Network bandwidth of the system as a whole."""
 
 
 class SimSettings(SystemSettings):
@@ -65,6 +53,10 @@ class SimSettings(SystemSettings):
     """How many round trips a vCore serves at once, so that the capacity follows what was allocated."""
     allocation: list[AllocationSettings] = Field(default_factory=list)
     """The planted allocation after ``resources``, as a time line: see [allocation](systems.md#systemallocation)."""
+    node: Plan | None = None
+    """What is planted in each read-only node that is added while it runs; none can be added without it."""
+    node_time: Duration = 1.0
+    """How long adding a node takes."""
     outage: Duration = 1.0
     """How long a node is away after ``restart`` and ``kill``."""
     pause: Duration = 1.0
@@ -81,11 +73,10 @@ class SimSettings(SystemSettings):
     def _fits(self) -> Self:
         if self.resources is None and (self.allocation or self.capacity_per_vcore):
             raise ValueError("an allocation, and a capacity per vCore, need resources to begin with")
-        if self.capacity_per_vcore and any(
-            "capacity=" in _query(plan) for plan in (self.plan, *self.read_only)
-        ):
+        plans = (self.plan, *self.read_only, *([] if self.node is None else [self.node]))
+        if self.capacity_per_vcore and any("capacity=" in _query(plan) for plan in plans):
             raise ValueError("the capacity is planted, or follows from capacity_per_vcore: not both")
-        for plan in (self.plan, *self.read_only):
+        for plan in plans:
             try:
                 _engine.check_url(f"sim://?{_query(plan)}")
             except InputError as error:
@@ -103,29 +94,34 @@ class Sim(Provider):
     def __init__(self, settings: SimSettings) -> None:
         """Take validated settings; touch nothing yet."""
         self._settings = settings
+        self._number = 0
         self._urls: dict[str, str] = {}
-        self._kept: list[_engine.Admin] = []
+        self._kept: dict[str, _engine.Admin] = {}
         self._begun_ns = 0
-        self._resized: list[Allocation] = []
+        self._changed: list[Allocation] = []
+        self._set_capacity = _planted_capacity(settings.plan)
 
     def start(self) -> System:
         """Make the databases; each lives until ``stop``."""
-        number = next(_numbers)
+        self._number = next(_numbers)
         for node, plan in self._plans().items():
-            self._urls[node] = f"sim://{number}-{node}?{'&'.join(self._planted(plan))}"
-            self._kept.append(_engine.Admin(self._urls[node]))
+            self._make(node, plan)
         self._begun_ns = _engine.monotonic_ns()
         return System(rw=self.endpoints("rw"), ro=self.endpoints("ro"), resources=self._settings.resources)
 
     def stop(self) -> None:
         """Let go of the databases."""
-        for admin in self._kept:
+        for admin in self._kept.values():
             admin.close()
         self._kept.clear()
 
+    def _make(self, node: str, plan: Plan) -> None:
+        self._urls[node] = f"sim://{self._number}-{node}?{'&'.join(self._planted(plan))}"
+        self._kept[node] = _engine.Admin(self._urls[node])
+
     def nodes(self) -> Mapping[str, Role]:
         """``rw``, and ``ro1``, ``ro2`` … ."""
-        return {node: "rw" if node == "rw" else "ro" for node in self._plans()}
+        return {node: "rw" if node == "rw" else "ro" for node in self._urls}
 
     def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
         """Tell the URLs of a role; all tenants share them."""
@@ -138,20 +134,27 @@ class Sim(Provider):
         if base is None or not self._kept:
             return ()
         begun = Allocation(time_ns=self._begun_ns, resources=base)
-        _, rows = self._kept[0].query("")
+        _, rows = self._kept["rw"].query("")
         started = int(rows[0][2] or 0)
         now = _engine.monotonic_ns()
         steps = [
             Allocation(time_ns=started + round(at * 1e9), resources=resources)
             for at, resources in self._time_line(base)
         ]
-        come = [step for step in (*steps, *self._resized) if step.time_ns <= now]
+        come = [step for step in (*steps, *self._changed) if step.time_ns <= now]
         return (begun, *sorted(come, key=lambda step: step.time_ns))
 
     def actions(self) -> frozenset[Action]:
         """Tell what can be planted while it runs."""
         known = {Action.RESTART, Action.KILL, Action.PAUSE}
-        return frozenset(known | {Action.RESIZE} if self._settings.resources else known)
+        if self._settings.resources:
+            known.add(Action.RESIZE)
+        if self._settings.node is not None:
+            # What is taken away can be put back.
+            known |= {Action.ADD_NODE, Action.REMOVE_NODE} if len(self._urls) > 1 else {Action.ADD_NODE}
+        if self._set_capacity is not None:
+            known.add(Action.SET)
+        return frozenset(known)
 
     def act(
         self,
@@ -166,6 +169,12 @@ class Sim(Provider):
             return super().act(action, node=node, resources=resources, settings=settings)
         if action is Action.RESIZE:
             return self._resize(resources)
+        if action is Action.SET:
+            return self._set(settings)
+        if action is Action.ADD_NODE:
+            return self._add_node(node)
+        if action is Action.REMOVE_NODE:
+            return self._remove_node(node)
         chosen = node or "rw"
         if chosen not in self._urls:
             raise MeasurementError(f"there is no node {chosen!r}; nodes are {', '.join(self._urls)}")
@@ -186,8 +195,54 @@ class Sim(Provider):
                 _engine.sim_plant(url, f"capacity={capacity}")
         elif capacity == 0:
             raise MeasurementError("a node of no vCores serves nothing: that can only be planted before")
-        self._resized.append(Allocation(time_ns=began, resources=resources))
+        self._changed.append(Allocation(time_ns=began, resources=resources))
         return Done(action=Action.RESIZE, node=None, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+    def _set(self, settings: Mapping[str, bool | int | float | str] | None) -> Done:
+        capacity = dict(settings or {}).pop("capacity", None)
+        if set(settings or {}) != {"capacity"} or not isinstance(capacity, int) or capacity < 1:
+            raise MeasurementError("what can be set of a simulated database is its capacity, to 1 or more")
+        began = _engine.monotonic_ns()
+        for url in self._urls.values():
+            _engine.sim_plant(url, f"capacity={capacity}")
+        self._set_capacity = capacity
+        return Done(action=Action.SET, node=None, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+    def parameter(self, name: str) -> bool | int | float | str:
+        """Tell the capacity, where a single one is planted: there is nothing else that can be set."""
+        if name != "capacity" or self._set_capacity is None:
+            raise MeasurementError(
+                f"the simulated database has no parameter {name}: what can be set is a planted capacity"
+            )
+        return self._set_capacity
+
+    def _add_node(self, node: str | None) -> Done:
+        name = next(name for number in itertools.count(1) if (name := f"ro{number}") not in self._urls)
+        if node not in {None, name}:
+            raise MeasurementError(f"the next node is {name}, and not {node}")
+        began = _engine.monotonic_ns()
+        time.sleep(self._settings.node_time)
+        self._make(name, self._settings.node or "")
+        self._count_nodes(1)
+        return Done(action=Action.ADD_NODE, node=name, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+    def _remove_node(self, node: str | None) -> Done:
+        chosen = node or next(name for name in reversed(self._urls) if name != "rw")
+        if chosen == "rw" or chosen not in self._urls:
+            there = ", ".join(name for name in self._urls if name != "rw")
+            raise MeasurementError(f"there is no read-only node {chosen!r}; these are {there}")
+        began = _engine.monotonic_ns()
+        del self._urls[chosen]
+        self._kept.pop(chosen).close()
+        self._count_nodes(-1)
+        return Done(action=Action.REMOVE_NODE, node=chosen, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+    def _count_nodes(self, more: int) -> None:
+        """Keep it in the time line of the allocation, where there is one."""
+        if line := self.allocation():
+            resources = line[-1].resources
+            resources = resources.model_copy(update={"nodes": max(resources.nodes + more, 1)})
+            self._changed.append(Allocation(time_ns=_engine.monotonic_ns(), resources=resources))
 
     def _plans(self) -> dict[str, Plan]:
         read_only = {f"ro{place}": plan for place, plan in enumerate(self._settings.read_only, start=1)}
@@ -210,7 +265,7 @@ class Sim(Provider):
     def _time_line(self, base: Resources) -> list[tuple[float, Resources]]:
         line = []
         for step in self._settings.allocation:
-            base = base.model_copy(update=step.model_dump(exclude={"at"}, exclude_none=True))
+            base = step.over(base)
             line.append((step.at, base))
         return line
 
@@ -223,6 +278,12 @@ def _query(plan: Plan) -> str:
         (key, one) for key, value in plan.items() for one in (value if isinstance(value, list) else [value])
     )
     return "&".join(f"{key}={quote(str(one), safe='(),:.')}" for key, one in pairs)
+
+
+def _planted_capacity(plan: Plan) -> int | None:
+    """Find the capacity of a plan that has one, and the same all the time."""
+    pairs = (pair.partition("=") for pair in _query(plan).split("&"))
+    return next((int(value) for key, _, value in pairs if key == "capacity" and value.isdecimal()), None)
 
 
 def _time(seconds: float) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from nephoscope import _engine
-from nephoscope.errors import MeasurementError
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.base import (
     Action,
     Allocation,
@@ -19,6 +19,7 @@ from nephoscope.systems.base import (
     SystemSettings,
 )
 from nephoscope.systems.hooks import Hooks, HookSettings
+from nephoscope.systems.postgres_parameters import shown
 from nephoscope.variables import endpoint
 
 if TYPE_CHECKING:
@@ -47,6 +48,15 @@ class UrlSettings(SystemSettings):
     """Commands that do something to the system: see [hooks](systems.md#hooks)."""
 
 
+class _Added(BaseModel):
+    """What the hook ``add_node`` prints."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    ro: str = Field(repr=False)
+    node: str | None = None
+
+
 class Url(Provider):
     """Hands out the endpoints of a study, and runs its hooks."""
 
@@ -60,6 +70,7 @@ class Url(Provider):
         self._urls: dict[Role, tuple[str, ...]] = {}
         self._hooks = Hooks(settings.hooks, ())
         self._allocation: list[Allocation] = []
+        self._added: list[_Added] = []
 
     def start(self) -> System:
         """Check the URLs, and ask for the allocation where there is a hook for it.
@@ -76,7 +87,7 @@ class Url(Provider):
 
     def stop(self) -> None:
         """Nothing was started, so nothing is ended but a hook that nobody waits for any more."""
-        self.cancel()
+        self._hooks.end()
 
     def actions(self) -> frozenset[Action]:
         """Tell for what the study has hooks."""
@@ -91,20 +102,56 @@ class Url(Provider):
         settings: Mapping[str, bool | int | float | str] | None = None,
     ) -> Done:
         """Run the hook of an action. Raises ``MeasurementError``."""
+        if action is Action.REMOVE_NODE and node is None and self._added:
+            node = self._added[-1].node
         began = _engine.monotonic_ns()
-        self._hooks.act(action, node, resources, settings)
-        return Done(action=action, node=node, began_ns=began, ended_ns=_engine.monotonic_ns())
+        said = self._hooks.act(action, node, resources, settings)
+        ended = _engine.monotonic_ns()
+        if action is Action.ADD_NODE:
+            node = self._add(said).node
+        elif action is Action.REMOVE_NODE:
+            self._added = [added for added in self._added if added.node != node]
+        return Done(action=action, node=node, began_ns=began, ended_ns=ended)
+
+    def _add(self, said: str) -> _Added:
+        """Read what the hook says of the node that it has added. Raises ``MeasurementError``."""
+        try:
+            added = _Added.model_validate_json(said)
+            url = endpoint(added.ro, "system.hooks.add_node")
+            _engine.check_url(url)
+        except (ValidationError, InputError) as error:
+            # What it says may hold a password.
+            what = f": {error}" if isinstance(error, InputError) else ""
+            raise MeasurementError(
+                'system.hooks.add_node has to print where the node is, as {"ro": "postgresql://host/database",'
+                f' "node": "its name"}}{what}'
+            ) from None
+        self._hooks.hide(url)
+        name = added.node or f"added{len(self._added) + 1}"
+        if any(name == other.node for other in self._added):
+            raise MeasurementError(f"system.hooks.add_node has added a node {name!r} before")
+        self._added.append(_Added(ro=url, node=name))
+        return self._added[-1]
+
+    def nodes(self) -> Mapping[str, Role]:
+        """Tell the nodes that the hook has added; the others have no names."""
+        return {added.node: "ro" for added in self._added if added.node}
 
     def cancel(self) -> None:
         """Kill the hook that runs, with all that it has started."""
         self._hooks.cancel()
 
     def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
-        """Tell the URLs of the study."""
+        """Tell the URLs of the study, and those of the nodes that were added."""
         del tenant
         if not self._urls:
             raise MeasurementError("this system has not been started")
-        return self._urls[role]
+        return self._urls[role] + tuple(added.ro for added in self._added if role == "ro")
+
+    def parameter(self, name: str) -> bool | int | float | str:
+        """Ask a PostgreSQL that takes writes. Raises ``MeasurementError``, also for any other system."""
+        url = self.endpoints("rw")[0]
+        return shown(url, name) if url.startswith("postgres") else super().parameter(name)
 
     def allocation(self) -> tuple[Allocation, ...]:
         """Ask the hook what the system is given now, and tell what it has said since the start.

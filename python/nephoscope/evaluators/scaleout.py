@@ -1,0 +1,315 @@
+"""The evaluator ``scaleout``: read-only nodes that are added one by one under load, and the E2-Score.
+
+METRICS, section 3; CloudyBench, section II-G, equation 5.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.beside import Beside
+from nephoscope.evaluators.scaled import read_scaleout
+from nephoscope.interrupts import Interrupted
+from nephoscope.loadrun import Load
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.scoring import DEFAULT_DELTA
+from nephoscope.study import MeasureSettings
+from nephoscope.systems.base import Action
+from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from nephoscope.systems.base import Done
+    from nephoscope.workload import Workload
+
+_LEAVE_S = 0.5
+"""How long sessions have to leave a node, before it is taken away."""
+
+
+class ScaleoutSettings(MeasureSettings):
+    """An entry of ``[[measure]]`` with ``evaluator = "scaleout"``."""
+
+    evaluator: Literal["scaleout"] = "scaleout"
+    nodes: Annotated[int, Field(ge=1, le=100)] = 2
+    """How many read-only nodes are added, one by one."""
+    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO"])
+    """The mixes that are measured with each number of nodes; each has transactions that only read."""
+    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 32
+    """Transactions at a time. It should saturate all nodes: else another one has nothing to add."""
+    access: AccessSetting = Field(default_factory=UniformAccess)
+    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    warmup: Duration = 5.0
+    """How long the load runs before it counts, with each number of nodes."""
+    duration: Duration = 30.0
+    """How long it is measured with each number of nodes."""
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often all nodes are added; they are removed after each time."""
+    delta: Annotated[float, Field(gt=0)] = DEFAULT_DELTA
+    """δ, the unit of E2: so many TPS more per node are a score of 1."""
+    limit: Duration = 600.0
+    """How long adding or removing a node may take, and its first transaction after that."""
+
+    @field_validator("mixes")
+    @classmethod
+    def _each_once(cls, values: list[Any]) -> list[Any]:
+        if again := [value for at, value in enumerate(values) if value in values[:at]]:
+            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
+        return values
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.duration <= 0 or self.limit <= 0:
+            raise ValueError("duration and limit must be above 0")
+        if self.concurrency < self.nodes:
+            raise ValueError(
+                f"a concurrency of {self.concurrency} leaves some of {self.nodes} nodes without a session"
+            )
+        return self
+
+
+class Scaleout(Evaluator):
+    """Adds read-only nodes under load, and measures what each of them brings."""
+
+    name: ClassVar[str] = "scaleout"
+    summary: ClassVar[str] = (
+        "read-only nodes added one by one under load: TPS per node (E2), linearity, time to serve"
+    )
+    settings_type: ClassVar[type[MeasureSettings]] = ScaleoutSettings
+
+    def __init__(self, settings: ScaleoutSettings, workload: Workload, index: int) -> None:
+        """Resolve the mixes. Raises ``InputError`` for one that never reads."""
+        self._settings = settings
+        self._index = index
+        self._mixes = dict(
+            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
+        )
+        reads = {of["name"] for of in workload.description["transactions"] if of["read_only"]}
+        for place, (mix, weights) in enumerate(self._mixes.items()):
+            if not reads & set(weights):
+                raise InputError(
+                    f"measure.{index}.mixes.{place}: {mix} has no transaction that only reads, so that"
+                    f" read-only nodes have nothing to do; those of {workload.name} are"
+                    f" {', '.join(sorted(reads)) or 'none'}"
+                )
+
+    def seconds(self) -> float:
+        """Sum the phases; how long nodes take to come is not known."""
+        of = self._settings
+        return of.repetitions * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, means: Means) -> None:
+        """Add nodes one by one and measure with each number of them; then the system is as it was."""
+        if reason := self._why_not(means):
+            means.unsupported(self._index, reason)
+            return
+        course = _Course(means, self._settings, self._index)
+        try:
+            # Away from the nodes that are going to be taken away.
+            away = self._level(means, 0, ())
+            means.load.phase(
+                "scaleout", "warm_up", max(self._settings.warmup, _LEAVE_S), away, self.labels(self._index)
+            )
+            means.load.wait()
+            course.take_all_away()
+            for repetition in range(1, self._settings.repetitions + 1):
+                self._repeat(means, course, repetition)
+                if not course.take_away(repetition):
+                    break
+        except MeasurementError as error:
+            means.load.note("action_failed", measure=self._index, message=str(error))
+            raise
+        finally:
+            course.put_back()
+
+    def _why_not(self, means: Means) -> str | None:
+        """Say why nodes cannot be added, or would have nothing to do."""
+        if Action.ADD_NODE not in means.provider.actions():
+            return f"the provider {means.provider.name} cannot {Action.ADD_NODE}"
+        if means.study.load.reads == "rw":
+            return 'load.reads is "rw": nothing runs on read-only nodes'
+        if means.study.load.balance == "first":
+            return 'load.balance is "first": every session takes the same node'
+        return None
+
+    def _level(self, means: Means, place: int, ro: tuple[str, ...]) -> Load:
+        weights = list(self._mixes.values())[place]
+        return Load(
+            concurrency=float(self._settings.concurrency),
+            mix=weights,
+            access=self._settings.access,
+            endpoints=means.endpoints(ro),
+        )
+
+    def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
+        of = self._settings
+        for added in range(of.nodes + 1):
+            if added:
+                course.add(repetition)
+            urls = course.endpoints()
+            for place, mix in enumerate(self._mixes):
+                name = f"{mix} nodes={len(urls)}"
+                labels = self.labels(
+                    self._index,
+                    mix=name,
+                    of_mix=mix,
+                    nodes=len(urls),
+                    concurrency=of.concurrency,
+                    repetition=repetition,
+                )
+                level = self._level(means, place, urls)
+                if of.warmup > 0:
+                    means.load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
+                means.load.phase(name, "measure", of.duration, level, labels)
+            means.load.wait()
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read the TPS with each number of nodes, what each brought, how long it took to come, and E2."""
+        return read_scaleout(stored, self._settings.nodes, self._settings.delta)
+
+
+@dataclass
+class _Course:
+    """The nodes that come and go, so that in the end there are those that were there."""
+
+    means: Means
+    settings: ScaleoutSettings
+    index: int
+    added: list[str | None] = field(default_factory=list)
+    """The nodes that were added and are still there; None for one without a name."""
+    removed: int = 0
+    """How many there were before, and are taken away for as long as it is measured."""
+    acting: Beside[Done] | None = None
+
+    def endpoints(self) -> tuple[str, ...]:
+        """Tell the URLs of the read-only endpoints as they are now."""
+        return self.means.provider.endpoints("ro")
+
+    def take_all_away(self) -> None:
+        """Take the read-only nodes away that are there, where the provider can; else it begins with those."""
+        provider = self.means.provider
+        for node in [name for name, role in provider.nodes().items() if role == "ro"]:
+            if Action.REMOVE_NODE not in provider.actions():
+                return
+            try:
+                self._act(Action.REMOVE_NODE, node)
+            except MeasurementError as error:
+                if self.acting is not None and self.acting.goes_on:
+                    raise
+                self.means.load.note(
+                    "warning", message=f"{node} stays, and is there from the beginning: {error}"
+                )
+                return
+            self.removed += 1
+
+    def add(self, repetition: int) -> None:
+        """Add a node, and let the load go there. Raises ``MeasurementError`` where it does not come to serve."""
+        load, limit_s = self.means.load, self.settings.limit
+        before = self.endpoints()
+        done = self._act(Action.ADD_NODE, None)
+        self.added.append(done.node)
+        now = self.endpoints()
+        if not set(now) - set(before):
+            raise MeasurementError("a node was added, and there is no endpoint that was not there before")
+        load.reached_s = None
+        routed_s = load.set(endpoints=self.means.endpoints(now))
+        until = load.elapsed + limit_s
+        while load.reached_s is None and load.end is None and load.elapsed < until:
+            load.pump_for(0.05)
+        if load.reached_s is None:
+            raise MeasurementError(f"no transaction was committed at the new node within {limit_s:g} s")
+        began_s = (done.began_ns - load.origin_ns) / 1e9
+        load.note(
+            "scaling",
+            done.began_ns,
+            measure=self.index,
+            repetition=repetition,
+            action=str(Action.ADD_NODE),
+            node=done.node,
+            nodes=len(now),
+            took_s=(done.ended_ns - done.began_ns) / 1e9,
+            routed_s=routed_s,
+            reached_s=load.reached_s,
+            serve_s=load.reached_s - began_s,
+        )
+
+    def take_away(self, repetition: int) -> bool:
+        """Take the nodes away that were added, last first; says whether there is to be another repetition."""
+        last = repetition == self.settings.repetitions
+        if self.added and Action.REMOVE_NODE not in self.means.provider.actions():
+            left = f"{len(self.added)} read-only node(s) were added and stay: the provider"
+            message = f"{left} {self.means.provider.name} cannot {Action.REMOVE_NODE}"
+            self.means.load.note("warning", message=message)
+            self.added.clear()
+            return False
+        while self.added:
+            node = self.added[-1]
+            self._leave(node)
+            self._act(Action.REMOVE_NODE, node)
+            self.added.pop()
+        return not last
+
+    def put_back(self) -> None:
+        """Leave the system as it was, whatever has happened; what cannot be done is told, and not raised."""
+        try:
+            if self.acting is not None:
+                self.acting.give_up(self.means.provider)
+            self._note_late_node()
+            self.take_away(self.settings.repetitions)
+            for _ in range(self.removed):
+                self._act(Action.ADD_NODE, None)
+            self.removed = 0
+        except MeasurementError as error:
+            self.means.load.note("warning", message=f"the read-only nodes are not those of before: {error}")
+        except Interrupted:
+            self.means.load.note(
+                "warning", message="interrupted: the read-only nodes are not those of before"
+            )
+            raise
+        finally:
+            with contextlib.suppress(MeasurementError):
+                self.means.load.set(endpoints=self.means.endpoints(self.endpoints()))
+
+    def _note_late_node(self) -> None:
+        """Keep in mind a node whose coming, or going, was interrupted, and that has come or gone by now."""
+        if self.acting is None:
+            return
+        with contextlib.suppress(MeasurementError):
+            done = self.acting.result()
+            if done.action is Action.ADD_NODE and done.node not in self.added:
+                self.added.append(done.node)
+            elif done.action is Action.REMOVE_NODE and done.node in self.added:
+                self.added.remove(done.node)
+
+    def _leave(self, node: str | None) -> None:
+        """Lead the load away from a node that is going to be taken away."""
+        load = self.means.load
+        if load.end is not None:
+            return
+        names = [name for name, role in self.means.provider.nodes().items() if role == "ro"]
+        urls = self.endpoints()
+        if len(names) == len(urls) and node in names:
+            stay = tuple(url for name, url in zip(names, urls, strict=True) if name != node)
+        else:
+            stay = urls[:-1]
+        with contextlib.suppress(MeasurementError):
+            load.set(endpoints=self.means.endpoints(stay))
+            load.pump_for(_LEAVE_S)
+
+    def _act(self, action: Action, node: str | None) -> Done:
+        """Do something beside the load, within the limit. Raises ``MeasurementError``."""
+        provider = self.means.provider
+        self.acting = Beside(lambda: provider.act(action, node=node), str(action))
+        done = self.acting.wait(self.means.load, self.settings.limit)
+        self.acting = None
+        return done
