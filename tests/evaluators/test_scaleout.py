@@ -103,6 +103,11 @@ def test_the_system_is_then_as_it_was(tmp_path: Path) -> None:
     ("system", "load", "why"),
     [
         ({"provider": "url", "rw": "sim://"}, {}, "the provider url cannot add_node"),
+        (
+            {"provider": "url", "rw": "sim://", "ro": ["sim://"] * 15, "hooks": {"add_node": "true"}},
+            {},
+            "a concurrency of 16 leaves some of 17 nodes without a session",
+        ),
         ({}, {"reads": "rw"}, 'load.reads is "rw": nothing runs on read-only nodes'),
         ({}, {"balance": "first"}, 'load.balance is "first": every session takes the same node'),
     ],

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from commands import finish, start, wait_for
 from databases import query, running_server, study_of
 from nephoscope.live import Silence
 from nephoscope.measure import run_study
 from nephoscope.store import StoredRun
 from nephoscope.study import make_study
+from sample_studies import write_study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -111,9 +115,9 @@ class Looking(Silence):
             self.seen.append((record["name"], query(self._url, "SHOW work_mem")[0][0]))
 
 
-def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Path) -> None:
-    url = server.new_database()
-    script = tmp_path / "set.py"
+def by_hook(url: str, folder: Path, **settings: Any) -> dict[str, Any]:
+    """A sweep of work_mem on a user's own server."""
+    script = folder / "set.py"
     script.write_text(
         "import json, os\nfrom nephoscope import _engine\n"
         f"admin = _engine.Admin({url!r})\n"
@@ -121,7 +125,6 @@ def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Pat
         "    admin.query(f\"ALTER SYSTEM SET {name} = '{value}'\")\n"
         "admin.query('SELECT pg_reload_conf()')\n"
     )
-    before = query(url, "SHOW work_mem")[0][0]
     sweep = {
         "evaluator": "sweep",
         "parameter": "work_mem",
@@ -131,9 +134,17 @@ def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Pat
         "warmup": "300ms",
         "duration": "600ms",
         "repetitions": 1,
+        **settings,
     }
     tables = study_of(url, sweep)
     tables["system"]["hooks"] = {"set": f"'{sys.executable}' '{script}'"}
+    return tables
+
+
+def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Path) -> None:
+    url = server.new_database()
+    tables = by_hook(url, tmp_path)
+    before = query(url, "SHOW work_mem")[0][0]
     looking = Looking(url)
     outcome = run_study(make_study(tables, "real"), tmp_path / "runs", looking)
     assert outcome.status == "measured", outcome.reason
@@ -141,3 +152,26 @@ def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Pat
     assert query(url, "SHOW work_mem")[0][0] == before
     values = json.loads((outcome.folder / "scores.json").read_text())["details"]["sweep work_mem"]["values"]
     assert [entry["held"] for entry in values] == ["1MB", "9MB"]
+
+
+def test_an_interruption_puts_the_parameter_back(server: Server, tmp_path: Path) -> None:
+    url = server.new_database()
+    before = query(url, "SHOW work_mem")[0][0]
+    study = write_study(tmp_path, by_hook(url, tmp_path, values=["7MB"], duration="60s"))
+    with start("run", study, cwd=tmp_path) as process:
+        wait_for(lambda: query(url, "SHOW work_mem")[0][0] == "7MB", "it is set")
+        os.kill(process.pid, signal.SIGINT)
+        ended = finish(process)
+    assert ended.code == 1, ended.err
+    assert query(url, "SHOW work_mem")[0][0] == before
+    *_, last = [e for e in StoredRun(tmp_path / "runs" / "latest").events if e["event"] == "setting"]
+    assert last["held"] == before
+
+
+def test_a_cluster_that_cannot_add_a_node_says_so_and_goes_on(ready_lab: Lab, tmp_path: Path) -> None:
+    scaleout = {"evaluator": "scaleout", "mixes": ["SELECT"], "duration": "300ms"}
+    phases = [{"duration": "300ms", "concurrency": 1, "mix": "SELECT"}]
+    tables = embedded(ready_lab, scaleout)
+    tables["measure"].append({"evaluator": "load", "phases": phases})
+    _, found = measured(tmp_path, tables)
+    assert found["absent"]["E2"] == "the provider embedded-postgres cannot add_node"

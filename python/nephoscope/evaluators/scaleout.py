@@ -124,20 +124,29 @@ class Scaleout(Evaluator):
                 self._repeat(means, course, repetition)
                 if not course.take_away(repetition):
                     break
+            course.bring_back()
         except MeasurementError as error:
             means.load.note("action_failed", measure=self._index, message=str(error))
             raise
         finally:
-            course.put_back()
+            course.end()
 
     def _why_not(self, means: Means) -> str | None:
         """Say why nodes cannot be added, or would have nothing to do."""
-        if Action.ADD_NODE not in means.provider.actions():
-            return f"the provider {means.provider.name} cannot {Action.ADD_NODE}"
+        provider = means.provider
+        if Action.ADD_NODE not in provider.actions():
+            return f"the provider {provider.name} cannot {Action.ADD_NODE}"
         if means.study.load.reads == "rw":
             return 'load.reads is "rw": nothing runs on read-only nodes'
         if means.study.load.balance == "first":
             return 'load.balance is "first": every session takes the same node'
+        stay = len(provider.endpoints("ro"))
+        if Action.REMOVE_NODE in provider.actions():
+            stay -= sum(role == "ro" for role in provider.nodes().values())
+        if (most := stay + self._settings.nodes) > self._settings.concurrency:
+            return (
+                f"a concurrency of {self._settings.concurrency} leaves some of {most} nodes without a session"
+            )
         return None
 
     def _level(self, means: Means, place: int, ro: tuple[str, ...]) -> Load:
@@ -259,16 +268,23 @@ class _Course:
             self.added.pop()
         return not last
 
-    def put_back(self) -> None:
-        """Leave the system as it was, whatever has happened; what cannot be done is told, and not raised."""
+    def bring_back(self) -> None:
+        """Have as many nodes again as there were before. Raises ``MeasurementError``."""
+        while self.removed:
+            self._act(Action.ADD_NODE, None)
+            self.removed -= 1
+
+    def end(self) -> None:
+        """Leave none of the added nodes, whatever has happened; what cannot be done is told, and not raised.
+
+        Those that were there before are not brought back where something has happened: the run is over then, and with
+        it the systems that can take nodes away which they have not added.
+        """
         try:
             if self.acting is not None:
                 self.acting.give_up(self.means.provider)
             self._note_late_node()
             self.take_away(self.settings.repetitions)
-            for _ in range(self.removed):
-                self._act(Action.ADD_NODE, None)
-            self.removed = 0
         except MeasurementError as error:
             self.means.load.note("warning", message=f"the read-only nodes are not those of before: {error}")
         except Interrupted:

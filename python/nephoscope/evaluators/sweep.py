@@ -196,11 +196,12 @@ class Sweep(Evaluator):
         try:
             if self._acting is not None:
                 self._acting.give_up(means.provider)
-            if means.provider.parameter(of.parameter) != before:
+            now = means.provider.parameter(of.parameter)
+            if now != before:
                 if load.end is None:
                     self._rest(means, self.labels(self._index))
                 self._set(means, before)
-            now = means.provider.parameter(of.parameter)
+                now = self._held(means, before, now)
             load.note("setting", measure=self._index, parameter=of.parameter, value=before, held=now)
         except MeasurementError as error:
             message = f"{of.parameter} was {before} and has not been put back: {error}"
