@@ -181,6 +181,20 @@ fn an_outage_is_read_back_to_the_probe() {
 }
 
 #[test]
+fn the_lanes_that_an_outage_has_cost_are_made_anew() {
+    // An answer takes longer than there is between two probes: a single lane would fall behind.
+    let samples = availability("rw", "&latency=constant(12ms)&outage=2s%2B200ms", 5 * SECOND);
+    let after = samples.iter().filter(|sample| sample.time > BEGINNING + 2500 * MILLISECOND);
+    let mut count = 0;
+    for sample in after {
+        assert_eq!((sample.outcome, sample.sent), (Outcome::Ok, Some(sample.time)));
+        assert_eq!(sample.end, Some(sample.time + 12 * MILLISECOND));
+        count += 1;
+    }
+    assert!(count > 490, "{count}");
+}
+
+#[test]
 fn a_stall_is_late_answers_and_a_bounded_number_of_connections() {
     let samples = availability("ro", "&stall=2s%2B3s", 8 * SECOND);
     let gap = gap(&samples, |sample| sample.end.unwrap());

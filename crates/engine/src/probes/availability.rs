@@ -147,8 +147,12 @@ impl Prober {
     }
 
     /// Waits for a lane where all of them were taken only just now, because probes were late: as long as the lanes would
-    /// have lasted if they had been taken one after the other.
+    /// have lasted if they had been taken one after the other. Where an outage has cost some of them, a probe does not
+    /// wait for those that are left, which may be too few for the rate: it makes a lane.
     async fn await_lane(&self) {
+        if self.asking.borrow().len() < self.spec.lanes {
+            return;
+        }
         let oldest = self.asking.borrow().iter().map(|(_, sent)| *sent).min();
         let Some(oldest) = oldest else { return };
         let lasts = (self.spec.lanes as f64 * SECOND as f64 / self.spec.rate) as Nanos;
