@@ -37,13 +37,30 @@ def test_an_outage_is_found_to_within_a_probe(kind: str, down_s: float, length_s
     assert found[0].last_success_s is not None
     assert found[0].last_success_s <= down_s + RESPONSE_S
     assert found[0].failed + found[0].late > 0
-    assert found[0].gap_s == pytest.approx(1 / RATE)
+    assert found[0].gap_s == pytest.approx(1 / RATE + (RESPONSE_S if kind == "refuses" else 0))
 
 
 def test_no_interruption_reads_as_none() -> None:
     due = np.arange(0, 10, 1 / RATE)
     hiccup = np.where((due > 3) & (due < 3.03), 0.05, RESPONSE_S)
     assert find_outages(Probes.of(due, due + hiccup, np.ones(len(due), bool)), 2.0, 10.0) == []
+
+
+def test_a_probe_that_was_not_sent_while_another_was_being_served_prolongs_no_outage() -> None:
+    refused = planted(2.0, 3.0, "refuses")
+    first = int(np.searchsorted(refused.due_s, 3.0))
+    # The first that is served makes a connection for 12 ms; the two that are due meanwhile are not sent.
+    end, ok, sent = refused.end_s.copy(), refused.ok.copy(), np.ones(len(refused.ok), bool)
+    end[first] = refused.due_s[first] + 0.012
+    for missing in (first + 1, first + 2):
+        end[missing], ok[missing], sent[missing] = refused.due_s[missing], False, False
+    (found,) = find_outages(Probes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
+    assert found.back_s == pytest.approx(3.012)
+    assert found.gap_s == pytest.approx(0.017)
+    # Where the one that was under way failed, they were not served either.
+    ok[first] = False
+    (found,) = find_outages(Probes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
+    assert found.back_s == pytest.approx(3.015 + RESPONSE_S)
 
 
 def test_a_success_of_a_node_that_was_not_yet_gone_is_no_recovery() -> None:

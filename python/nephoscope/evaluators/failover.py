@@ -292,8 +292,8 @@ def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Fail
         if fault is not None and _event_of(stored.run, phase, "fault_failed") is None:
             failures.append(_failure(stored, settings, probes, phase, float(fault["time_s"])))
     warnings += [
-        f"the fault is known only to {failure.resolution_s * 1000:.0f} ms: probes were missing around the return of"
-        f" {failure.role} in repetition {failure.repetition}"
+        f"the return of {failure.role} in repetition {failure.repetition} is known only to"
+        f" {failure.resolution_s * 1000:.0f} ms: so long lie between the last probe that failed and the first answer"
         for failure in failures
         if failure.resolution_s > 4 / settings.probe_rate
     ]
@@ -343,13 +343,13 @@ class _Samples:
     """The availability probes of a run, by role and endpoint."""
 
     def __init__(self, run: StoredRun) -> None:
-        self._rows: dict[tuple[str, str], list[tuple[float, float, bool]]] = {}
+        self._rows: dict[tuple[str, str], list[tuple[float, float, bool, bool]]] = {}
         for row in run.probes.to_pylist():
             if row["probe"] == "availability":
                 due = row["time_s"]
                 end = row["end_s"] if row["end_s"] is not None else due
                 of_node = self._rows.setdefault((row["role"], row["node"]), [])
-                of_node.append((due, end, row["outcome"] == "ok"))
+                of_node.append((due, end, row["outcome"] == "ok", row["outcome"] != "missing"))
 
     def of(self, role: str) -> Iterator[Probes]:
         """Give the probes of each endpoint of a role."""

@@ -32,13 +32,30 @@ class Probes:
     end_s: NDArray[np.float64]
     """When they were answered or given up; of those that were missing, when they were due."""
     ok: NDArray[np.bool_]
+    sent: NDArray[np.bool_]
+    """Whether they were sent at all; others are missing: nothing was free to send them by."""
 
     @classmethod
-    def of(cls, due_s: ArrayLike, end_s: ArrayLike, ok: ArrayLike) -> Probes:
-        """Take samples in any order."""
+    def of(cls, due_s: ArrayLike, end_s: ArrayLike, ok: ArrayLike, sent: ArrayLike | None = None) -> Probes:
+        """Take samples in any order; all were sent where nothing is said."""
         due = np.asarray(due_s, np.float64)
         order = np.argsort(due, kind="stable")
-        return cls(due[order], np.asarray(end_s, np.float64)[order], np.asarray(ok, np.bool_)[order])
+        were_sent = np.ones(len(due), np.bool_) if sent is None else np.asarray(sent, np.bool_)[order]
+        return cls(
+            due[order], np.asarray(end_s, np.float64)[order], np.asarray(ok, np.bool_)[order], were_sent
+        )
+
+    def served(self, late_s: float) -> NDArray[np.bool_]:
+        """Tell which were served in time.
+
+        A missing probe counts as served while another one was under way that was: that one says what the missing one
+        would have found, and that there was no connection for both is the instrument's own doing.
+        """
+        good = self.ok & (self.end_s - self.due_s <= late_s)
+        if not good.any():
+            return good
+        latest_end = np.maximum.accumulate(np.where(good, self.end_s, -np.inf))
+        return good | ~self.sent & (latest_end >= self.due_s)
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,9 @@ class Outage:
     late: int
     """Probes that were answered, and late."""
     gap_s: float
-    """Between the probes on both sides of the service's return: what the time of it is known to."""
+    """What the time of the service's return is known to: from when the last probe that failed was due to the first
+    answer after it; where that one was only late, to when the next was due, as its own answer says when the service was
+    back."""
 
 
 def find_outages(
@@ -68,7 +87,7 @@ def find_outages(
     outage lasts from the first to the last probe that failed, was missing or late, as long as these are less than
     ``calm_s`` apart.
     """
-    bad = ~probes.ok | (probes.end_s - probes.due_s > late_s)
+    bad = ~probes.served(late_s)
     # A probe that was due before the fault may well be its first victim.
     within = (probes.end_s >= since_s) & (probes.due_s < until_s)
     places = np.flatnonzero(bad & within)
@@ -80,7 +99,7 @@ def find_outages(
 
 def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> Outage:
     first, last = float(probes.due_s[group[0]]), float(probes.due_s[group[-1]])
-    good = ~bad
+    good = ~bad & probes.sent
     before = probes.end_s[good & (probes.due_s < first)]
     after = good & (probes.due_s > last)
     back = float(probes.end_s[after].min()) if after.any() else None
@@ -90,8 +109,14 @@ def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> 
         back_s=back,
         failed=int(np.count_nonzero(~probes.ok[group])),
         late=int(np.count_nonzero(probes.ok[group])),
-        gap_s=float(probes.due_s[after].min()) - last if after.any() else 0.0,
+        gap_s=_gap(probes, group, after, back) if back is not None else 0.0,
     )
+
+
+def _gap(probes: Probes, group: NDArray[np.intp], after: NDArray[np.bool_], back_s: float) -> float:
+    last = group[-1]
+    upper = float(probes.due_s[after].min()) if probes.ok[last] else back_s
+    return upper - float(probes.due_s[last])
 
 
 @dataclass(frozen=True)
