@@ -11,6 +11,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.loads import RampSetting
+from nephoscope.starvation import Starvation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -161,6 +162,7 @@ class LoadRun:
         self.phases: dict[int, PhaseRecord] = {}
         self._asked = 0
         self._idle_phases: dict[int, bool] = {}
+        self._starvation = Starvation()
         self.is_idle = False
         """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
         self.reached_s: float | None = None
@@ -357,6 +359,8 @@ class LoadRun:
         committed = sum(series["committed"] for series in record["series"])
         tenants = record["tenants"]
         values = {"cpu_busy": record["cpu_busy"], "rss_mb": _rss_mb()}
+        if (waited := self._starvation.share()) is not None:
+            values["cpu_wait"] = waited
         if committed:
             values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed
         if lag := record["lag"]:

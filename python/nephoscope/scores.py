@@ -176,7 +176,7 @@ def _starred(
 def _verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
     """Say what the reader must know of how the figures came about."""
     return [
-        _client_verdict(points),
+        _client_verdict(points, is_local=_is_local(run)),
         *_machine_verdict(run),
         *_steady_verdict(points),
         *_failure_verdict(points),
@@ -188,7 +188,7 @@ def _verdict(level: str, verdict: str, detail: str) -> dict[str, str]:
     return {"level": level, "verdict": verdict, "detail": detail}
 
 
-def _client_verdict(points: Sequence[Point]) -> dict[str, str]:
+def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str]:
     busy = [(point.cpu_busy, point) for point in points if point.cpu_busy is not None]
     if not busy:
         return _verdict("note", "whether the client was the limit is not known", "no metrics of the client")
@@ -198,6 +198,18 @@ def _client_verdict(points: Sequence[Point]) -> dict[str, str]:
         reasons.append(
             f"its busiest thread was running {max(share for share, _ in busy):.0%} of the time "
             f"({_names(limited)}): raise load.threads, or measure from a larger machine"
+        )
+    # Where the server has the processors that the client waits for, that is a note of its own.
+    starved = [
+        point
+        for share, point in busy
+        if share <= CPU_LIMIT < share + (point.cpu_wait or 0.0) and not is_local
+    ]
+    if starved:
+        worst = max(starved, key=lambda point: point.cpu_wait or 0.0)
+        reasons.append(
+            f"a thread of it was running {worst.cpu_busy or 0.0:.0%} of the time and waited for a processor for "
+            f"another {worst.cpu_wait or 0.0:.0%} ({_names(starved)}): something else runs on its machine"
         )
     late = [
         point
@@ -223,8 +235,7 @@ def _client_verdict(points: Sequence[Point]) -> dict[str, str]:
 
 def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
     """Say so where client and server share a machine: then each takes from the other."""
-    endpoints = run.manifest.get("system", {}).get("endpoints", {})
-    if not any(_LOCAL.search(url) for urls in endpoints.values() for url in urls):
+    if not _is_local(run):
         return []
     table = run.system_metrics
     rows = zip(*(table.column(name).to_pylist() for name in ("source", "metric", "value")), strict=True)
@@ -236,6 +247,12 @@ def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
     if why := facts.get("no_cpu_quota"):
         shared.append(_verdict("warning", "nothing kept the nodes to their vCores", str(why)))
     return shared
+
+
+def _is_local(run: StoredRun) -> bool:
+    """Tell whether an endpoint is on the machine of the client."""
+    endpoints = run.manifest.get("system", {}).get("endpoints", {})
+    return any(_LOCAL.search(url) for urls in endpoints.values() for url in urls)
 
 
 def _drift(point: Point) -> float:

@@ -118,3 +118,28 @@ def test_a_busy_client_is_told_to_be_the_limit(tmp_path: Path) -> None:
     assert (first["level"], first["verdict"]) == ("problem", "the client was the limit")
     told = "its busiest thread was running 95% of the time (SELECT c=2, SELECT c=4, SELECT c=8 and 3 more)"
     assert first["detail"].startswith(told)
+
+
+@pytest.mark.parametrize("url", ["postgresql://db.example.com/bench", "postgresql://localhost/bench"])
+def test_a_client_that_waited_for_a_processor_is_told_to_be_the_limit(tmp_path: Path, url: str) -> None:
+    run = sweep(tmp_path)
+    table = run.system_metrics
+    # Busy for a quarter of the time; it waits for the rest. The place of a figure without a meaning here is taken.
+    names = [
+        "cpu_wait" if metric == "cpu_us_per_transaction" else metric
+        for metric in table.column("metric").to_pylist()
+    ]
+    values = [
+        0.7 if name == "cpu_wait" else value
+        for name, value in zip(names, table.column("value").to_pylist(), strict=True)
+    ]
+    table = table.set_column(2, "metric", [names]).set_column(3, "value", [values])
+    run.__dict__["system_metrics"] = table
+    run.manifest["system"]["endpoints"]["rw"] = [url]
+    first = scores_of(run)["verdicts"][0]
+    if "localhost" in url:
+        assert first["verdict"] == "the client was not the limit", "the server had the processors"
+        return
+    assert first["verdict"] == "the client was the limit"
+    told = "a thread of it was running 25% of the time and waited for a processor for another 70% (SELECT c=2"
+    assert first["detail"].startswith(told)

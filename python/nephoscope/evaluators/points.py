@@ -68,6 +68,8 @@ class Point(BaseModel):
     """The trend's slope as a share of the mean."""
     cpu_busy: float | None
     """Mean share of a core that the busiest load thread used."""
+    cpu_wait: float | None = None
+    """Mean share of the time for which a load thread was ready to run, and had no processor."""
     cpu_us: float | None
     """Client CPU per committed transaction, in microseconds."""
     lag_p99_us: float | None
@@ -198,6 +200,7 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         steady=None if steady is None or steady.p_value is None else steady.verdict == "steady",
         drift_per_minute=steady.slope_per_minute if steady else None,
         cpu_busy=_mean(cpu),
+        cpu_wait=_mean(table.client("cpu_wait", phase)),
         cpu_us=_mean(cpu_us),
         lag_p99_us=float(np.quantile(lags, 0.99)) if lags.size else None,
     )
