@@ -326,19 +326,29 @@ def score(
 
 
 @app.command()
-def calibrate(*, as_json: JsonOption = False) -> None:
-    """Check the instrument on this machine against planted truths (about a minute)."""
-    from nephoscope import calibrate as calibration  # noqa: PLC0415
-    from nephoscope.summary import calibration_table  # noqa: PLC0415
+def calibrate(
+    evaluator: Annotated[
+        str | None, typer.Argument(help="The evaluator whose cases are run; all if left out.")
+    ] = None,
+    *,
+    short: Annotated[
+        bool, typer.Option("--short", help="Let each case take as little time as it can.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the instrument on this machine against planted truths: about five minutes, --short about two."""
+    from nephoscope import calibration  # noqa: PLC0415
+    from nephoscope.calibration_table import calibration_table  # noqa: PLC0415
 
-    readings = calibration.calibrate(lambda message: None if as_json else _out.print(_escaped(message)))
+    cases = calibration.cases_of(evaluator, short=short)
+    tell = (lambda _: None) if as_json else (lambda message: _out.print(_escaped(message)))
+    results = calibration.calibrate(cases, tell, short=short)
     if as_json:
-        facts = [{**vars(reading), "error": reading.error, "holds": reading.holds} for reading in readings]
-        sys.stdout.write(json.dumps(facts) + "\n")
+        sys.stdout.write(json.dumps([result.to_json() for result in results]) + "\n")
     else:
-        _out.print(calibration_table(readings))
-    if not all(reading.holds for reading in readings):
-        raise MeasurementError("the instrument does not read what was planted: is the machine busy?")
+        _out.print(calibration_table(results))
+    if not all(result.holds for result in results):
+        raise MeasurementError(calibration.complaint(results))
 
 
 # --- lists --------------------------------------------------------------------------------------------------------

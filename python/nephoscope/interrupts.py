@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
+
+from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +65,39 @@ def shielded() -> Iterator[None]:
         _gate.shut -= 1
     if _gate.waiting is not None and not _gate.shut:
         _gate.interrupt(_gate.waiting)
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Interrupt what takes longer than so many seconds: it ends as by Ctrl-C, and a ``MeasurementError`` says why.
+
+    Signals reach the main thread alone, and in another one there is no limit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    over = threading.Event()
+    main = threading.get_ident()
+
+    def strike() -> None:
+        over.set()
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, _interrupt)
+    timer = threading.Timer(seconds, strike)
+    timer.daemon = True
+    timer.start()
+    late = MeasurementError(f"it did not end within {seconds:g} s")
+    try:
+        yield
+    except (Interrupted, MeasurementError):
+        if over.is_set():
+            raise late from None
+        raise
+    finally:
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
 
 
 _abandoned: list[object] = []

@@ -28,7 +28,7 @@ from nephoscope.variables import endpoint, redacted_url
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from nephoscope.evaluators.base import Evaluator
@@ -122,13 +122,18 @@ def data_of(study: Study, system: System, workload: Workload) -> dict[str, Workl
     }
 
 
-def run_study(study: Study, runs: Path, audience: Audience) -> Outcome:
+def run_study(
+    study: Study, runs: Path, audience: Audience, *, wrap: Callable[[Provider], Provider] | None = None
+) -> Outcome:
     """Run a study and write its run directory.
+
+    ``wrap`` puts another provider around the study's own, to plant what that one cannot.
 
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
     prepare(study, any_url(study))
-    with registry.provider(study.system.provider)(study.system) as provider:
+    given = registry.provider(study.system.provider)(study.system)
+    with wrap(given) if wrap is not None else given as provider:
         audience.say(f"system: {study.system.provider}")
         system = provider.start()
         workload, evaluators = prepare(study, system.rw[0])

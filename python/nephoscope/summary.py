@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from nephoscope.calibrate import Reading
     from nephoscope.compare import Figure
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
     from nephoscope.side_by_side import SideBySide
     from nephoscope.workload import Workload
 
-_MARKS = {
+MARKS = {
     "ok": ("✓", "green"),
     "note": ("·", "cyan"),
     "warning": ("!", "yellow"),
@@ -38,7 +37,7 @@ _MARKS = {
 }
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
+def new_table(*columns: str, title: str | None = None) -> Table:
     """Make a table whose first column is text and whose others are numbers."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for place, column in enumerate(columns):
@@ -71,7 +70,7 @@ def summary(outcome: Outcome) -> RenderableType:
         parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
     parts.append(Text())
     for verdict in scores["verdicts"]:
-        mark, style = _MARKS.get(verdict["level"], _MARKS["note"])
+        mark, style = MARKS.get(verdict["level"], MARKS["note"])
         parts.append(Text(f"{mark} {verdict['verdict']}: {verdict['detail']}", style=style))
     parts += [Text(f"! {warning}", style="yellow") for warning in scores["warnings"]]
     parts += [Text(), Text(f"report: {outcome.folder / FILES.report}", style="bold")]
@@ -136,7 +135,7 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
         return Text(f"{workload}: there is nothing to check")
     lines: list[RenderableType] = []
     for result in results:
-        mark, style = {"holds": _MARKS["ok"], "broken": _MARKS["problem"]}.get(result.verdict, _MARKS["note"])
+        mark, style = {"holds": MARKS["ok"], "broken": MARKS["problem"]}.get(result.verdict, MARKS["note"])
         detail = f" ({result.verdict}: {result.detail})" if result.detail else ""
         lines.append(Text(f"{mark} {result.help}{detail}", style=style))
     return Group(*lines)
@@ -144,7 +143,7 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
 
 def comparison_table(figures: Sequence[Figure]) -> Table:
     """Show two runs side by side."""
-    table = _table("figure", "baseline", "candidate", "difference", "interval", "verdict")
+    table = new_table("figure", "baseline", "candidate", "difference", "interval", "verdict")
     styles = {"faster": "green", "slower": "red"}
     for figure in figures:
         found = figure.comparison
@@ -182,23 +181,6 @@ def comparison_json(figures: Sequence[Figure], notes: Sequence[str]) -> dict[str
         ],
         "notes": list(notes),
     }
-
-
-def calibration_table(readings: Sequence[Reading]) -> Table:
-    """Show what was planted and what was read."""
-    table = _table("check", "figure", "planted", "read", "error", "allowed", "verdict")
-    for reading in readings:
-        mark, style = _MARKS["ok"] if reading.holds else _MARKS["problem"]
-        table.add_row(
-            reading.check,
-            f"{reading.figure} ({reading.unit})",
-            f"{reading.planted:,.4g}",
-            f"{reading.read:,.4g}",
-            f"{reading.error:+.1%}",
-            f"±{reading.tolerance:.1%}",
-            Text(f"{mark} {'holds' if reading.holds else 'does not hold'}", style=style),
-        )
-    return table
 
 
 def list_workloads(workloads: Sequence[Workload]) -> Table:

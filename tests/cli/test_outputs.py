@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from commands import Ended, call
-from nephoscope import __version__, calibrate
-from nephoscope.calibrate import Reading
+from nephoscope import __version__, calibration
+from nephoscope.calibration import Case, Reading, Result
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, write_run
 
@@ -216,18 +216,32 @@ def test_a_driver_that_stores_nothing_has_nothing_to_load_or_check(tmp_path: Pat
 
 
 def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
-    good = Reading("capacity", "TPS", "1/s", 200.0, 203.0, 0.03)
-    bad = Reading("capacity", "p50", "ms", 20.0, 30.0, 0.03)
-    monkeypatch.setattr(calibrate, "calibrate", lambda tell: [tell("capacity …")] and [good, bad])
-    shown = call("calibrate")
+    case = Case("load", "capacity", lambda _: ())
+    tps = Reading(figure="TPS", unit="1/s", planted=200.0, read=203.0, relative=0.03, stated=1.25)
+    f = Reading(figure="F", unit="s", planted=0.2, read=0.3, absolute=0.015)
+    word = Reading(figure="F", unit="s", planted="none", read="none")
+    lost = Reading(figure="commits lost", planted=37, read=37)
+    good = Result(case, (tps, word, lost))
+    bad = Result(case, (f,), attempts=2)
+    not_run = Result(case, not_run="there is no PostgreSQL here")
+
+    def result_in(results: list[Result]) -> None:
+        monkeypatch.setattr(
+            calibration, "calibrate", lambda cases, tell, **_: [tell(f"{cases[0]} …")] and results
+        )
+
+    result_in([good, bad, not_run])
+    shown = call("calibrate", "load")
     assert shown.code == 1
-    message = "the instrument does not read what was planted: is the machine busy?"
-    assert shown.err == f"nephoscope: {message}\n"
+    assert shown.err == (
+        "nephoscope: 1 case: what was planted was not read; is the machine busy?; "
+        "1 case could not be run, which is no pass\n"
+    )
     check_golden("calibrate", shown.out)
     told = call("calibrate", "--json")
-    assert (told.code, [reading["holds"] for reading in json.loads(told.out)]) == (1, [True, False])
-    monkeypatch.setattr(calibrate, "calibrate", lambda _: [good])
-    assert call("calibrate").code == 0
+    assert (told.code, [result["holds"] for result in json.loads(told.out)]) == (1, [True, False, False])
+    result_in([good])
+    assert call("calibrate", "--short").code == 0
 
 
 # --- wrong commands
@@ -244,6 +258,8 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
         (["workloads", "none"],
          "workload.name: 'none' is no workload and no folder with a workload.lua; workloads are sales, tpcb"),
         (["report", "no/run"], "no/run is no run directory: manifest.json: No such file or directory"),
+        (["calibrate", "scaleup"],
+         "calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, failover, elasticity, tenancy"),
         (["--nonsense"], "No such option: --nonsense"),
     ],
 )  # fmt: skip

@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from commands import finish, start
-from nephoscope.price_book import (
-    DEFAULT_PRICE_BOOK,
-    ELASTIC_RESOURCES,
-    Allocation,
-    allocated_cost,
-    load_price_book,
-)
+from nephoscope.calibration.elasticity import BASE, planted_cost
+from nephoscope.price_book import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
 from nephoscope.report import build_view
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
@@ -29,7 +23,6 @@ if TYPE_CHECKING:
     from nephoscope.report.charts import TimeChart
 
 SERVICE_S = 0.025
-BASE = {"vcores": 1.0, "memory_gb": 4.0, "storage_gb": 10.0, "iops": 1000.0}
 REST_S, SLOT_S, WINDOW_S, WATCH_S = 1.0, 2.0, 60.0, 2.0
 
 
@@ -134,21 +127,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Measured]:
 
 def starts(measured: Measured) -> list[float]:
     return [slot["start_s"] for slot in measured.pattern["slots"]]
-
-
-def resources(vcores: float) -> Resources:
-    return Resources.model_validate({**BASE, "vcores": vcores, "memory_gb": 4 * vcores})
-
-
-def planted_cost(start_s: float, end_s: float, steps: list[tuple[float, float]]) -> float:
-    """What the planted allocation costs over a stretch of time."""
-    line = [(0.0, 1.0), *steps]
-    edges = [start_s, *(at for at, _ in steps if start_s < at < end_s), end_s]
-    pieces = [
-        Allocation(after - before, resources(max(step for step in line if step[0] <= before)[1]))
-        for before, after in pairwise(edges)
-    ]
-    return allocated_cost(pieces, load_price_book(DEFAULT_PRICE_BOOK), ELASTIC_RESOURCES)
 
 
 # --- slots

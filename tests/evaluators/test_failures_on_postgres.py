@@ -1,11 +1,9 @@
-"""Failures and lags that are planted on a real cluster, and read back by probes beside the load."""
+"""Failures of a real cluster, read back by probes beside the load; those of a known length are cases of calibration."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
-
-import pytest
 
 from commands import finish, start
 from nephoscope.store import StoredRun
@@ -15,9 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from postgres_lab import Lab
-
-DELAY_MS = 100.0
-PROBES_S = 1 / 200
 
 
 def measured(lab: Lab, folder: Path, measure: dict[str, Any], **system: Any) -> StoredRun:
@@ -39,20 +34,6 @@ def scores(run: StoredRun) -> dict[str, Any]:
     return found
 
 
-def test_a_pause_is_read_back(ready_lab: Lab, tmp_path: Path) -> None:
-    measure = {"evaluator": "failover", "fault": "pause", "pause": "1s", "before": "2s", "after": "5s"}
-    run = measured(ready_lab, tmp_path, {**measure, "mix": "TPCB"})
-    times = {e["action"]: e["time_s"] for e in run.events if e["event"] in ("fault", "action")}
-    planted = times["resume"] - times["pause"]
-    score = scores(run)["scores"]["F"]
-    # The resumed server has to be given a processor before it answers.
-    assert planted - 0.02 <= score["value"] <= planted + 0.3
-    (failure,) = score["detail"]["failures"]
-    assert failure["interrupted"]
-    assert failure["acknowledged"] > 300
-    assert failure["lost"] == 0
-
-
 def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> None:
     measure = {"evaluator": "failover", "fault": "crash", "before": "2s", "after": "8s", "mix": "TPCB"}
     run = measured(ready_lab, tmp_path, measure)
@@ -64,21 +45,15 @@ def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> Non
     assert [e["action"] for e in run.events if e["event"] in ("fault", "action")] == ["kill", "promote"]
 
 
-def test_a_planted_lag_is_read_back(ready_lab: Lab, tmp_path: Path) -> None:
-    loads = [{"name": "idle"}, {"name": "writes", "mix": "TPCB"}]
+def test_the_primarys_own_account_of_its_replica_is_told(ready_lab: Lab, tmp_path: Path) -> None:
+    loads = [{"name": "writes", "mix": "TPCB"}]
     measure = {"evaluator": "lag", "loads": loads, "duration": "6s", "concurrency": 1}
-    run = measured(ready_lab, tmp_path, measure, replica_delay=f"{DELAY_MS:g}ms")
-    score = scores(run)["scores"]["C"]
-    lags = score["detail"]["lag_ms"]["idle"]
-    for kind in ("insert", "update", "delete"):
-        assert lags[kind]["p50"] == pytest.approx(DELAY_MS, abs=15)
-        assert lags[kind]["half_width_p50"] < 5
-    # The primary's own account of its replica, on the same clock.
+    score = scores(measured(ready_lab, tmp_path, measure, replica_delay="100ms"))["scores"]["C"]
     (view,) = score["detail"]["server_view"]["writes"].values()
     assert view["bytes_behind"]["max"] > 0
-    assert view["replay_lag_ms"]["max"] > 0.9 * DELAY_MS
+    assert view["replay_lag_ms"]["max"] > 90
     # Beside writes a replica may be later than planted, and never earlier.
-    assert score["value"] > 0.9 * 3 * DELAY_MS / 1000
+    assert score["value"] > 0.9 * 3 * 0.1
 
 
 def test_what_a_provider_cannot_do_is_told(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 import nephoscope
 from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
-from nephoscope.systems.folders import is_alive
+from nephoscope.systems.folders import fast_folder, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -58,7 +58,7 @@ class Lab:
     """A folder that every user can reach, unlike pytest's own, and the processes of one test."""
 
     def __init__(self) -> None:
-        self.base = Path(tempfile.mkdtemp(prefix="nephoscope-test-", dir=_fast_folder()))
+        self.base = Path(tempfile.mkdtemp(prefix="nephoscope-test-", dir=fast_folder()))
         self.base.chmod(0o755)
         self.folder = self.base / "a sérver's folder"
         self._processes: list[subprocess.Popen[str]] = []
@@ -129,17 +129,6 @@ class Lab:
         )
         self._processes.append(process)
         return process
-
-
-@cache
-def _fast_folder() -> str:
-    """Name a folder in memory if it will do: there a database is made fast, whatever the disk does."""
-    memory = "/dev/shm"
-    with contextlib.suppress(OSError):
-        status = os.statvfs(memory)
-        if not status.f_flag & os.ST_NOEXEC and status.f_bavail * status.f_frsize > 2**31:
-            return memory
-    return "/tmp"
 
 
 @cache

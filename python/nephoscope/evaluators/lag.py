@@ -94,6 +94,8 @@ class LagSummary:
     max: float
     half_width_p50: float
     """The median half-width of a sample: how finely the probe tells times apart."""
+    half_width_mean: float
+    """The mean half-width: the true mean of the markers that were seen lies no further from ``mean``."""
 
 
 class Lag(Evaluator):
@@ -283,4 +285,5 @@ class _Samples:
             p99=p99,
             max=float(lags.max()),
             half_width_p50=float(np.median(widths)) if len(widths) else 0.0,
+            half_width_mean=float(widths.mean()) if len(widths) else 0.0,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ LOCK_FILE = "nephoscope.lock"
 """The file that makes a folder ours, whoever is using it at the moment."""
 
 _LOOK_AGAIN_S = 0.05
+_ENOUGH_BYTES = 2**31
 
 
 def cache_folder() -> Path:
@@ -187,3 +189,13 @@ def _name_of(pid: int | None) -> str:
         return f" ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except OSError:
         return ""
+
+
+def fast_folder() -> str:
+    """Name a folder for what is thrown away soon: in memory if it will do, else the usual one."""
+    memory = "/dev/shm"  # noqa: S108 - whoever makes a folder there makes one of its own
+    with contextlib.suppress(OSError):
+        status = os.statvfs(memory)
+        if not status.f_flag & os.ST_NOEXEC and status.f_bavail * status.f_frsize > _ENOUGH_BYTES:
+            return memory
+    return tempfile.gettempdir()

@@ -1,0 +1,110 @@
+"""The evaluator ``failover``: acknowledged commits that a promoted replica has never had are lost, each of them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nephoscope import _engine
+from nephoscope.calibration.base import Case, Reading
+from nephoscope.calibration.failover import failure, only_failure
+from nephoscope.calibration.planted import Planted
+from nephoscope.errors import MeasurementError
+from nephoscope.systems.base import Action, Done
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nephoscope.calibration.base import Bench
+    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+
+_LOST = 37
+_PATIENCE_S = 15.0
+
+_GATE = (
+    "CREATE TABLE calibration_gate AS SELECT 0 AS passes",
+    (
+        "CREATE FUNCTION calibration_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " UPDATE calibration_gate SET passes = passes - 1 WHERE passes > 0;"
+        " IF NOT FOUND THEN RAISE 'the gate of calibration is shut'; END IF; RETURN NEW; END $$"
+    ),
+    (
+        "CREATE TRIGGER calibration_gate BEFORE INSERT ON nephoscope_probe_write"
+        " FOR EACH ROW EXECUTE FUNCTION calibration_gate()"
+    ),
+)
+"""A gate before the writes of probes, shut: each write takes one pass, and none is written without. Who passes holds
+the row until he has committed, so that passes are counted exactly."""
+_NO_GATE = ("DROP FUNCTION calibration_gate() CASCADE", "DROP TABLE calibration_gate")
+_WRITTEN = "SELECT count(*) FROM nephoscope_probe_write"
+
+
+class _Crash:
+    """Crashes a primary after so many commits that its replica has not received, and promotes that one."""
+
+    def __init__(self, lost: int) -> None:
+        self._lost = lost
+        self.missed = 0
+        """How many commits the old primary had more than the replica, as both said."""
+
+    def kill(self, inner: EmbeddedPostgres) -> Done:
+        """Shut the gate, let the replica have everything and stop it, let so many through, and kill the primary."""
+        (replica,) = (node for node, role in inner.nodes().items() if role == "ro")
+        rw, ro = _engine.Admin(inner.endpoints("rw")[0]), _engine.Admin(inner.endpoints("ro")[0])
+        try:
+            for statement in _GATE:
+                rw.query(statement)
+            before = _number(rw, _WRITTEN)
+            _wait_for(lambda: _number(ro, _WRITTEN) == before, "the replica to have what was written")
+            inner.act(Action.STOP, node=replica)
+            rw.query(f"UPDATE calibration_gate SET passes = {self._lost}")
+            _wait_for(lambda: _number(rw, "SELECT passes FROM calibration_gate") == 0, "the last write")
+            self.missed = _number(rw, _WRITTEN) - before
+        finally:
+            rw.close()
+            ro.close()
+        return inner.act(Action.KILL)
+
+    def promote(self, inner: EmbeddedPostgres) -> Done:
+        """Start the replica, and make it the one that takes writes; it has the gate as well."""
+        began = _engine.monotonic_ns()
+        (replica,) = (node for node, role in inner.nodes().items() if role == "ro")
+        inner.act(Action.START, node=replica)
+        done = inner.act(Action.PROMOTE)
+        rw = _engine.Admin(inner.endpoints("rw")[0])
+        try:
+            for statement in _NO_GATE:
+                rw.query(statement)
+        finally:
+            rw.close()
+        return replace(done, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+
+def _number(admin: _engine.Admin, sql: str) -> int:
+    return int(admin.query(sql)[1][0][0] or 0)
+
+
+def _wait_for(condition: Callable[[], bool], what: str) -> None:
+    limit = time.monotonic() + _PATIENCE_S
+    while not condition():
+        if time.monotonic() > limit:
+            raise MeasurementError(f"waited {_PATIENCE_S:g} s for {what}")
+        time.sleep(0.02)
+
+
+def _lost(bench: Bench) -> Iterator[Reading]:
+    """Expect exactly as many acknowledged commits lost as the replica that was promoted has not received."""
+    crash = _Crash(_LOST)
+    measured = bench.measure(
+        bench.postgres(replicas=1),
+        failure(bench, fault="crash", lasts_s=4.0),
+        provider=lambda inner: Planted(inner, {Action.KILL: crash.kill, Action.PROMOTE: crash.promote}),
+    )
+    found = only_failure(measured)
+    # The truth is what both servers have said; that it is what was meant is looked at as well.
+    yield Reading(figure="commits that the replica lacks", planted=_LOST, read=crash.missed)
+    yield Reading(figure="acknowledged commits lost", planted=crash.missed, read=found["lost"])
+
+
+CASES = (Case("failover", "a replica promoted that lacks 37 commits", _lost, 120.0),)

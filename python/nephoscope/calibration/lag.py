@@ -1,0 +1,107 @@
+"""The evaluator ``lag``: planted lags, of simulated replicas and of a real one."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.calibration.base import Case, Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from nephoscope.calibration.base import Bench, Measured
+
+_LAWS = {
+    "0 ms": ("constant(0ms)", 0.0),
+    "0.3 ms": ("constant(300us)", 0.3),
+    "5 ms": ("constant(5ms)", 5.0),
+    "50 ms": ("constant(50ms)", 50.0),
+    "2 or 4 ms": ("bimodal(2ms,4ms,0.25)", 2.5),
+}
+"""Laws and their means, in milliseconds. The two times of the last are near to each other, so that the mean of some
+hundred markers is that of the law to within a hundredth."""
+
+
+def _idle(seconds: float, pause_ms: float) -> dict[str, Any]:
+    """Measure the lag of an idle system."""
+    return {
+        "evaluator": "lag",
+        "loads": [{"name": "idle"}],
+        "warmup": 0.3,
+        "duration": seconds,
+        "repetitions": 1,
+        "marker_pause": pause_ms / 1000,
+    }
+
+
+def _kinds(measured: Measured) -> list[Mapping[str, Any]]:
+    """Give the summaries of inserts, updates and deletes."""
+    return list(measured.score("C")["detail"]["lag_ms"]["idle"].values())
+
+
+def _mean(kinds: list[Mapping[str, Any]], figure: str) -> float:
+    """Average a figure over the kinds, by their markers."""
+    return float(sum(kind[figure] * kind["count"] for kind in kinds) / sum(kind["count"] for kind in kinds))
+
+
+def _unaccounted(measured: Measured, kinds: list[Mapping[str, Any]]) -> int:
+    """Count markers that were made and have no sample, and samples of the measured time that the summary lacks."""
+    rows = [row for row in measured.run.probes.to_pylist() if row["probe"] == "lag"]
+    numbers = {row["number"] for row in rows}
+    (phase,) = (phase for phase in measured.run.phases if phase.kind == "measure")
+    inside = [row for row in rows if phase.start_s <= row["time_s"] <= phase.end_s]
+    counted = sum(int(kind["count"]) for kind in kinds)
+    return int(max(numbers)) + 1 - len(numbers) + len(inside) - counted
+
+
+def _simulated(bench: Bench, law: str, mean_ms: float) -> Iterator[Reading]:
+    """Expect the mean of a law within 100 µs or 2 %, and that every marker counts."""
+    name, quick = bench.name(), "latency=constant(20us)"
+    # Replicas of one law, each with draws of its own.
+    replicas = [f"sim://{name}?{quick}&lag={law}&seed={seed}" for seed in (1, 2)]
+    measured = bench.measure(
+        {"provider": "url", "rw": f"sim://{name}?{quick}", "ro": replicas}, _idle(bench.seconds(5, 2.5), 2)
+    )
+    kinds = _kinds(measured)
+    yield Reading(
+        figure="mean",
+        unit="ms",
+        planted=mean_ms,
+        read=_mean(kinds, "mean"),
+        relative=0.02,
+        absolute=0.1,
+        stated=_mean(kinds, "half_width_mean"),
+    )
+    yield Reading(figure="markers dropped", planted=0, read=_unaccounted(measured, kinds))
+
+
+def _delayed(bench: Bench) -> Iterator[Reading]:
+    """Expect of a real replica that applies everything later by so much a lag that is longer by that."""
+    kinds = {
+        delay_ms: _kinds(
+            bench.measure(
+                bench.postgres(replicas=1, replica_delay=f"{delay_ms}ms"), _idle(bench.seconds(5, 3), 10)
+            )
+        )
+        for delay_ms in ((0, 100) if bench.short else (0, 20, 100))
+    }
+    own_ms = _mean(kinds.pop(0), "p50")
+    for delay_ms, of in kinds.items():
+        yield Reading(
+            figure=f"p50, delayed by {delay_ms} ms",
+            unit="ms",
+            planted=delay_ms + own_ms,
+            read=_mean(of, "p50"),
+            absolute=2.0,
+            stated=_mean(of, "half_width_p50"),
+        )
+
+
+CASES = (
+    *(
+        Case("lag", f"{name} on sim", partial(_simulated, law=law, mean_ms=mean_ms))
+        for name, (law, mean_ms) in _LAWS.items()
+    ),
+    Case("lag", "a delayed replica of PostgreSQL", _delayed, 150.0),
+)

@@ -1,0 +1,178 @@
+"""The engine, and the evaluator ``load``: throughput, latency, errors of simulated systems; a client too slow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.calibration.base import Case, Reading
+from nephoscope.report import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from nephoscope.calibration.base import Bench, Measured
+
+_SERVICE_MS = 5.0
+_CONSTANT = f"sim://?latency=constant({_SERVICE_MS:g}ms)"
+
+
+def _course(url: str, seconds: float, phase: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Describe a system and one phase of load on it."""
+    course = {
+        "evaluator": "load",
+        "phases": [{"name": "all", "duration": seconds, "mix": "SELECT", **phase}],
+    }
+    return {"provider": "url", "rw": url}, course
+
+
+@dataclass(frozen=True)
+class _Point:
+    """What a run says of its only measured phase."""
+
+    facts: Mapping[str, Any]
+    quantile: Callable[[float], float]
+    """In milliseconds."""
+
+    @property
+    def stated(self) -> float | None:
+        """Half of the interval of the throughput."""
+        ends = self.facts["ci95"]
+        return None if ends is None else (ends[1] - ends[0]) / 2
+
+    def tps(self, planted: float, relative: float) -> Reading:
+        """Compare the throughput."""
+        return Reading(
+            figure="TPS",
+            unit="1/s",
+            planted=planted,
+            read=self.facts["tps"],
+            relative=relative,
+            stated=self.stated,
+        )
+
+    def latency(self, share: float, planted_ms: float, relative: float) -> Reading:
+        """Compare a quantile of the latency."""
+        read = self.quantile(share)
+        return Reading(
+            figure=f"p{share * 100:g}", unit="ms", planted=planted_ms, read=read, relative=relative
+        )
+
+
+def _point(measured: Measured) -> _Point:
+    (facts,) = measured.scores["points"]
+    histogram = measured.run.merged(Selection(phases=frozenset({facts["phase"]})))
+    return _Point(facts, lambda share: histogram.quantile(share) / 1e6)
+
+
+def _constant(bench: Bench) -> Iterator[Reading]:
+    """Expect of a service time of 5 ms and 8 sessions 1,600 transactions a second, each of 5 ms."""
+    point = _point(bench.measure(*_course(_CONSTANT, bench.seconds(6, 3), {"concurrency": 8})))
+    yield point.tps(8 / _SERVICE_MS * 1000, 0.03)
+    yield point.latency(0.5, _SERVICE_MS, 0.03)
+
+
+def _exponential(bench: Bench) -> Iterator[Reading]:
+    """Expect quantiles of an exponential law of mean 20 ms; of so many draws the sample errs by some per cent."""
+    url = "sim://?latency=exponential(20ms)"
+    point = _point(bench.measure(*_course(url, bench.seconds(10, 5), {"rate": 400})))
+    for share in (0.5, 0.9):
+        yield point.latency(share, -20.0 * math.log(1 - share), 0.10)
+
+
+def _capacity(bench: Bench) -> Iterator[Reading]:
+    """Expect that four places of 5 ms each serve 800 a second, however many sessions ask."""
+    url = f"{_CONSTANT}&capacity=4"
+    point = _point(bench.measure(*_course(url, bench.seconds(6, 3), {"concurrency": 16})))
+    yield point.tps(4 / _SERVICE_MS * 1000, 0.02)
+    yield point.latency(0.5, 16 / 4 * _SERVICE_MS, 0.03)
+
+
+_STALL_RATE, _STALL_AT_S, _STALL_S, _STALL_OF_S = 500, 2.0, 1.0, 6.0
+
+
+def _stall(bench: Bench) -> Iterator[Reading]:
+    """Expect of a stall of 1 s at 500/s that whoever arrives in it waits for its end.
+
+    Coordinated omission would hide that. Of the arrivals, a share of 1/6 falls into the stall; their waits are spread
+    evenly from 0 to 1 s.
+    """
+    url = f"sim://?latency=constant(1ms)&stall={_STALL_AT_S:g}s%2B{_STALL_S:g}s"
+    point = _point(bench.measure(*_course(url, _STALL_OF_S, {"rate": _STALL_RATE})))
+    for share in (0.9, 0.95, 0.99):
+        waited_s = _STALL_S - (1 - share) * _STALL_OF_S
+        yield point.latency(share, 1.0 + 1000.0 * waited_s, 0.05)
+
+
+def _rate(bench: Bench) -> Iterator[Reading]:
+    """Expect of a rate of 1,000/s a thousand arrivals in each second, all of them served."""
+    url = "sim://?latency=constant(1ms)"
+    point = _point(bench.measure(*_course(url, bench.seconds(6, 3), {"rate": 1000})))
+    yield point.tps(1000.0, 0.002)
+
+
+def _errors(bench: Bench) -> Iterator[Reading]:
+    """Expect that one in fifty fails by an error that is not tried again."""
+    url = "sim://?latency=constant(1ms)&error=lock_timeout:0.02"
+    facts = _point(bench.measure(*_course(url, bench.seconds(6, 3), {"concurrency": 8}))).facts
+    read = facts["failed"] / (facts["failed"] + facts["committed"])
+    yield Reading(figure="failed", unit="share", planted=0.02, read=read, relative=0.15)
+
+
+# --- the client ---------------------------------------------------------------------------------------------------
+
+_SLOW = """
+local slow = workload "slow"
+slow:describe "computes for milliseconds before it asks for anything"
+slow:table("things", { rows = function(scale) return 1000 * scale end, columns = { { "id", serial() } } })
+slow:transaction("slow", { read_only = true, help = "computes, then asks" }, function(tx, pick)
+  local sum = 0
+  for number = 1, 1000000 do sum = sum + number end
+  tx:one("thing", pick.things())
+end)
+slow:mix("SELECT", { slow = 1 })
+"""
+_SLOW_SQL = """
+-- name: thing
+SELECT id FROM things WHERE id = :id
+"""
+
+
+def _verdict(url: str, bench: Bench, planted: str, workload: str = "tpcb") -> Iterator[Reading]:
+    """Expect a verdict on whether the client was the limit of eight sessions on one thread."""
+    measured = bench.measure(
+        *_course(url, bench.seconds(3, 2), {"concurrency": 8}), workload={"name": workload}
+    )
+    of_client = (
+        entry["verdict"] for entry in measured.scores["verdicts"] if "client was" in entry["verdict"]
+    )
+    yield Reading(figure="verdict", planted=planted, read=next(of_client, "none"))
+
+
+def _slow_client(bench: Bench) -> Iterator[Reading]:
+    """Expect that a client which computes for longer than the system serves is told to be the limit."""
+    yield from _verdict(_CONSTANT, bench, "the client was the limit", str(_slow_workload(bench.folder)))
+
+
+def _slow_workload(folder: Path) -> Path:
+    place = folder / "slow"
+    place.mkdir(exist_ok=True)
+    for name, text in (("workload.lua", _SLOW), ("statements.sql", _SLOW_SQL)):
+        (place / name).write_text(text, encoding="utf-8")
+    return place
+
+
+CASES = (
+    Case("load", "constant latency", _constant),
+    Case("load", "exponential latency", _exponential),
+    Case("load", "capacity", _capacity),
+    Case("load", "stall under a rate", _stall),
+    Case("load", "constant rate", _rate),
+    Case("load", "error rate", _errors),
+    Case("load", "a client that is too slow", _slow_client),
+    Case("load", "a saturated client", partial(_verdict, "noop://", planted="the client was the limit")),
+    Case("load", "a client at ease", partial(_verdict, _CONSTANT, planted="the client was not the limit")),
+)
