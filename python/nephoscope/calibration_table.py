@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def calibration_table(results: Sequence[Result]) -> RenderableType:
     """Show what was planted, what was read, how far that may be apart, and the verdict."""
-    shown = new_table("case", "figure", "planted", "read", "error", "allowed", "stated ±", "verdict")
+    shown = new_table("case", "figure", "planted", "read", "error", "allowed", "stated ±", "")
     notes = []
     for result in results:
         name = str(result.case)
-        for reading in result.readings:
-            shown.add_row(name, *_cells(reading), _mark(holds=reading.holds))
+        for place, reading in enumerate(result.readings):
+            shown.add_row("" if place else name, *_cells(reading), _mark(holds=reading.holds))
         if result.not_run is not None:
             shown.add_row(name, *[""] * 6, Text("· not run", style=MARKS["warning"][1]))
             notes.append(Text(f"{name}: not run: {result.not_run}"))

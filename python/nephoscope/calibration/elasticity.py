@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from nephoscope.price_book import (
 from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nephoscope.calibration.base import Bench, Measured
 
@@ -74,23 +75,25 @@ def _simulated(bench: Bench) -> Iterator[Reading]:
         },
         _spike(),
     )
-    yield from compare(measured, _STEPS, _SCALING_S, _SAMPLE_S)
+    cost = partial(planted_cost, steps=_STEPS)
+    yield from compare(measured, cost, _SCALING_S, _SAMPLE_S)
 
 
 def compare(
     measured: Measured,
-    steps: Sequence[tuple[float, float]],
-    scaling_s: dict[int, float],
+    cost: Callable[[float, float], float],
+    scaling_s: Mapping[int, float],
     sample_s: float,
 ) -> Iterator[Reading]:
-    """Compare a pattern that was played with the steps of the allocation: of any provider that has a log of its own.
+    """Compare a pattern that was played with its true allocation: of any provider that has a log of its own.
 
-    ``scaling_s`` are the true scaling times of changes of the load, by their place; ``sample_s`` is how far the
-    provider's times are apart.
+    ``cost`` is what the true allocation costs from one time to another, in seconds since the start of the load;
+    ``scaling_s`` are the true scaling times of changes of the load, by their place; ``sample_s`` is how far the times
+    are apart at which the provider looks.
     """
     (pattern,) = measured.score("E1")["detail"]["patterns"]
     begun = pattern["slots"][0]["start_s"]
-    dollars = planted_cost(begun, begun + pattern["window_s"], steps)
+    dollars = cost(begun, begun + pattern["window_s"])
     yield Reading(
         figure="cost of the window", unit="$", planted=dollars, read=pattern["cost"], relative=0.005
     )
@@ -100,11 +103,10 @@ def compare(
         read = change["scaling_s"] if change["scaling_s"] is not None else "none"
         yield Reading(figure=f"scaling time {name}", unit="s", planted=seconds, read=read, absolute=sample_s)
         if isinstance(read, float):
-            cost = planted_cost(change["at_s"], change["at_s"] + read, steps)
             yield Reading(
                 figure=f"scaling cost {name}",
                 unit="$",
-                planted=cost,
+                planted=cost(change["at_s"], change["at_s"] + read),
                 read=change["scaling_cost"],
                 relative=0.005,
             )

@@ -52,4 +52,4 @@ def _throttled(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="Jain's index", planted=jain_index(_SHARES), read=found["jain"], relative=_TOLERANCE)
 
 
-CASES = (Case("tenancy", "one of two tenants held back to a third", _throttled),)
+CASES = (Case("tenancy", "one tenant of two at a third", _throttled),)
