@@ -177,3 +177,19 @@ def test_a_marker_that_was_never_seen_counts_and_is_told(tmp_path: Path) -> None
     found = scores_of(lag_run(tmp_path, unseen=True))
     assert found["scores"]["C"]["value"] > 0.1
     assert any("1 markers were not seen" in warning for warning in found["warnings"])
+
+
+def test_the_longest_interruption_is_that_of_the_failure(tmp_path: Path) -> None:
+    counts = course((TPS, 8), (0, 2), (TPS, 5))
+    labels = {"mix": "SELECT", "concurrency": 16, "role": "rw", "fault": "kill", "repetition": 1}
+    writer = begin_run(
+        tmp_path, sim_study(failover(fault="kill")), [Step(labels, counts, [1.0] * len(counts))], probed=False
+    )
+    writer.event(5.0, "fault", measure=0, role="rw", repetition=1, action="kill", node="a", took_s=3.1)
+    rows = list(availability("rw", 15, (8.0, 10.0)))
+    # One fails by chance before, while the command has not yet touched the system; and the very last one.
+    for number in (1100, len(rows) - 1):
+        rows[number] |= {"outcome": "connection_lost"}
+    writer.probes(lines(rows))
+    score = scores_of(finish(writer, sum(counts)))["scores"]["F"]
+    assert score["value"] == pytest.approx(5.0, abs=1 / RATE + 2 * RESPONSE_S)

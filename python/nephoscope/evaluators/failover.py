@@ -305,7 +305,8 @@ def _failure(
 ) -> Failure:
     role = str(phase.labels.get("role"))
     found = [
-        outages[0]
+        # A single probe that fails by chance, while a command still looks for its node, is not the failure's effect.
+        max(outages, key=lambda one: (one.back_s or phase.end_s) - one.first_bad_s)
         for probes in samples.of(role)
         if (outages := find_outages(probes, injected_s, phase.end_s, late_s=settings.late))
     ]
