@@ -28,6 +28,7 @@ from nephoscope.statistics import (
     jain_index,
     mean_ci,
     moving_mean_ci,
+    r_squared,
     steady_state,
     wilson_interval,
 )
@@ -236,6 +237,18 @@ def test_jains_index_of_known_shares() -> None:
     assert jain_index([1, 0, 0, 0]) == pytest.approx(0.25)
     assert jain_index([0, 0]) == 1
     assert jain_index([1e-300, 1e-300]) == pytest.approx(1)
+
+
+def test_r_squared_tells_how_straight_a_line_is() -> None:
+    nodes = [0, 1, 2, 3]
+    assert r_squared(nodes, [10, 20, 30, 40]) == pytest.approx(1)
+    assert r_squared(nodes, [40, 30, 20, 10]) == pytest.approx(1), "downwards as well"
+    assert r_squared(nodes, [1, -1, -1, 1]) == pytest.approx(0)
+    assert r_squared(nodes, [0, 2, 2, 4.5]) == pytest.approx(6.75**2 / (5 * 10.1875))
+    assert r_squared([1, 2], [5, 9]) is None, "a line goes through any two"
+    assert r_squared(nodes, [7, 7, 7, 7]) is None
+    with pytest.raises(ValueError, match="one of each"):
+        r_squared(nodes, [1, 2])
 
 
 @settings(deadline=None)

@@ -135,7 +135,7 @@ class Sweep(Evaluator):
             self._put_back(means, before)
 
     def _at(self, means: Means, place: int, repetition: int, before: Value) -> None:
-        """Set the parameter while nobody is connected, and measure."""
+        """Set the parameter while the load has no connection, and measure."""
         of, load, value = self._settings, means.load, self._settings.values[place]
         labels = self.labels(
             self._index, parameter=of.parameter, value=value, place=place, repetition=repetition
