@@ -45,8 +45,8 @@ def jain_index(values: Values) -> float:
 def r_squared(x: Values, y: Values) -> float | None:
     """Return the share of y's variance that a straight line over x explains, from 0 to 1 (R², least squares).
 
-    How linear y is in x (METRICS, section 4). ``None`` where that means nothing: for fewer than three values, or where one of both is the
-    same throughout. Raises ``ValueError`` for different numbers of values or a non-finite one.
+    How linear y is in x (METRICS, section 4). ``None`` where that means nothing: for fewer than three values, or where
+    one of both is the same throughout. Raises ``ValueError`` for different numbers of values or a non-finite one.
     """
     at, of = checked(x), checked(y)
     if len(at) != len(of):
