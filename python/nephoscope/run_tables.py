@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import evaluated_tables as evaluated
+from nephoscope import scaling_tables as scaling
 from nephoscope.run_figures import PERCENTILES, number, text, whole, with_spread
 from nephoscope.scoring import DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
@@ -37,6 +38,8 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
         evaluated.lags,
         evaluated.stale_reads,
         evaluated.tenants,
+        scaling.scaleout,
+        scaling.sweeps,
         _costs,
         _points,
     )

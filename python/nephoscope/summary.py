@@ -45,7 +45,7 @@ def new_table(*columns: str, title: str | None = None) -> Table:
     return table
 
 
-_SHOWN = ("elasticity", "failures", "lags", "tenants")
+_SHOWN = ("elasticity", "failures", "lags", "tenants", "scaleout", "sweeps")
 """The tables of a run that the terminal has besides those of throughput, in their order."""
 
 

@@ -249,19 +249,18 @@ class Failover(Evaluator):
             scores=scores, warnings=warnings, details={self.name: self._details(scores, failures)}
         )
 
-    def _details(self, scores: Mapping[str, Score | Absent], failures: Sequence[Failure]) -> dict[str, Any]:
+    def _details(
+        self, scores: Mapping[ScoreName, Score | Absent], failures: Sequence[Failure]
+    ) -> dict[str, Any]:
         """Tell what this entry came to, by its place in the study: of several the first gives the scores.
 
         Told whole where F or R is absent, too: a service that never came back is what a reader wants to see.
         """
-        values = {name: score.value if isinstance(score, Score) else None for name, score in scores.items()}
-        told = {
-            "fault": self._settings.fault,
-            "late_s": self._settings.late,
-            **values,
-            "failures": [asdict(failure) for failure in failures],
+        told: dict[str, Any] = {
+            str(name): score.value if isinstance(score, Score) else None for name, score in scores.items()
         }
-        return {str(self._index): told}
+        told |= {"fault": self._settings.fault, "late_s": self._settings.late}
+        return {str(self._index): told | {"failures": [asdict(failure) for failure in failures]}}
 
     def _score(self, name: ScoreName, failures: Sequence[Failure], interval_s: float) -> Score | Absent:
         detail = {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.beside import Beside
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
 from nephoscope.loadrun import Load
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import Done
     from nephoscope.workload import Workload
 
+_PATIENCE_S = 30.0
+"""How long an action is waited for that was interrupted, before what it has done is undone."""
 _LEAVE_S = 0.5
 """How long sessions have to leave a node, before it is taken away."""
 
@@ -198,7 +200,7 @@ class _Course:
     """The nodes that were added and are still there; None for one without a name."""
     removed: int = 0
     """How many there were before, and are taken away for as long as it is measured."""
-    acting: Beside[Done] | None = None
+    acting: Acting[Done] | None = None
 
     def endpoints(self) -> tuple[str, ...]:
         """Tell the URLs of the read-only endpoints as they are now."""
@@ -282,7 +284,7 @@ class _Course:
         """
         try:
             if self.acting is not None:
-                self.acting.give_up(self.means.provider)
+                self.acting.give_up(self.means.provider, _PATIENCE_S)
             self._note_late_node()
             self.take_away(self.settings.repetitions)
         except MeasurementError as error:
@@ -325,7 +327,7 @@ class _Course:
     def _act(self, action: Action, node: str | None) -> Done:
         """Do something beside the load, within the limit. Raises ``MeasurementError``."""
         provider = self.means.provider
-        self.acting = Beside(lambda: provider.act(action, node=node), str(action))
+        self.acting = Acting(lambda _: provider.act(action, node=node), str(action))
         done = self.acting.wait(self.means.load, self.settings.limit)
         self.acting = None
         return done

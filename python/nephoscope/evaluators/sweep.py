@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.beside import Beside
 from nephoscope.evaluators.points import latency_of, read_points
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, UniformAccess
-from nephoscope.price_book import cost, load_price_book
 from nephoscope.scoring import Absent, p_score
 from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import Done
     from nephoscope.workload import Workload
 
+_PATIENCE_S = 30.0
+"""How long a setting is waited for that was interrupted, before the parameter is put back."""
 _REST_S = 0.2
 """How long the load is away before the parameter is set: so that its connections are closed by then."""
 
@@ -103,7 +104,7 @@ class Sweep(Evaluator):
         self._mixes = dict(
             workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
         )
-        self._acting: Beside[Done] | None = None
+        self._acting: Acting[Done] | None = None
 
     def seconds(self) -> float:
         """Sum the phases; how long setting takes is not known."""
@@ -183,8 +184,8 @@ class Sweep(Evaluator):
 
     def _set(self, means: Means, value: Value) -> Done:
         provider, settings = means.provider, {self._settings.parameter: value}
-        self._acting = Beside(
-            lambda: provider.act(Action.SET, settings=settings), f"setting {self._settings.parameter}"
+        self._acting = Acting(
+            lambda _: provider.act(Action.SET, settings=settings), f"setting {self._settings.parameter}"
         )
         done = self._acting.wait(means.load, self._settings.limit)
         self._acting = None
@@ -195,7 +196,7 @@ class Sweep(Evaluator):
         of, load = self._settings, means.load
         try:
             if self._acting is not None:
-                self._acting.give_up(means.provider)
+                self._acting.give_up(means.provider, _PATIENCE_S)
             now = means.provider.parameter(of.parameter)
             if now != before:
                 if load.end is None:
@@ -244,7 +245,7 @@ class Sweep(Evaluator):
         resources = stored.resources
         if resources is not None and self._settings.resources:
             resources = self._settings.resources[place].over(resources)
-        per_minute = cost(resources, load_price_book(stored.price_book)).per_minute if resources else None
+        per_minute = stored.prices.per_minute(resources) if resources else None
         times = [event for event in _settings_of(stored) if event.get("place") == place]
         mixes: dict[str, Any] = {}
         for (at, mix, concurrency), points in groups.items():
