@@ -80,23 +80,9 @@ def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> 
 
 
 def _throughput(runs: Sequence[RunFigures]) -> Table:
-    rows: list[Row] = []
-    for run in runs:
-        detail = run.detail("P")
-        for mix, entry in detail.get("mixes", {}).items():
-            latency = entry.get("latency_ms") or {}
-            row = {
-                "run": run.name,
-                "mix": mix,
-                "concurrency": entry["concurrency"],
-                "tps": entry["tps"],
-                "p": entry["p"],
-            }
-            row |= ends("tps", entry["ci95"]) | ends("p", entry["p_ci95"])
-            row |= {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES}
-            row |= {"cost_usd_per_min": detail["cost_per_minute"], "repetitions": entry.get("repetitions")}
-            row["ro_share"] = entry.get("ro_share")
-            rows.append(row)
+    rows = [
+        _mix_row(run, mix, entry) for run in runs for mix, entry in run.detail("P").get("mixes", {}).items()
+    ]
     columns = [
         text("mix", "The mix of transactions.", "mix"),
         Column(
@@ -140,6 +126,19 @@ def _throughput(runs: Sequence[RunFigures]) -> Table:
         title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
         foot = ["mean", "", "", "", "", with_spread(score)]
     return Table("throughput", title, columns, rows, foot)
+
+
+def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:
+    latency = entry.get("latency_ms") or {}
+    return {
+        "run": run.name,
+        "mix": mix,
+        **{key: entry.get(key) for key in ("concurrency", "tps", "p", "repetitions", "ro_share")},
+        **ends("tps", entry["ci95"]),
+        **ends("p", entry["p_ci95"]),
+        **{f"latency_{name}_ms": latency.get(name) for name in PERCENTILES},
+        "cost_usd_per_min": run.detail("P")["cost_per_minute"],
+    }
 
 
 def _sessions(row: Row) -> str:

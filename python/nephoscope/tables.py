@@ -156,7 +156,7 @@ def markdown(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
     """Write tables as Markdown, and notes as a list below them."""
     lines: list[str] = []
     for table in tables:
-        foot = [list(table.foot)] if table.foot else []
+        foot = [[*table.foot, *[""] * (len(table.headings) - len(table.foot))]] if table.foot else []
         lines += [f"**{_plain(table.title)}**", "", _markdown_row(table.headings)]
         lines.append("|" + "".join("---|" if column.kind == "text" else "---:|" for column in table.shown))
         lines += [*map(_markdown_row, [*table.cells, *foot]), ""]

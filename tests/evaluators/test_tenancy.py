@@ -37,8 +37,9 @@ def measured(folder: Path, tables: Tables) -> dict[str, Any]:
     scores: dict[str, Any] = json.loads((folder / "runs" / "latest" / "scores.json").read_text())
     assert ("T-Score: TPS per $/min" if "T" in scores["scores"] else "no T-Score: the tenants'") in ended.out
     for name, pattern in scores["details"]["tenancy"]["patterns"].items():
-        (line,) = (line for line in ended.out.splitlines() if line.startswith(f"{name}  "))
-        assert all(f"{entry['tps']:,.0f}" in line for entry in pattern["tenants"].values())
+        lines = [line for line in ended.out.splitlines() if line.startswith(f"{name}  ")]
+        for line, (tenant, entry) in zip(lines, pattern["tenants"].items(), strict=True):
+            assert line.split()[1:3] == [tenant, f"{entry['tps']:,.0f}"]
     return scores
 
 

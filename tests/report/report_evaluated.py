@@ -179,8 +179,8 @@ def lag_run() -> SyntheticRun:
             at = start + number * 0.09
             probes.append(marker(at, kinds[number % 3], float(number)))
             probes.append(marker(at + 10, kinds[number % 3], None if number % 10 == 0 else 1.0, half=0.5))
-    tape.gauge(5.0, "server:rw", replay_lag_bytes=4096.0)
-    tape.gauge(25.0, "server:rw", replay_lag_bytes=8192.0)
+    tape.gauge(5.0, "replica:node2", bytes_behind=4096.0, replay_lag_ms=1.5)
+    tape.gauge(25.0, "replica:node2", bytes_behind=8192.0)
     detail = {"replicas": 1, "counted": ["even"], "lag_ms": {}}
     c = {"value": 0.1515, "unit": "s", "ci95": [0.15, 0.153], "repetitions": 2, "detail": detail}
     return _stored("20261120T191500Z-lag", tape, {"scores": {"C": c}}, probes)

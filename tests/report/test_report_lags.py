@@ -95,11 +95,11 @@ def test_several_replicas_have_a_row_each() -> None:
 
 
 def test_the_servers_own_view_stands_on_the_same_axis() -> None:
-    course, servers = part().timeline
-    assert servers.id == "lag-server"
-    assert servers.lines[0].name == "server:rw replay lag bytes"
-    assert servers.lines[0].data == ((5.0, 4096.0), (25.0, 8192.0))
-    assert (servers.x.low, servers.x.high) == (course.x.low, course.x.high)
+    course, lag, behind = part().timeline
+    assert (lag.id, lag.lines[0].name, lag.lines[0].data) == ("lag-replay-lag-ms", "node2", ((5.0, 1.5),))
+    assert behind.lines[0].data == ((5.0, 4096.0), (25.0, 8192.0))
+    assert behind.message == "At most: node2 8,192 bytes."
+    assert (behind.x.low, behind.x.high) == (course.x.low, course.x.high)
     given = lag_run()
     without = build_view(dataclasses.replace(given, system_metrics=given.system_metrics.slice(0, 0))).lags
     assert without is not None

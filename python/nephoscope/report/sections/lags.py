@@ -14,11 +14,14 @@ from nephoscope.report.parts import Estimate
 from nephoscope.report.sections import method, scored
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nephoscope.report.facts import Run
 
 _FINEST_MS = 0.01
 """What is shorter is drawn there: a logarithmic axis has no zero."""
 _FLOORED = "Lags below 10 µs are drawn at 10 µs."
+_REPLICA = "replica:"
 _STEPS = 160
 _MOST_POINTS = 2000
 
@@ -33,7 +36,7 @@ def build(run: Run) -> Lags | None:
     return Lags(
         statement=_statement(run, samples),
         charts=(_stale_curve(samples), *(_distribution(samples, kind) for kind in samples.kinds)),
-        timeline=tuple(chart for chart in (_course(run, samples), _servers_view(run, samples)) if chart),
+        timeline=(_course(run, samples), *_servers_view(run, samples)),
         rows=tuple(lag_rows(samples)),
         after_ms=times,
         stale=tuple(
@@ -248,31 +251,44 @@ def _thinned(samples: LagSamples) -> tuple[LagSamples, str]:
     return samples.where(kept), f"Each point is the longest lag within {width}. {_FLOORED}"
 
 
-def _servers_view(run: Run, samples: LagSamples) -> XYChart | None:
-    """Draw what servers say themselves of replicas' lag, on the same clock; None where the run has none of it."""
-    lines = []
-    series: dict[str, list[tuple[float, float]]] = {}
+_TOLD = {
+    "replay_lag_ms": ("Lag by the primary's own account", "ms"),
+    "bytes_behind": ("Log not yet replayed, by the primary's own account", "bytes"),
+}
+"""What a primary tells of its replicas (metrics of the sources ``replica:``), as titles and units."""
+
+
+def _servers_view(run: Run, samples: LagSamples) -> list[XYChart]:
+    """Draw what the primary says itself of its replicas, on the same clock; nothing where the run has none of it."""
     axis = _x_axis(samples)
-    columns = (
-        run.reader.system_metrics.column(name).to_pylist() for name in ("time_s", "source", "metric", "value")
-    )
+    low, high = axis.low or 0.0, axis.high or 0.0
+    series: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    names = ("time_s", "source", "metric", "value")
+    columns = (run.reader.system_metrics.column(name).to_pylist() for name in names)
     for time_s, source, metric, value in zip(*columns, strict=True):
-        if str(source).startswith("server") and "lag" in str(metric) and axis.low <= time_s <= axis.high:
-            series.setdefault(f"{source} {str(metric).replace('_', ' ')}", []).append((time_s, value))
+        if metric in _TOLD and str(source).startswith(_REPLICA) and low <= time_s <= high:
+            of_metric = series.setdefault(metric, {})
+            of_metric.setdefault(str(source).removeprefix(_REPLICA), []).append((time_s, value))
+    return [_told(metric, series[metric], axis, _stretches(run)) for metric in _TOLD if metric in series]
+
+
+def _told(
+    metric: str, series: Mapping[str, list[tuple[float, float]]], axis: Axis, spans: tuple[Span, ...]
+) -> XYChart:
+    title, unit = _TOLD[metric]
+    lines = []
     for place, (name, data) in enumerate(sorted(series.items())):
         color, dash = category(place)
         lines.append(Line(name=name, color=color, dash=dash, data=tuple(data)))
-    if not lines:
-        return None
-    most = {line.name: max((y for _, y in line.data if y is not None), default=None) for line in lines}
+    most = [f"{name} {number(max(value for _, value in data))}" for name, data in sorted(series.items())]
     return XYChart(
-        id="lag-server",
-        title="The servers' own view",
-        unit="as each name says",
-        message=f"At most: {', '.join(f'{name} {number(value)}' for name, value in most.items())}.",
-        note="What the servers report of their replicas, on the same clock: a cross-check of the markers.",
+        id=f"lag-{metric.replace('_', '-')}",
+        title=title,
+        unit=f"{unit}, of each replica",
+        message=f"At most: {', '.join(most)} {unit}.",
+        note="Once a second, on the same clock: a cross-check of the markers.",
         x=axis,
-        y=Axis(title="Lag"),
+        y=Axis(title="Behind", unit=unit),
         lines=tuple(lines),
-        spans=_stretches(run),
+        spans=spans,
     )
