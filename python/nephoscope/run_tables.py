@@ -62,9 +62,9 @@ def _scores(runs: Sequence[RunFigures]) -> Table:
         Column("value", "number", "The score, in `unit`.", "value", spread("value")),
         *interval_of("value", "the score"),
         text("unit", "Its unit.", "unit"),
-        text("better", "`higher` or `lower`.", "better"),
-        whole("repetitions", "Of how many repetitions it is the mean.", "repetitions"),
-        text("absent", "Why it is absent, where it is.", "absent"),
+        text("better", "`higher` or `lower`."),
+        whole("repetitions", "Of how many repetitions it is the mean."),
+        text("absent", "Why it is absent, where it is."),
     ]
     return Table("scores", "PERFECT: the scores and O", columns, rows)
 

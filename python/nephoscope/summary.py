@@ -64,7 +64,10 @@ def summary(outcome: Outcome) -> RenderableType:
         if name in tables:
             parts += [Text(), terminal(tables[name])]
     if len(scores["scores"]) > 1:
-        parts += [Text(), terminal(tables["scores"]), Text()]
+        absent = scores["absent"].items()
+        parts += [Text(), terminal(tables["scores"])]
+        parts += [Text(f"no {name}: {why}", style="yellow") for name, why in absent if name != "P"]
+        parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
         parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from commands import finish, start
 from nephoscope.store import StoredRun
 from sample_studies import write_study
@@ -43,6 +45,17 @@ def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> Non
     assert failure["failed_probes"] > 0
     assert failure["errors"]
     assert [e["action"] for e in run.events if e["event"] in ("fault", "action")] == ["kill", "promote"]
+
+
+def test_under_a_rate_the_throughput_is_as_steady_as_the_rate(ready_lab: Lab, tmp_path: Path) -> None:
+    measure = {"evaluator": "failover", "mix": "SELECT", "rate": 300, "before": "2s", "after": "6s"}
+    found = scores(measured(ready_lab, tmp_path, measure))
+    (failure,) = found["scores"]["F"]["detail"]["failures"]
+    assert failure["tps_before"] == pytest.approx(300, rel=0.05)
+    assert failure["failed_probes"] > 0
+    # Who arrived meanwhile was served afterwards: nothing is missing from then on.
+    assert 0 <= found["scores"]["R"]["value"] < 3
+    assert found["scores"]["R"]["detail"]["resolution_s"] == 0.1
 
 
 def test_the_primarys_own_account_of_its_replica_is_told(ready_lab: Lab, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
 from nephoscope.evaluators.points import measured_phases, series_of
 from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
 from nephoscope.study import MeasureSettings
@@ -64,6 +64,9 @@ class FailoverSettings(MeasureSettings):
     """Which transactions run: see [mixes](#mixes)."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 16
     """Transactions at a time."""
+    rate: Annotated[float, Field(gt=0, le=HIGHEST_RATE)] | None = None
+    """Transactions that arrive in a second, in place of a concurrency: who asks a service does not wait for it. The
+    throughput is then as steady as the rate, and R is known better."""
     access: AccessSetting = Field(default_factory=UniformAccess)
     """Which keys transactions touch: see [access distributions](#access-distributions)."""
     warmup: Duration = 2.0
@@ -175,7 +178,8 @@ class Failover(Evaluator):
 
     def _fail(self, means: Means, role: Role, repetition: int) -> None:
         of, load = self._settings, means.load
-        level = Load(concurrency=float(of.concurrency), mix=self._mix, access=of.access)
+        concurrency = float(of.concurrency) if of.rate is None else None
+        level = Load(concurrency=concurrency, rate=of.rate, mix=self._mix, access=of.access)
         labels = self.labels(self._index, mix=self._label, role=role, fault=of.fault, repetition=repetition)
         name = f"{of.fault} of {role}"
         load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
