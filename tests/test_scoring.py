@@ -368,11 +368,20 @@ def test_the_interval_of_o_holds_o_and_no_less_than_any_score_leaves_open(
 def test_o_has_no_interval_where_a_score_has_none_or_one_that_reaches_zero() -> None:
     some = scores(dict.fromkeys(PERFECT, 1.0), spread=1.1)
     some["T"] = Score(value=1, unit="", ci95=None, repetitions=1)
-    some["R"] = Score(value=1, unit="s", ci95=(-0.5, 2.5), repetitions=2)
+    some["E2"] = Score(value=1, unit="", ci95=(-0.5, 2.5), repetitions=2)
     found = o_score(some)
     assert isinstance(found, Score)
     assert found.ci95 is None
-    assert found.detail["no_interval"] == "no interval above 0 for R, T"
+    assert found.detail["no_interval"] == "no interval above 0 for E2, T"
+
+
+def test_the_interval_of_a_time_ends_where_no_times_are_told_apart() -> None:
+    some = scores(dict.fromkeys(PERFECT, 1.0), spread=1.0)
+    some["R"] = Score(value=1, unit="s", ci95=(-0.5, 10), repetitions=2)
+    found = o_score(some, resolution_s={"R": 0.1})
+    assert isinstance(found, Score)
+    # R a tenth of itself, or ten times as long.
+    assert found.ci95 == pytest.approx((found.value - 1, found.value + 1))
 
 
 def test_a_floored_time_keeps_the_interval_of_o() -> None:

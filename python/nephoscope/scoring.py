@@ -250,8 +250,8 @@ def o_score(
     of the terms' ends from their terms are added as the roots of their squares, downwards and upwards apart
     (Zou and Donner's MOVER, Statistics in Medicine 27, 2008). It takes the scores' errors as independent, as
     those of separate measurements are, keeps skew, and needs no law of distribution. Where a score has no
-    interval, or one that reaches 0 though the score does not, O has none either, and
-    ``detail["no_interval"]`` says why.
+    interval, or P, E1, E2 or T one that reaches 0, O has none either, and ``detail["no_interval"]`` says why; the
+    interval of a time ends at its resolution.
 
     Raises ``InputError`` for a weight or a resolution that cannot be used, or a scale factor not above 0.
     """
@@ -308,8 +308,8 @@ def _ends(name: ScoreName, score: Score, floors: Mapping[ScoreName, float]) -> t
     """Find the interval of a score on its own scale, or ``None`` where that of O cannot be made with it."""
     if score.ci95 is None:
         return None
-    floored = name in floors and score.value < floors[name]
-    if score.ci95[0] <= 0 and not floored:
+    # A time ends where the instrument tells no times apart; of the others none has a logarithm at 0.
+    if score.ci95[0] <= 0 and name not in floors:
         return None
     # An interval that leaves its own mean out would shorten the sum's on that side.
     return min(score.ci95[0], score.value), max(score.ci95[1], score.value)

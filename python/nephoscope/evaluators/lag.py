@@ -5,6 +5,7 @@ METRICS, section 3, "C: replication lag"; CloudyBench, section II-G, equation 6.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -19,6 +20,7 @@ from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, c_score, over_repetitions
+from nephoscope.statistics import block_bootstrap_ci
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
@@ -214,7 +216,31 @@ class Lag(Evaluator):
                 for name in by_load
             },
         }
-        return over_repetitions("C", values, detail=detail)
+        within = (
+            _within(samples, phases, counted, values[0])
+            if len(values) == 1 and isinstance(values[0], float)
+            else None
+        )
+        return over_repetitions("C", values, within=within, detail=detail)
+
+
+def _within(
+    samples: _Samples, phases: Sequence[Phase], counted: Sequence[str], value: float
+) -> tuple[float, float] | None:
+    """Join the intervals of the mean lags, for a single repetition: they are of different markers."""
+    below, above = [], []
+    for name in counted:
+        of = [phase for phase in phases if phase.labels.get("load") == name]
+        for kind in KINDS:
+            lags = samples.lags(of, kind)
+            ci95 = block_bootstrap_ci(lags).ci95 if len(lags) else None
+            if ci95 is None:
+                return None
+            share = 1 / (1000 * len(counted) * len(samples.nodes))
+            below.append((float(lags.mean()) - ci95[0]) * share)
+            above.append((ci95[1] - float(lags.mean())) * share)
+    # No lag is below 0.
+    return max(value - math.hypot(*below), 0.0), value + math.hypot(*above)
 
 
 def _default_loads(workload: Workload) -> list[LagLoad]:
@@ -265,13 +291,20 @@ class _Samples:
         bad = self._inside(phases) & (self._outcome != "ok") & (self._outcome != "not_seen")
         return dict(sorted(Counter(self._outcome[bad].tolist()).items()))
 
+    def lags(self, phases: Sequence[Phase], kind: str) -> NDArray[np.float64]:
+        """Return the lags, in ms, of the markers of a kind that were committed in some phases, in their order."""
+        found = self._inside(phases) & (self._kind == kind)
+        found &= (self._outcome == "ok") | (self._outcome == "not_seen")
+        middle = (self._lower[found] + self._upper[found]) / 2
+        # What was not seen took at least as long as it was looked for.
+        return np.asarray(np.where(self._outcome[found] == "ok", middle, self._lower[found]), np.float64)
+
     def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
         """Sum up the markers of a kind that were committed in some phases."""
         inside = self._inside(phases)
         seen = inside & (self._kind == kind) & (self._outcome == "ok")
         unseen = inside & (self._kind == kind) & (self._outcome == "not_seen")
-        # What was not seen took at least as long as it was looked for.
-        lags = np.concatenate([(self._lower[seen] + self._upper[seen]) / 2, self._lower[unseen]])
+        lags = self.lags(phases, kind)
         if len(lags) == 0:
             return None
         widths = (self._upper[seen] - self._lower[seen]) / 2
