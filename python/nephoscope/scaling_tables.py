@@ -12,20 +12,18 @@ if TYPE_CHECKING:
 
     from nephoscope.run_figures import RunFigures
 
-SWEEP = "sweep "
-"""What the details of a sweep are called, before its parameter."""
-
 
 def scaleout(runs: Sequence[RunFigures]) -> Table:
     """Read-only nodes added one by one, with what each brought (CloudyBench, equation 5)."""
     rows = [
-        {"run": run.name, "mix": mix, **_step(step), **_came(found, step["nodes"])}
+        {"run": run.name, "measure": place, "mix": mix, **_step(step), **_came(found, step["nodes"])}
         for run in runs
-        if (found := run.scores.get("details", {}).get("scaleout"))
+        for place, found in _entries(run, "scaleout")
         for mix, entry in found["mixes"].items()
         for step in entry["steps"]
     ]
     columns = [
+        _place(rows),
         text("mix", "The mix of transactions.", "mix"),
         whole("nodes", "How many read-only nodes there were.", "read-only nodes"),
         whole("concurrency", "Sessions at a time."),
@@ -37,6 +35,23 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
         whole("repetitions", "How often it was measured."),
     ]
     return Table("scaleout", _scaleout_title(runs), columns, rows)
+
+
+def _entries(run: RunFigures, evaluator: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return what the entries of ``[[measure]]`` of an evaluator came to, each with its place."""
+    told = run.scores.get("details", {}).get(evaluator, {})
+    return [(int(place), entry) for place, entry in told.items()]
+
+
+def _place(rows: Sequence[Row]) -> Column:
+    """Make the column of an entry's place: shown where a run has several."""
+    places: dict[Any, set[Any]] = {}
+    for row in rows:
+        places.setdefault(row["run"], set()).add(row["measure"])
+    several = any(len(of_run) > 1 for of_run in places.values())
+    return whole(
+        "measure", "The place of its entry among `[[measure]]`, from 0.", "measure" if several else ""
+    )
 
 
 def _step(step: Mapping[str, Any]) -> Row:
@@ -77,15 +92,22 @@ def _scaleout_title(runs: Sequence[RunFigures]) -> str:
 def sweeps(runs: Sequence[RunFigures]) -> Table:
     """Values of a parameter of the server, with TPS, cost and P at each (CloudyBench, Figure 8)."""
     rows = [
-        {"run": run.name, "parameter": found["parameter"], "mix": mix, **_value(value), **_point(point)}
+        {
+            "run": run.name,
+            "measure": place,
+            "parameter": found["parameter"],
+            "mix": mix,
+            **_value(value),
+            **_point(point),
+        }
         for run in runs
-        for name, found in run.scores.get("details", {}).items()
-        if name.startswith(SWEEP)
+        for place, found in _entries(run, "sweep")
         for value in found["values"]
         for mix, of_mix in value["mixes"].items()
         for point in of_mix["points"]
     ]
     columns = [
+        _place(rows),
         text("parameter", "The parameter of the server.", "parameter"),
         text("value", "What it was while this was measured.", "value"),
         text("mix", "The mix of transactions.", "mix"),

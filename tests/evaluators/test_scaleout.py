@@ -87,7 +87,7 @@ def test_the_system_is_then_as_it_was(tmp_path: Path) -> None:
     tables = planted(scaleout(nodes=1, duration="1s"), after, read_only=[law, law])
     run, found = measured(tmp_path, tables)
     assert found["scores"]["E2"]["detail"]["from_nodes"] == 0, "those that were there go first"
-    steps = found["details"]["scaleout"]["mixes"]["SELECT"]["steps"]
+    steps = found["details"]["scaleout"]["0"]["mixes"]["SELECT"]["steps"]
     assert [step["nodes"] for step in steps] == [0, 1]
     last = next(phase for phase in run.phases if phase.labels.get("measure") == 1)
     committed = dict.fromkeys(("rw", "ro"), 0)
@@ -183,7 +183,7 @@ def test_a_node_that_does_not_come_ends_it_and_what_was_measured_stays(
     assert why in str(outcome.reason)
     found = outcome.scores
     assert why in found["absent"]["E2"]
-    [step] = found["details"]["scaleout"]["mixes"]["SELECT"]["steps"]
+    [step] = found["details"]["scaleout"]["0"]["mixes"]["SELECT"]["steps"]
     assert (step["nodes"], step["tps"]) == (0, pytest.approx(RW_TPS, rel=SLACK))
 
 
@@ -239,7 +239,7 @@ def test_e2_of_stored_figures(tmp_path: Path) -> None:
     assert score["value"] == pytest.approx((10.0 + 12.0) / 2)
     assert score["ci95"][0] < 10.0
     assert score["ci95"][1] > 12.0
-    mix = found["details"]["scaleout"]["mixes"]["SELECT"]
+    mix = found["details"]["scaleout"]["0"]["mixes"]["SELECT"]
     assert [step["gain_tps"] for step in mix["steps"]] == [None, pytest.approx(10_000), pytest.approx(12_000)]
     assert mix["scale_up"] == pytest.approx(3.2)
 
@@ -254,6 +254,16 @@ def test_the_paper_s_own_figures(tmp_path: Path) -> None:
 def test_a_repetition_that_broke_off_does_not_count(tmp_path: Path) -> None:
     found = stored(tmp_path / "half", [(10_000, 20_000)], nodes=2)
     assert found["absent"]["E2"] == "no repetition was measured to its end"
-    assert json.dumps(found["details"]["scaleout"])
+    assert json.dumps(found["details"]["scaleout"]["0"])
     whole = stored(tmp_path / "whole", [(10_000, 20_000, 30_000), (10_000, 90_000)], nodes=2)
     assert (whole["scores"]["E2"]["value"], whole["scores"]["E2"]["repetitions"]) == (pytest.approx(10.0), 1)
+
+
+def test_two_entries_are_told_apart(tmp_path: Path) -> None:
+    brief = {"nodes": 1, "duration": "300ms", "warmup": 0}
+    _, found = measured(tmp_path, planted(scaleout(**brief), scaleout(**brief, concurrency=8)))
+    told = {
+        place: [step["concurrency"] for step in entry["mixes"]["SELECT"]["steps"]]
+        for place, entry in found["details"]["scaleout"].items()
+    }
+    assert told == {"0": [16, 16], "1": [8, 8]}

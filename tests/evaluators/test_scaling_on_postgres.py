@@ -85,7 +85,7 @@ def test_a_size_that_needs_a_restart_is_swept_and_put_back(ready_lab: Lab, tmp_p
     }
     settings = {"shared_buffers": "32MB"}
     run, found = measured(tmp_path, embedded(ready_lab, sweep, settings=settings))
-    detail = found["details"]["sweep shared_buffers"]
+    detail = found["details"]["sweep"]["0"]
     assert detail["before"] == "32MB"
     assert [(entry["value"], entry["held"]) for entry in detail["values"]] == [
         ("16MB", "16MB"),
@@ -150,7 +150,7 @@ def test_a_parameter_is_set_by_a_hook_and_put_back(server: Server, tmp_path: Pat
     assert outcome.status == "measured", outcome.reason
     assert looking.seen == [("RO work_mem=1MB c=2", "1MB"), ("RO work_mem=9MB c=2", "9MB")]
     assert query(url, "SHOW work_mem")[0][0] == before
-    values = json.loads((outcome.folder / "scores.json").read_text())["details"]["sweep work_mem"]["values"]
+    values = json.loads((outcome.folder / "scores.json").read_text())["details"]["sweep"]["0"]["values"]
     assert [entry["held"] for entry in values] == ["1MB", "9MB"]
 
 

@@ -11,6 +11,8 @@ from nephoscope.errors import InputError
 from nephoscope.live import Silence
 from nephoscope.measure import run_study
 from nephoscope.price_book import cost, load_price_book
+from nephoscope.run_figures import RunFigures
+from nephoscope.run_tables import tables_of
 from nephoscope.store import StoredRun
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
@@ -57,7 +59,7 @@ def test_a_planted_capacity_is_read_back_at_each_value(tmp_path: Path) -> None:
     after = {"evaluator": "load", "phases": [{"duration": "1s", "concurrency": 8, "mix": "SELECT"}]}
     memory = [{"memory_gb": 1}, {"memory_gb": 20}, {}]
     run, found = measured(tmp_path, planted(sweep(resources=memory, repetitions=2), after))
-    detail = found["details"]["sweep capacity"]
+    detail = found["details"]["sweep"]["0"]
     assert (detail["parameter"], detail["before"]) == ("capacity", 3)
     for entry, value, gb in zip(detail["values"], (2, 4, 8), (1, 20, 16), strict=True):
         assert (entry["value"], entry["held"]) == (value, value)
@@ -79,7 +81,7 @@ def test_a_planted_capacity_is_read_back_at_each_value(tmp_path: Path) -> None:
 
 def test_several_levels_have_a_mean(tmp_path: Path) -> None:
     _, found = measured(tmp_path, planted(sweep(values=[4], concurrency=[2, 16])))
-    [entry] = found["details"]["sweep capacity"]["values"]
+    [entry] = found["details"]["sweep"]["0"]["values"]
     tps = [point["tps"] for point in entry["mixes"]["SELECT"]["points"]]
     assert tps == [pytest.approx(200, rel=SLACK), pytest.approx(400, rel=SLACK)]
     assert entry["mixes"]["SELECT"]["tps"] == pytest.approx(sum(tps) / 2)
@@ -114,7 +116,7 @@ def test_a_value_that_is_refused_ends_it_and_what_was_measured_stays(tmp_path: P
     tables = planted(sweep(values=[5, 0, 7]))
     outcome = run_study(make_study(tables, "planted"), tmp_path / "runs", Silence())
     assert (outcome.status, "capacity, to 1 or more" in str(outcome.reason)) == ("failed", True)
-    [entry] = outcome.scores["details"]["sweep capacity"]["values"]
+    [entry] = outcome.scores["details"]["sweep"]["0"]["values"]
     assert entry["mixes"]["SELECT"]["tps"] == pytest.approx(500, rel=SLACK)
     *_, last = [e for e in StoredRun(outcome.folder).events if e["event"] == "setting"]
     assert (last["value"], last["held"]) == (3, 3)
@@ -138,5 +140,18 @@ def test_what_is_wrong_is_found_before_anything_is_touched(wrong: dict[str, Any]
 def test_a_stored_sweep_is_plain_data(tmp_path: Path) -> None:
     _, found = measured(tmp_path, planted(sweep(values=[4], duration="300ms"), resources=None))
     text = json.dumps(found["details"])
-    [entry] = json.loads(text)["sweep capacity"]["values"]
+    [entry] = json.loads(text)["sweep"]["0"]["values"]
     assert (entry["cost_per_minute"], entry["mixes"]["SELECT"]["p"]) == (None, None)
+
+
+def test_two_sweeps_of_a_parameter_are_told_apart(tmp_path: Path) -> None:
+    brief = {"duration": "300ms", "warmup": 0}
+    run, found = measured(tmp_path, planted(sweep(values=[2], **brief), sweep(values=[4], **brief)))
+    told = found["details"]["sweep"]
+    assert {place: [entry["value"] for entry in of["values"]] for place, of in told.items()} == {
+        "0": [2],
+        "1": [4],
+    }
+    [table] = [table for table in tables_of([RunFigures("run", run, found)]) if table.name == "sweeps"]
+    assert [(row["measure"], row["value"]) for row in table.rows] == [(0, "2"), (1, "4")]
+    assert table.headings[0] == "measure"

@@ -41,7 +41,7 @@ def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
     score = _score(by_mix, added, delta, detail)
     if isinstance(score, Absent) and (reason := stored.why_not()):
         score = Absent(reason=reason)
-    details = {"scaleout": detail} if by_mix else {}
+    details = {"scaleout": {str(stored.index): detail}} if by_mix else {}
     return Measurements(scores={"E2": score}, points=points, warnings=warnings, details=details)
 
 

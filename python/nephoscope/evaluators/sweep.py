@@ -235,7 +235,7 @@ class Sweep(Evaluator):
                 if any(key[0] == place for key in groups)
             ],
         }
-        details = {f"{self.name} {self._settings.parameter}": detail}
+        details = {self.name: {str(self._index): detail}}
         return Measurements(points=points, warnings=warnings, details=details)
 
     def _value(
