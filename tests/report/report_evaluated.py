@@ -77,8 +77,12 @@ def marker(
     )
 
 
-def _stored(
-    name: str, tape: Tape, scores: Mapping[str, Any], probes: Sequence[Mapping[str, Any]]
+def stored(
+    name: str,
+    tape: Tape,
+    scores: Mapping[str, Any],
+    probes: Sequence[Mapping[str, Any]] = (),
+    study: str = STUDY,
 ) -> SyntheticRun:
     intervals, system = tables(tape)
     events = sorted(tape.events, key=lambda event: float(event["time_s"]))
@@ -95,7 +99,7 @@ def _stored(
     given = manifest(tape)
     given["load"] = {**given["load"], "interval_s": 0.5}
     return SyntheticRun(
-        name, given, STUDY, whole, intervals, events, system, tape.records, pa.table(columns, PROBES)
+        name, given, study, whole, intervals, events, system, tape.records, pa.table(columns, PROBES)
     )
 
 
@@ -158,7 +162,7 @@ def failover_run() -> SyntheticRun:
         "absent": {"F": "the service did not come back after failure 3 of 3", "R": "the same"},
         "details": {"failover": {"0": {"fault": "crash", "late_s": 0.1, "failures": list(FAILURES)}}},
     }
-    return _stored("20261120T191500Z-failover", tape, scores, probes)
+    return stored("20261120T191500Z-failover", tape, scores, probes)
 
 
 def lag_run() -> SyntheticRun:
@@ -183,4 +187,4 @@ def lag_run() -> SyntheticRun:
     tape.gauge(25.0, "replica:node2", bytes_behind=8192.0)
     detail = {"replicas": 1, "counted": ["even"], "lag_ms": {}}
     c = {"value": 0.1515, "unit": "s", "ci95": [0.15, 0.153], "repetitions": 2, "detail": detail}
-    return _stored("20261120T191500Z-lag", tape, {"scores": {"C": c}}, probes)
+    return stored("20261120T191500Z-lag", tape, {"scores": {"C": c}}, probes)

@@ -6,6 +6,7 @@ from typing import Any
 
 from report_documents import HALF, MIXES, MOST, STUDY, VERDICTS, cost, manifest, scores_of
 from report_evaluated import failover_run, lag_run
+from report_scaling import parameters_run, scaleout_run
 from report_stored import SyntheticRun
 from report_synthetic import Plan, Step, Tape, play, tables
 
@@ -264,4 +265,6 @@ RUNS = {
     "hostile": hostile_run,
     "failover": failover_run,
     "lag": lag_run,
+    "scaleout": scaleout_run,
+    "parameters": parameters_run,
 }

@@ -12,6 +12,7 @@ import pytest
 from report_evaluated import failover_run, lag_run
 from report_html import Page
 from report_runs import failed_run, killed_run, sweep_run
+from report_scaling import parameters_run, scaleout_run
 
 from nephoscope.report import build_view, render
 
@@ -22,6 +23,8 @@ RUNS = {
     "failures": failed_run,
     "failover": failover_run,
     "lag": lag_run,
+    "scaleout": scaleout_run,
+    "parameters": parameters_run,
 }
 
 

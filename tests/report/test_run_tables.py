@@ -34,7 +34,7 @@ def tables(*runs: RunFigures) -> Mapping[str, Table]:
     return {table.name: table for table in tables_of(runs)}
 
 
-@pytest.mark.parametrize("name", ["failover", "lag"])
+@pytest.mark.parametrize("name", ["failover", "lag", "scaleout", "parameters"])
 def test_golden_markdown(name: str) -> None:
     text = run_markdown(figures(name))
     file = GOLDEN / f"{name}.md"
@@ -96,7 +96,7 @@ def test_every_table_can_be_read_again(tmp_path: Path) -> None:
                     assert kept[column.name] == ""
 
 
-@pytest.mark.parametrize("name", ["failover", "lag"])
+@pytest.mark.parametrize("name", ["failover", "lag", "scaleout", "parameters"])
 def test_every_column_says_what_it_means(name: str) -> None:
     for table in tables_of([figures(name)]):
         names = [column.name for column in table.columns]

@@ -8,11 +8,14 @@ their names say.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from nephoscope.report.numbers import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CATEGORIES = 7
 """How many categorical colours there are; more series than that repeat them with another dash."""
@@ -49,6 +52,8 @@ class Axis(ChartPart):
     """Where a linear axis begins; 0 if left out. With it goes ``high``."""
     high: Coordinate = None
     """Where it ends; beyond the data if left out."""
+    ticks: tuple[tuple[Coordinate, str], ...] = ()
+    """Places that are called by a name; where there are some, only they are labelled."""
 
 
 class Line(ChartPart):
@@ -175,3 +180,18 @@ def category(index: int) -> tuple[str, Dash]:
     """Return the colour and the dash of the n-th category."""
     dashes: tuple[Dash, ...] = ("solid", "dashed", "dotted")
     return f"c{index % CATEGORIES}", dashes[index // CATEGORIES % len(dashes)]
+
+
+def course(
+    name: str,
+    look: tuple[str, Dash],
+    points: Sequence[tuple[Coordinate, Coordinate, tuple[float, float] | None]],
+) -> tuple[Line, Line]:
+    """Return a line through points, and on it the points with their intervals; each is (x, y, interval of y)."""
+    color, dash = look
+    data = tuple((x, y) for x, y, _ in points)
+    whiskers = tuple((x, *ci95) for x, _, ci95 in points if ci95 is not None)
+    return (
+        Line(name=name, color=color, dash=dash, data=data),
+        Line(name=name, color=color, style="points", data=data, whiskers=whiskers, legend=False),
+    )

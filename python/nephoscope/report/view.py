@@ -11,6 +11,7 @@ from typing import Literal
 
 from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
 from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
+from nephoscope.report.measured_scaling import Parameters, ScaleOut
 from nephoscope.report.parts import Estimate, Fact, FactTable, Level, Number, Part
 
 
@@ -258,6 +259,8 @@ class ReportView(Part):
     elasticity: Elasticity | None
     failures: Failures | None
     lags: Lags | None
+    scaleout: ScaleOut | None
+    parameters: Parameters | None
     latency: Latency
     tenancy: Tenancy | None
     cost: Cost | None

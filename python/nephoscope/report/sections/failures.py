@@ -43,8 +43,7 @@ class _Failure:
 
     def whole(self, key: str) -> int | None:
         """Return one of its counts."""
-        given = finite(self.told.get(key))
-        return None if given is None else round(given)
+        return scored.whole(self.told.get(key))
 
     @property
     def role(self) -> str:
@@ -89,9 +88,9 @@ def build(run: Run) -> Failures | None:
 
 def _told(run: Run) -> list[_Failure]:
     """Return all failures; of a run whose scores have no details, those that F tells."""
-    details = scored.table(scored.table(run.scores.get("details")).get("failover"))
-    entries = [scored.table(entry) for entry in details.values()]
-    entries = entries or [scored.table(scored.score(run, "F").get("detail"))]
+    entries = list(scored.entries(run, "failover").values()) or [
+        scored.table(scored.score(run, "F").get("detail"))
+    ]
     return [
         _Failure(str(entry.get("fault") or "fault"), finite(entry.get("late_s")) or _LATE_S, told)
         for entry in entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.numbers import finite
@@ -59,3 +60,21 @@ def point_of(run: Run, phase: Phase) -> Mapping[str, Any]:
 def sequence(given: object) -> Sequence[Any]:
     """Return the value if it is a list, else an empty one."""
     return given if isinstance(given, list | tuple) else ()
+
+
+def entries(run: Run, evaluator: str) -> dict[str, Mapping[str, Any]]:
+    """Return what the entries of ``[[measure]]`` of an evaluator came to, by their places from 0."""
+    told = table(table(run.scores.get("details")).get(evaluator))
+    return {str(place): table(entry) for place, entry in told.items()}
+
+
+def whole(given: object) -> int | None:
+    """Return a count; None where it is absent."""
+    found = finite(given)
+    return None if found is None else round(found)
+
+
+def mean(given: Sequence[float | None]) -> float | None:
+    """Return the mean of the values that are known; None where none is."""
+    known = [value for value in given if value is not None]
+    return math.fsum(known) / len(known) if known else None

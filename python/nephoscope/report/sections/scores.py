@@ -161,6 +161,16 @@ def _how_failures(run: Run, detail: Mapping[str, Any]) -> str:
     return f"{count(len(failures))} × {', '.join(roles)}{probes}" if failures else ""  # noqa: RUF001 - times
 
 
+def _how_e2(run: Run, detail: Mapping[str, Any]) -> str:
+    del run
+    mixes = scored.table(detail.get("mixes"))
+    steps = max((len(scored.sequence(scored.table(mix).get("steps"))) for mix in mixes.values()), default=0)
+    if steps < 2:  # noqa: PLR2004 - before and after
+        return ""
+    before = count(detail.get("from_nodes"))
+    return f"{', '.join(mixes)}; read-only nodes: {before} and {count(steps - 1)} more"
+
+
 def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
     del run
     replicas = count(detail.get("replicas"))
@@ -190,6 +200,7 @@ _HOW: dict[str, Callable[[Run, Mapping[str, Any]], str]] = {
     "E1": _how_e1,
     "R": _how_failures,
     "F": _how_failures,
+    "E2": _how_e2,
     "C": _how_c,
     "T": _how_t,
     "O": _how_o,

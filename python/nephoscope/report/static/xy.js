@@ -2,7 +2,23 @@
 /** 1 / (1 - p) as a percentile, with as many nines as it has: 99.99 %. */
 const percentileName = (x) => `${(100 - 100 / x).toFixed(Math.max(0, Math.ceil(Math.log10(x) - 2.001)))} %`;
 
-const xyScale = (spec, values, horizontal) => {
+/** An axis whose places have names is labelled at these alone. */
+const withNames = (spec, axis) => {
+  if (!spec.ticks.length) return axis;
+  const customValues = spec.ticks.map(([x]) => x);
+  const axisLabel = { ...axis.axisLabel, customValues, formatter: (x) => nameOf(spec, x), showMinLabel: true, showMaxLabel: true };
+  return { ...axis, axisLabel, axisTick: { ...axis.axisTick, customValues } };
+};
+
+/** What a place of an axis is called; its number where it has no name. */
+const nameOf = (spec, x) => {
+  const named = spec.ticks.find(([at]) => Math.abs(at - x) <= 1e-9 * Math.abs(at));
+  return named ? named[1] : number(x);
+};
+
+const xyScale = (spec, values, horizontal) => withNames(spec, unnamedScale(spec, values, horizontal));
+
+const unnamedScale = (spec, values, horizontal) => {
   const named = horizontal
     ? { name: [spec.title, spec.unit].filter(Boolean).join(", "), nameLocation: "middle", nameGap: 28, nameTextStyle: text() }
     : {};
@@ -151,7 +167,7 @@ const ground = (data, rows, place) => ({
 const xyTip = (data) => (item) => {
   const [x, y] = item.value;
   const name = item.seriesName;
-  const where = data.x.scale === "percentile" ? percentileName(x) : `${data.x.title} ${number(x)} ${data.x.unit}`;
+  const where = data.x.scale === "percentile" ? percentileName(x) : `${data.x.title} ${nameOf(data.x, x)} ${data.x.unit}`;
   return tip(name, where, [[data.y.title, `${number(y)} ${data.y.unit}`, item.color]]);
 };
 
