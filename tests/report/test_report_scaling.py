@@ -62,6 +62,10 @@ def test_each_mix_says_what_a_node_brought() -> None:
         ((100.0, 150.0), "The one read-only node that came added 50 TPS."),
         ((100.0, 90.0), "The one read-only node that came took 10 TPS away."),
         (
+            (100.0, 200.0, 396.0),
+            "Each read-only node added 148 TPS on average; the second brought 196 % of what the first did.",
+        ),
+        (
             (100.0, 90.0, 400.0),
             "Each read-only node added 150 TPS on average; the first took 10 TPS away, the last added 310 TPS.",
         ),
@@ -138,7 +142,7 @@ def test_the_best_p_and_the_highest_tps_are_named() -> None:
         "(9,100)."
     )
     assert words.statement == (
-        "Of 2 values of wal_sync_method fdatasync has the best P (250,000 TPS per $/min) and the highest TPS "
+        "Of 2 values of wal_sync_method, fdatasync has the best P (250,000 TPS per $/min) and the highest TPS "
         "(5,000). Every value costs the same, so P only follows the TPS."
     )
 
@@ -189,7 +193,7 @@ def test_a_line_goes_through_ascending_sizes() -> None:
 def test_without_resources_there_is_no_p() -> None:
     entry = swept(value("1MB", None, RW={8.0: 100.0}), value("2MB", None, RW={8.0: 200.0}))
     assert entry.statement == (
-        "Of 2 values of work_mem 2MB has the highest TPS (200). There is no P: no resources are declared."
+        "Of 2 values of work_mem, 2MB has the highest TPS (200). There is no P: no resources are declared."
     )
     assert [chart.title for chart in entry.charts] == ["TPS over work_mem"]
 

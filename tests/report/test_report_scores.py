@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from report_pages import run, view
+from report_scaling import scaled
 
 from nephoscope.report import build_view, render
 from nephoscope.scoring import PERFECT, Score, o_score
@@ -80,9 +81,10 @@ def test_each_score_says_how_it_was_measured() -> None:
         E1={"patterns": [{"pattern": "single-peak", "window_s": 600}]},
         F=failures,
         R=failures,
-        E2={"delta": 1000, "tps_by_nodes": [1, 2]},
+        E2=scaled(("RO", (1.0, 2.0, 3.0)), ("RW", (1.0, 2.0, 3.0))),
         C={"replicas": 2, "counted": ["IUD", "a"]},
     )
+    found["X"] = {"value": 1.0, "detail": {"delta": 1000, "steps": [1, 2]}}
     tenancy = {"tenants": ["a", "b"], "share": "schema", "patterns": {"high_contention": {}}}
     part, _ = scores_with(found, absent={}, details={"tenancy": tenancy})
     assert {row.key: row.how for row in part.rows} == {
@@ -90,7 +92,8 @@ def test_each_score_says_how_it_was_measured() -> None:
         "E1": "single-peak; cost over 10 min",
         "R": "2 × crash of rw",  # noqa: RUF001 - times
         "F": "2 × crash of rw",  # noqa: RUF001
-        "E2": "delta 1,000",
+        "E2": "RO, RW; read-only nodes: 0 and 2 more",
+        "X": "delta 1,000",
         "C": "insert + update + delete beside IUD, a; replicas: 2",
         "T": "high contention; 2 tenants, each a schema",
         "O": "scale factor 1, weights all 1",

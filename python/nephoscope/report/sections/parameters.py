@@ -127,7 +127,7 @@ def _statement(swept: _Swept) -> str:
         for mix in swept.mixes
         if swept.best(mix, "tps")
     ]
-    sentences = [f"{among}{':' if single or several else ''} {'; '.join(said)}."]
+    sentences = [f"{among}{':' if single or several else ','} {'; '.join(said)}."]
     costs = {value.per_minute for value in swept.values}
     if costs == {None}:
         sentences.append("There is no P: no resources are declared.")

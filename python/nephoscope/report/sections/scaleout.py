@@ -140,7 +140,8 @@ def _share(gains: Sequence[float], place: int) -> str:
     if gain < 0:
         return f"{name} {_added(gain)}"
     of = " of what the first did" if place == 1 else ""
-    return f"{name} brought {percent(gain / gains[0], 2)}{of}"
+    share = gain / gains[0]
+    return f"{name} brought {percent(share, 2 if share < 1 else 3)}{of}"
 
 
 # --- the chart and the tables -----------------------------------------------------------------------------------
