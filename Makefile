@@ -14,7 +14,7 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/' | column -ts $$'\t'
 
 .PHONY: quickstart
-quickstart: build ## Build, start a PostgreSQL, measure it and write a report (about 3 minutes after the build)
+quickstart: build ## Build, start a replicated PostgreSQL, measure all seven scores and O, write a report (about 5 minutes after the build)
 	$(BIN)/nephoscope quickstart
 
 .PHONY: test

@@ -114,7 +114,7 @@ def run(
 
 @app.command()
 def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
-    """Start a PostgreSQL, measure its throughput per dollar, and write a report: about three minutes."""
+    """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
     from nephoscope.summary import next_steps  # noqa: PLC0415 - imports that only measuring needs
 
     outcome = _measure(_read("quickstart", settings, io), out, as_json=False)

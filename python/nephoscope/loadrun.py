@@ -11,6 +11,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.loads import RampSetting
+from nephoscope.monitor import rss_mb
 from nephoscope.starvation import Starvation
 
 if TYPE_CHECKING:
@@ -358,7 +359,7 @@ class LoadRun:
     def _client_metrics(self, record: Mapping[str, Any]) -> None:
         committed = sum(series["committed"] for series in record["series"])
         tenants = record["tenants"]
-        values = {"cpu_busy": record["cpu_busy"], "rss_mb": _rss_mb()}
+        values = {"cpu_busy": record["cpu_busy"], "rss_mb": rss_mb()}
         if (waited := self._starvation.share()) is not None:
             values["cpu_wait"] = waited
         if committed:
@@ -443,11 +444,3 @@ def _gap_text(record: Mapping[str, Any]) -> str:
         f"nephoscope itself did not run for {record['stopped_s']:.1f} s, {since}:"
         " rates and latencies of that time are not the database's"
     )
-
-
-def _rss_mb() -> float:
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - once per interval, kept plain
-            return int(file.read().split()[1]) * 4096 / (1 << 20)
-    except OSError:
-        return 0.0

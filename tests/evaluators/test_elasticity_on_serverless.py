@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +16,19 @@ from groups_lab import needs_groups, place
 
 from commands import finish, start
 from nephoscope import _engine
-from nephoscope.evaluators.allocations import Timeline
+from nephoscope.calibration.serverless import QuotaWatch
 from nephoscope.price_book import load_price_book
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
-from nephoscope.systems.control_group import LEAST_VCORES, groups_of
 from nephoscope.systems.embedded_serverless import EmbeddedServerless, EmbeddedServerlessSettings
-from nephoscope.systems.group_guard import members
 from sample_studies import write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from postgres_lab import Lab
+
+    from nephoscope.evaluators.allocations import Timeline
 
 pytestmark = needs_groups
 
@@ -40,44 +38,6 @@ TAU = 8
 LOOK_S = 0.004
 STORAGE_GB = 10.0
 PER_VCORE_GB = 2.0
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was seen: from a time on the monotonic clock, so many vCores; 0 where it was the least there is."""
-
-    at_ns: int
-    vcores: float
-
-
-def watch(folder: Path, process: Any) -> list[Seen]:
-    """Look at the quota of the server in a folder as long as another process runs; of what stays the same, once."""
-    seen: list[Seen] = []
-    group: Path | None = None
-    while process.poll() is None:
-        found = groups_of(place(), folder) if group is None else []
-        group = found[0][0] if found else group
-        at, vcores = _engine.monotonic_ns(), quota_of(group) if group is not None else None
-        if vcores is not None and (not seen or seen[-1].vcores != vcores):
-            seen.append(Seen(at, vcores))
-        time.sleep(LOOK_S)
-    return seen
-
-
-def quota_of(group: Path) -> float | None:
-    """Read the quota of a group; nothing where it has none, or has gone."""
-    names = ("cpu.max",) if place().is_unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-    try:
-        quota, period = (word for name in names for word in (group / name).read_text().split())
-    except OSError:
-        return None
-    if quota in {"max", "-1"}:
-        return None
-    vcores = int(quota) / int(period)
-    if vcores > LEAST_VCORES:
-        return vcores
-    assert not members(group), "in a pause there is no process"
-    return 0.0
 
 
 def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
@@ -115,20 +75,17 @@ def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
     return write_study(lab.base, tables)
 
 
-def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, list[Seen]]:
+def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, Timeline]:
     """Play a pattern, and watch the quota."""
-    with start("run", study_of(lab, policy, **measure), cwd=lab.base) as process:
-        seen = watch(lab.folder.resolve(), process)
+    study = study_of(lab, policy, **measure)
+    with (
+        QuotaWatch(place(), lab.folder.resolve()) as watch,
+        start("run", study, cwd=lab.base) as process,
+    ):
         ended = finish(process)
     assert (ended.code, ended.err) == (0, "")
-    return StoredRun(lab.base / "runs" / "latest"), seen
-
-
-def truth_of(run: StoredRun, seen: list[Seen]) -> Timeline:
-    """Put what was seen on the clock of the run."""
-    apart_s = time.time() - _engine.monotonic_ns() / 1e9
-    origin = datetime.fromisoformat(run.manifest["clock"]["origin"]).timestamp() - apart_s
-    return Timeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in seen])
+    run = StoredRun(lab.base / "runs" / "latest")
+    return run, watch.timeline(run, resources)
 
 
 def resources(vcores: float) -> Resources:
@@ -137,8 +94,7 @@ def resources(vcores: float) -> Resources:
 
 @pytest.mark.parametrize("policy", ["immediate", "gradual-down", "stepwise", "pause-and-resume"])
 def test_scaling_times_and_costs_are_those_of_the_quota_that_was_seen(ready_lab: Lab, policy: str) -> None:
-    run, seen = played(ready_lab, policy)
-    truth = truth_of(run, seen)
+    run, truth = played(ready_lab, policy)
     scores = json.loads((run.folder / "scores.json").read_text())["scores"]
     detail = scores["E1"]["detail"]
     assert detail["allocation"] == "as the provider told it"

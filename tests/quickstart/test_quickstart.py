@@ -68,7 +68,9 @@ def test_it_tells_what_it_does_from_nothing_to_a_report(
     for ended, folder in zip(quickstarts, folders, strict=True):
         lines = ended.out.splitlines()
         assert lines[0] == "system: embedded-postgres"
-        assert re.match(rf"run: runs/{folder.name} \(about \d+ s\)", next(x for x in lines if x.startswith("run: ")))
+        assert re.match(
+            rf"run: runs/{folder.name} \(about \d+ s\)", next(x for x in lines if x.startswith("run: "))
+        )
         measured = [
             line.split(" s  ")[1] for line in lines if re.match(r" *\d+\.\d s  (RO|RW|WO) c=\d$", line)
         ]
@@ -87,7 +89,7 @@ def test_its_table_is_what_was_measured(quickstarts: list[Ended], folders: list[
         score = scores["scores"]["P"]
         table = ended.out[ended.out.index("P-Score: TPS per $/min") :].splitlines()
         assert table[0] == f"P-Score: TPS per $/min, at ${score['detail']['cost_per_minute']:.4f} a minute"
-        assert table[1].split() == ["mix", "sessions", "TPS", "p50", "p99", "P"]
+        assert table[1].split() == ["mix", "sessions", "TPS", "p50", "p99", "P", "on", "ro"]
         for line, mix in zip(table[2:5], MIXES, strict=True):
             entry = score["detail"]["mixes"][mix]
             cells = [mix, f"{entry['concurrency']:g}", f"{entry['tps']:,.0f}"]
@@ -96,6 +98,25 @@ def test_its_table_is_what_was_measured(quickstarts: list[Ended], folders: list[
         assert f"{score['value']:,.0f} ±" in table[5]
         mean = sum(entry["p"] for entry in score["detail"]["mixes"].values()) / 3
         assert score["value"] == pytest.approx(mean)
+        # The paper's mixes, reads on the node that is read.
+        shares = [score["detail"]["mixes"][mix]["ro_share"] for mix in MIXES]
+        assert shares == pytest.approx([1.0, 0.8, 0.0], abs=0.1)
+
+
+def test_all_seven_scores_are_measured(quickstarts: list[Ended], folders: list[Path]) -> None:
+    for ended, folder in zip(quickstarts, folders, strict=True):
+        found = json.loads((folder / "scores.json").read_text())
+        # So short a load need not come back to its throughput, nor gain any by another node.
+        assert {"P", "E1", "F", "C", "T", "E2"} <= set(found["scores"])
+        assert set(found["absent"]) <= {"R", "O"}
+        for name in found["absent"]:
+            assert f"no {name}: " in ended.out
+        assert "PERFECT: the scores and O" in ended.out
+        failures = found["scores"]["F"]["detail"]["failures"]
+        assert [failure["role"] for failure in failures] == ["rw", "ro"]
+        assert all(failure["lost"] == 0 for failure in failures), "a restart in good order loses nothing"
+        (told,) = found["details"]["scaleout"].values()
+        assert [step["nodes"] for step in told["mixes"]["RO"]["steps"]] == [0, 1, 2]
 
 
 def test_its_run_directory_and_report_are_whole(lab: Lab, folders: list[Path]) -> None:
@@ -106,10 +127,10 @@ def test_its_run_directory_and_report_are_whole(lab: Lab, folders: list[Path]) -
         assert run.manifest["system"]["facts"]["server_version"].startswith("18.")
         assert "***" in run.manifest["system"]["endpoints"]["rw"][0]
         sources = set(run.system_metrics.column("source").to_pylist())
-        assert sources == {"client", "host", "server:rw"}
+        assert {"client", "host", "server:rw", "server:ro", "replica:node2"} <= sources
         totals = run.manifest["totals"]
-        assert totals["failed"] == 0
-        assert totals["started"] == totals["committed"] + totals["aborted"] + totals["in_flight"]
+        ended = ("committed", "aborted", "failed", "in_flight")
+        assert totals["started"] == sum(totals[name] for name in ended)
         page = (folder / "report.html").read_text()
         assert re.findall(r'<section[^>]*\bid="([a-z]+)"', page) == [
             *("top", "headline", "verdicts", "sweep", "timeline", "latency", "cost"),
@@ -120,8 +141,8 @@ def test_its_run_directory_and_report_are_whole(lab: Lab, folders: list[Path]) -
 def test_the_embedded_database_s_password_is_kept_nowhere(
     lab: Lab, quickstarts: list[Ended], folders: list[Path]
 ) -> None:
-    (passwords,) = (lab.base / "cache").rglob("pgpass")
-    password = passwords.read_text().strip().rpartition(":")[2]
+    files = list((lab.base / "cache").rglob("pgpass"))
+    (password,) = {file.read_text().strip().rpartition(":")[2] for file in files}
     assert len(password) > 20
     for ended in quickstarts:
         assert password not in ended.out + ended.err

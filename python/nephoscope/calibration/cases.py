@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.calibration import durability, elasticity, failover, lag, load, tenancy, throughput
+from nephoscope.calibration import (
+    durability,
+    elasticity,
+    failover,
+    lag,
+    load,
+    serverless,
+    tenancy,
+    throughput,
+)
 from nephoscope.calibration.base import Bench, Case, Reading, Result, Stillness
 from nephoscope.errors import InputError, NephoscopeError
 from nephoscope.interrupts import time_limit
@@ -19,6 +28,7 @@ CASES: tuple[Case, ...] = (
     *failover.CASES,
     *durability.CASES,
     *elasticity.CASES,
+    *serverless.CASES,
     *tenancy.CASES,
 )
 
