@@ -102,7 +102,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     ended = call("run", write_study(folder, study), "--out", folder / "runs")
     assert (ended.code, ended.err) == (0, "")
-    scores: dict[str, Any] = json.loads((folder / "runs" / "latest" / "scores.json").read_text())
+    run = folder / "runs" / "latest"
+    scores: dict[str, Any] = json.loads((run / "scores.json").read_text())
+    # Wherever the scores are shown, these are, too.
+    assert "P*" in ended.out
+    assert "by the price book example-minimum-billing" in (run / "report.html").read_text()
+    assert "| P\\* |" in call("report", run, "--format", "markdown").out
     return scores
 
 

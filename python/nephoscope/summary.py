@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
-from nephoscope.run_figures import RunFigures
+from nephoscope.run_figures import RunFigures, seconds
 from nephoscope.run_tables import tables_of
 from nephoscope.store import FILES, StoredRun
 from nephoscope.tables import markdown, terminal
@@ -67,6 +67,11 @@ def summary(outcome: Outcome) -> RenderableType:
         absent = scores["absent"].items()
         parts += [Text(), terminal(tables["scores"])]
         parts += [Text(f"no {name}: {why}", style="yellow") for name, why in absent if name != "P"]
+        floored = scores["scores"].get("O", {}).get("detail", {}).get("floored", {})
+        parts += [
+            Text(f"O takes {name} as {seconds(least)}: no shorter times are told apart")
+            for name, least in floored.items()
+        ]
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]

@@ -20,7 +20,7 @@ _SHORTER = {
     "workload.scale": 0.002,
     "measure.0": {"concurrency": "[1,2]", "repetitions": 2, "warmup": "100ms", "duration": "500ms"},
     "measure.1": {"patterns": '["zero-valley"]', "tau": 2, "slot": "1200ms", "window": "5s"},
-    "measure.2": {"rate": 100, "repetitions": 1, "before": "1s", "after": "5s", "warmup": "200ms"},
+    "measure.2": {"rate": 100, "repetitions": 1, "before": "1s", "after": "5s", "window": "500ms", "hold": "1s"},
     "measure.3": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
     "measure.4": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
     "measure.5": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms"},
@@ -112,6 +112,9 @@ def test_all_seven_scores_are_measured(quickstarts: list[Ended], folders: list[P
         for name in found["absent"]:
             assert f"no {name}: " in ended.out
         assert "PERFECT: the scores and O" in ended.out
+        if overall := found["scores"].get("O"):
+            for name in overall["detail"]["floored"]:
+                assert f"O takes {name} as " in ended.out
         failures = found["scores"]["F"]["detail"]["failures"]
         assert [failure["role"] for failure in failures] == ["rw", "ro"]
         assert all(failure["lost"] == 0 for failure in failures), "a restart in good order loses nothing"
