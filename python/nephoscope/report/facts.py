@@ -27,7 +27,7 @@ MEASURE = "measure"
 _FIRST_CLASS, _LAST_CLASS = "serialization", "other"
 
 _NOT_A_POINT = frozenset({"repetition"})
-_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "tau"})
+_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "tau", "of_mix", "place"})
 """Labels by which evaluators find their phases again."""
 
 

@@ -59,7 +59,7 @@ def _inside(run: Run, buckets: TimeBuckets) -> NDArray[np.bool_]:
     """Which buckets lie in a pattern, or in the rest before and after it."""
     inside = np.zeros(buckets.starts.size, np.bool_)
     for phase in run.phases:
-        if "pattern" in phase.labels:
+        if "pattern" in phase.labels and "tau" in phase.labels:  # those of tenancy have no τ
             inside |= (buckets.middles >= phase.start_s) & (buckets.middles < phase.end_s)
     return inside
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nephoscope.report.view import Verdict
 
 
-_NO_MIX = frozenset({"pattern", "fault", "load"})
+_NO_MIX = frozenset({"pattern", "fault", "load", "nodes", "parameter"})
 """Labels of phases that measure something else than a mix's throughput."""
 
 
@@ -33,9 +33,11 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
         for row, point in zip(rows, points, strict=True)
         if not _NO_MIX & {name for phase in point.phases for name in phase.labels}
     )
+    # What else was measured has sections of its own, or is all that there is.
+    shown = tuple(row for row in of_mixes if row.p.value is not None) or of_mixes or rows
     return Headline(
-        figures=key_figures.build(run, rows, verdicts),
-        mixes=rows,
+        figures=key_figures.build(run, shown, verdicts),
+        mixes=shown,
         average=_average(of_mixes, score),
         cost_per_minute=scored.table(run.scores.get("cost")).get("per_minute"),
         p_unit=str(score.get("unit") or "TPS per $/min"),
