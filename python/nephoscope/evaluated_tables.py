@@ -8,7 +8,17 @@ from nephoscope import _engine
 from nephoscope.report.facts import Run
 from nephoscope.report.lag_samples import LagSamples
 from nephoscope.report.sections.lags import lag_rows
-from nephoscope.run_figures import PERCENTILES, difference, number, seconds, text, whole, with_spread
+from nephoscope.run_figures import (
+    PERCENTILES,
+    difference,
+    latencies,
+    latency_columns,
+    number,
+    seconds,
+    text,
+    whole,
+    with_spread,
+)
 from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
@@ -138,7 +148,6 @@ def tenants(runs: Sequence[RunFigures]) -> Table:
     for run in runs:
         for pattern, told in run.scores.get("details", {}).get("tenancy", {}).get("patterns", {}).items():
             for tenant, entry in told["tenants"].items():
-                latency = entry["latency_ms"] or {}
                 row = {
                     "run": run.name,
                     "pattern": pattern,
@@ -147,14 +156,14 @@ def tenants(runs: Sequence[RunFigures]) -> Table:
                     "share": entry["share"],
                 }
                 row |= {"interference": difference(1.0, entry["share"]), "jain": told["jain"], "t": told["t"]}
-                rows.append(row | {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES})
+                rows.append(row | latencies(entry["latency_ms"]))
     columns = [
         text("pattern", "The pattern of tenancy.", "pattern"),
         text("tenant", "The tenant.", "tenant"),
         number("tps", "Its mean TPS over all slots.", "TPS", ",.0f"),
         number("share", "Its TPS beside others, as a share of its TPS alone.", "of alone", ".0%"),
         number("interference", "1 - `share`."),
-        *(number(f"latency_{name}_ms", f"The {name} of its latency, in ms.") for name in PERCENTILES),
+        *latency_columns(headings=()),
         number("jain", "Jain's index of the tenants' shares, of the pattern.", "fairness", ".2f"),
         number("t", "T of the pattern, in TPS per $/min.", "T", ",.0f"),
     ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from nephoscope.report.reader import RunReader
 
@@ -49,6 +49,27 @@ def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: s
         return ABSENT if value is None else (f"{value:{digits}}" if digits else figure(value)) + unit
 
     return Column(name, "number", meaning, heading, show)
+
+
+def latencies(latency: Mapping[str, Any] | None, names: Sequence[str] = PERCENTILES) -> Row:
+    """Return the entries of a row that hold latencies."""
+    return {f"latency_{name}_ms": (latency or {}).get(name) for name in names}
+
+
+def latency_columns(
+    names: Sequence[str] = PERCENTILES, headings: Collection[str] = ("p50", "p99")
+) -> list[Column]:
+    """Make the columns of latencies, of which some are shown."""
+    return [
+        number(
+            f"latency_{name}_ms",
+            f"The {name} of the latency, in ms.",
+            name if name in headings else "",
+            ".3g",
+            " ms",
+        )
+        for name in names
+    ]
 
 
 def text(name: str, meaning: str, heading: str = "") -> Column:

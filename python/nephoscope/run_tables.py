@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import evaluated_tables as evaluated
 from nephoscope import scaling_tables as scaling
-from nephoscope.run_figures import PERCENTILES, number, text, whole, with_spread
+from nephoscope.run_figures import PERCENTILES, latencies, latency_columns, number, text, whole, with_spread
 from nephoscope.scoring import DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
 
@@ -94,16 +94,7 @@ def _throughput(runs: Sequence[RunFigures]) -> Table:
         ),
         Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
         *interval_of("tps", "the TPS"),
-        *(
-            number(
-                f"latency_{name}_ms",
-                f"The {name} of the latency, in ms.",
-                name if name != "p95" else "",
-                ".3g",
-                " ms",
-            )
-            for name in PERCENTILES
-        ),
+        *latency_columns(),
         Column("p", "number", "P of the mix, in TPS per $/min.", "P", spread("p", ",.0f")),
         *interval_of("p", "P"),
         number(
@@ -129,14 +120,13 @@ def _throughput(runs: Sequence[RunFigures]) -> Table:
 
 
 def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:
-    latency = entry.get("latency_ms") or {}
     return {
         "run": run.name,
         "mix": mix,
         **{key: entry.get(key) for key in ("concurrency", "tps", "p", "repetitions", "ro_share")},
         **ends("tps", entry["ci95"]),
         **ends("p", entry["p_ci95"]),
-        **{f"latency_{name}_ms": latency.get(name) for name in PERCENTILES},
+        **latencies(entry.get("latency_ms")),
         "cost_usd_per_min": run.detail("P")["cost_per_minute"],
     }
 
@@ -164,13 +154,12 @@ def _points(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
         for point in run.scores.get("points", []):
-            latency = point["latency_ms"] or {}
             row = {
                 "run": run.name,
                 **{key: value for key, value in point.items() if key not in ("ci95", "latency_ms")},
             }
             row |= ends("tps", point["ci95"])
-            row |= {f"latency_{name}_ms": latency.get(name) for name in ("mean", *PERCENTILES, "max")}
+            row |= latencies(point["latency_ms"], ("mean", *PERCENTILES, "max"))
             rows.append(row)
     counts = ("committed", "aborted", "failed", "retried", "dropped")
     columns = [
@@ -185,16 +174,7 @@ def _points(runs: Sequence[RunFigures]) -> Table:
         Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
         *interval_of("tps", "the TPS"),
         number("goodput", "TPS within the bound `slo`."),
-        *(
-            number(
-                f"latency_{name}_ms",
-                f"The {name} of the latency, in ms.",
-                name if name in ("p50", "p99", "max") else "",
-                ".3g",
-                " ms",
-            )
-            for name in ("mean", *PERCENTILES, "max")
-        ),
+        *latency_columns(("mean", *PERCENTILES, "max"), ("p50", "p99", "max")),
         *(
             whole(name, f"Transactions: {name}.", name if name in ("failed", "dropped") else "")
             for name in counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.run_figures import PERCENTILES, number, text, whole
+from nephoscope.run_figures import latencies, latency_columns, number, text, whole
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
         Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
         *interval_of("tps", "the TPS"),
         number("gain_tps", "How much the last node added, in TPS.", "gain", "+,.0f"),
-        *_latencies(),
+        *latency_columns(),
         number("serve_s", "From the call for the last node until it served, in s.", "came in", ".3g", " s"),
         whole("repetitions", "How often it was measured."),
     ]
@@ -55,28 +55,14 @@ def _place(rows: Sequence[Row]) -> Column:
 
 
 def _step(step: Mapping[str, Any]) -> Row:
-    latency = step["latency_ms"] or {}
     row: Row = {name: step[name] for name in ("nodes", "concurrency", "tps", "gain_tps", "repetitions")}
-    return row | ends("tps", step["ci95"]) | {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES}
+    return row | ends("tps", step["ci95"]) | latencies(step["latency_ms"])
 
 
 def _came(found: Mapping[str, Any], nodes: int) -> Row:
     """Return how long the node took to serve that made it so many, over the repetitions."""
     waits = [one["serve_s"] for one in found["added"] if one["nodes"] == nodes]
     return {"serve_s": sum(waits) / len(waits) if waits else None}
-
-
-def _latencies() -> list[Column]:
-    return [
-        number(
-            f"latency_{name}_ms",
-            f"The {name} of the latency, in ms.",
-            name if name != "p95" else "",
-            ".3g",
-            " ms",
-        )
-        for name in PERCENTILES
-    ]
 
 
 def _scaleout_title(runs: Sequence[RunFigures]) -> str:
@@ -114,7 +100,7 @@ def sweeps(runs: Sequence[RunFigures]) -> Table:
         number("concurrency", "Sessions at a time.", "sessions", "g"),
         Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
         *interval_of("tps", "the TPS"),
-        *_latencies(),
+        *latency_columns(),
         number("cost_usd_per_min", "What the resources cost, in $ per minute.", "$/min", ".4f"),
         Column("p", "number", "P, in TPS per $/min.", "P", spread("p", ",.0f")),
         *interval_of("p", "P"),
@@ -129,7 +115,6 @@ def _value(value: Mapping[str, Any]) -> Row:
 
 
 def _point(point: Mapping[str, Any]) -> Row:
-    latency = point["latency_ms"] or {}
     row: Row = {name: point[name] for name in ("concurrency", "tps", "p", "repetitions")}
     row |= ends("tps", point["ci95"]) | ends("p", point["p_ci95"])
-    return row | {f"latency_{name}_ms": latency.get(name) for name in PERCENTILES}
+    return row | latencies(point["latency_ms"])

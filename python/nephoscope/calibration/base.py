@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,16 +199,13 @@ class Bench:
         return Measured(StoredRun(outcome.folder), outcome.scores)
 
 
-class Stillness:
-    """Notices for how long this process did not get to run: a sleep that lasts longer than it should."""
+class Watch(ABC):
+    """Looks at something, on a thread of its own, for as long as the context lasts."""
 
-    _SLEEP_S = 0.01
-
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         """Begin with `with`."""
-        self.longest_s = 0.0
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="stillness", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name=name, daemon=True)
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -220,6 +218,21 @@ class Stillness:
         """End."""
         self._over.set()
         self._thread.join()
+
+    @abstractmethod
+    def _watch(self) -> None:
+        """Look until it is over."""
+
+
+class Stillness(Watch):
+    """Notices for how long this process did not get to run: a sleep that lasts longer than it should."""
+
+    _SLEEP_S = 0.01
+
+    def __init__(self) -> None:
+        """Begin with `with`."""
+        super().__init__("stillness")
+        self.longest_s = 0.0
 
     def _watch(self) -> None:
         last = time.monotonic()

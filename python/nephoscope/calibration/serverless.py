@@ -6,7 +6,6 @@ provider's log nor the evaluator has anything to do with it.
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
-from nephoscope.calibration.base import Case, Reading
+from nephoscope.calibration.base import Case, Reading, Watch
 from nephoscope.calibration.elasticity import compare
 from nephoscope.evaluators.allocations import Timeline
 from nephoscope.price_book import load_price_book
@@ -26,8 +25,6 @@ from nephoscope.systems.group_guard import members
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from types import TracebackType
-    from typing import Self
 
     from nephoscope.calibration.base import Bench
     from nephoscope.store import StoredRun
@@ -45,29 +42,16 @@ class Seen:
     vcores: float
 
 
-class QuotaWatch:
+class QuotaWatch(Watch):
     """Looks at the quota of the server in a folder, on a thread, for as long as the context lasts."""
 
     def __init__(self, place: Place, folder: Path) -> None:
         """Begin with `with`."""
+        super().__init__("quota")
         self._place = place
         self._folder = folder
         self.seen: list[Seen] = []
         """Of what stays the same, once."""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="quota", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End."""
-        self._over.set()
-        self._thread.join()
 
     def _watch(self) -> None:
         group: Path | None = None
