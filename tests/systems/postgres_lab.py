@@ -38,6 +38,7 @@ import os, signal, sys, time
 from nephoscope.errors import InputError
 from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 settings = EmbeddedPostgresSettings(
     data=sys.argv[1], version=int(sys.argv[2]), replicas=int(sys.argv[4])
 )
