@@ -126,7 +126,7 @@ def test_every_connection_of_a_command_has_the_time_limit_of_its_study(
     limits = []
     admin = _engine.Admin
 
-    def spy(url: str, connect_timeout_s: float = 10.0, **more: float) -> _engine.Admin:
+    def spy(url: str, connect_timeout_s: float = 10.0, **more: Any) -> _engine.Admin:
         limits.append(connect_timeout_s)
         return admin(url, connect_timeout_s, **more)
 
