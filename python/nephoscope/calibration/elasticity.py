@@ -84,12 +84,15 @@ def compare(
     cost: Callable[[float, float], float],
     scaling_s: Mapping[int, float],
     sample_s: float,
+    *,
+    scaling_costs: bool = True,
 ) -> Iterator[Reading]:
     """Compare a pattern that was played with its true allocation: of any provider that has a log of its own.
 
     ``cost`` is what the true allocation costs from one time to another, in seconds since the start of the load;
     ``scaling_s`` are the true scaling times of changes of the load, by their place; ``sample_s`` is how far the times
-    are apart at which the provider looks.
+    are apart at which the provider looks. Without ``scaling_costs`` those of single scalings are left out: of less than
+    a second they are known no better than the moments of its steps.
     """
     (pattern,) = measured.score("E1")["detail"]["patterns"]
     begun = pattern["slots"][0]["start_s"]
@@ -102,7 +105,7 @@ def compare(
         name = f"{change['from_sessions']} → {change['to_sessions']}"
         read = change["scaling_s"] if change["scaling_s"] is not None else "none"
         yield Reading(figure=f"scaling time {name}", unit="s", planted=seconds, read=read, absolute=sample_s)
-        if isinstance(read, float):
+        if scaling_costs and isinstance(read, float):
             yield Reading(
                 figure=f"scaling cost {name}",
                 unit="$",
