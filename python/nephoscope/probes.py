@@ -43,7 +43,7 @@ class ProbeSettings(Settings):
     lanes: int = Field(default=8, ge=1, le=1000)
     """Connections that are kept to each endpoint for them."""
     timeout: Duration = 1.0
-    """How long a probe, a look at a replica or a connection of either may take."""
+    """How long a probe, a look at a replica or a connection of either may take; the first connections have 10 s."""
     marker_pause: Duration = 0.05
     """The mean pause between two markers."""
     marker_timeout: Duration = 10.0

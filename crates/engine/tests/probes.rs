@@ -216,6 +216,33 @@ fn a_delay_of_a_real_replica_is_read_back() {
 }
 
 #[test]
+fn probes_begin_where_a_connection_takes_longer_than_a_probe_may() {
+    let _alone = alone();
+    let Some(server) = started() else { return };
+    let replica = replica(&server, "0");
+    let slow = r#"{"to_client": {"delay": {"law": "constant", "ms": 400}}}"#;
+    let before = |port: u16| {
+        let proxy = Proxy::start(None, target(&format!("127.0.0.1:{port}")).unwrap()).unwrap();
+        proxy.set(Faults::from_json(slow).unwrap()).unwrap();
+        proxy
+    };
+    let proxies = [before(server.port), before(replica.port)];
+    let [rw, ro] = &proxies;
+    let endpoints = [("rw", url(rw.address().port())), ("ro", url(ro.address().port()))];
+    let limits = json!({"availability": {"limit_ms": 200, "lanes": 2}, "lag": {"poll_limit_ms": 200}});
+    let samples = probe(&spec(&endpoints, &limits), Duration::from_secs(3), || {
+        thread::sleep(Duration::from_millis(500));
+        for proxy in &proxies {
+            proxy.set(Faults::default()).unwrap();
+        }
+    });
+    let probes: Vec<Sample> = samples.into_iter().filter(|one| one.kind == Kind::Read).collect();
+    let failed = probes.iter().any(|sample| matches!(sample.outcome, Outcome::Failed(_)));
+    assert!(failed, "a probe has its own limit");
+    assert!(probes.last().unwrap().outcome == Outcome::Ok, "then it serves");
+}
+
+#[test]
 fn probes_that_cannot_begin_say_why() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let refused = |endpoints: &[(&str, String)], what: Value| match Probes::start(&spec(endpoints, &what)) {

@@ -20,7 +20,7 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 
 use crate::probes::lane::{Endpoint, Lane, within};
 use crate::probes::sample::{Journal, Kind, Outcome, Sample};
-use crate::probes::spec::AvailabilitySpec;
+use crate::probes::spec::{AvailabilitySpec, FIRST_CONNECTION};
 use crate::spec::Role;
 
 /// Fresh connections that are tried while others hang lie at least so far apart; a little less than 10 ms, so that two
@@ -118,7 +118,7 @@ impl Prober {
     /// Makes the lanes. An error is for whoever starts the probes: the endpoint cannot be used from the start.
     pub(crate) async fn get_ready(&self) -> Result<(), Error> {
         for _ in 0..self.spec.lanes {
-            let lane = self.connect(clock::now() + self.spec.limit()).await?;
+            let lane = self.connect(clock::now() + self.spec.limit().max(FIRST_CONNECTION)).await?;
             self.free.borrow_mut().push(lane);
         }
         Ok(())

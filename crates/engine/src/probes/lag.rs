@@ -17,7 +17,7 @@ use nephoscope_script::Random;
 
 use crate::probes::lane::{Endpoint, Event, Lane};
 use crate::probes::sample::{Journal, Kind, Outcome, Sample};
-use crate::probes::spec::LagSpec;
+use crate::probes::spec::{FIRST_CONNECTION, LagSpec};
 
 /// The kinds in their turn: each marker is inserted, updated and deleted.
 const KINDS: [Kind; 3] = [Kind::Insert, Kind::Update, Kind::Delete];
@@ -71,9 +71,20 @@ struct Look {
 struct Replica {
     endpoint: Rc<Endpoint>,
     lane: RefCell<Option<Lane>>,
-    /// The marker that was seen there last: that one which is gone has been there is not to be taken for granted.
+    /// The marker that was seen there last.
     present: Cell<Option<i64>>,
+    /// The marker that was looked for there last and did not come.
+    missed: Cell<Option<i64>>,
     connecting: Cell<bool>,
+}
+
+impl Replica {
+    /// Whether it can tell when a change comes. That a marker is not there says that it was deleted only if it has
+    /// been seen, and that it was not yet only if it was looked for before: changes come in their order.
+    fn can_tell(&self, change: &Change) -> bool {
+        let id = Some(change.id);
+        change.kind != Kind::Delete || self.present.get() == id || self.missed.get() == id
+    }
 }
 
 /// The lag probe of a system.
@@ -108,6 +119,7 @@ impl LagProbe {
                 endpoint: Rc::clone(endpoint),
                 lane: RefCell::default(),
                 present: Cell::default(),
+                missed: Cell::default(),
                 connecting: Cell::default(),
             })
         };
@@ -132,17 +144,22 @@ impl LagProbe {
 
     /// Makes the connections. An error is for whoever starts the probes.
     pub(crate) async fn get_ready(&self) -> Result<(), Error> {
-        self.writer.replace(Some(self.connect(&self.primary, &self.changes).await?));
+        let limit = self.spec.poll_limit().max(FIRST_CONNECTION);
+        self.writer.replace(Some(self.connect(&self.primary, &self.changes, limit).await?));
         for replica in &self.replicas {
-            let lane = self.connect(&replica.endpoint, &self.poll).await?;
+            let lane = self.connect(&replica.endpoint, &self.poll, limit).await?;
             replica.lane.replace(Some(lane));
         }
         Ok(())
     }
 
-    async fn connect(&self, endpoint: &Endpoint, statements: &Arc<[Statement]>) -> Result<Lane, Error> {
-        let deadline = clock::now() + self.spec.poll_limit();
-        Lane::connect(&*endpoint.driver, &self.runtime, statements, deadline).await
+    async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        statements: &Arc<[Statement]>,
+        limit: Nanos,
+    ) -> Result<Lane, Error> {
+        Lane::connect(&*endpoint.driver, &self.runtime, statements, clock::now() + limit).await
     }
 
     /// No further change is made.
@@ -185,7 +202,7 @@ impl LagProbe {
         let writer = self.writer.take();
         let writer = match writer {
             Some(writer) => Ok(writer),
-            None => self.connect(&self.primary, &self.changes).await,
+            None => self.connect(&self.primary, &self.changes, self.spec.poll_limit()).await,
         };
         let change = Rc::new(Change {
             kind,
@@ -216,7 +233,7 @@ impl LagProbe {
     }
 
     fn send_looks(self: &Rc<Self>, change: &Rc<Change>) {
-        for replica in &self.replicas {
+        for replica in self.replicas.iter().filter(|replica| replica.can_tell(change)) {
             let lane = replica.lane.take();
             let (this, replica, change) = (Rc::clone(self), Rc::clone(replica), Rc::clone(change));
             if let Some(lane) = lane {
@@ -247,6 +264,9 @@ impl LagProbe {
     /// Polls a replica until it shows a change.
     async fn look(&self, replica: &Rc<Replica>, mut lane: Lane, change: &Rc<Change>) {
         let look = self.poll(replica, &mut lane, change).await;
+        if look.outcome == Outcome::NotSeen {
+            replica.missed.set(Some(change.id));
+        }
         if lane.state() == ConnectionState::Idle {
             replica.lane.replace(Some(lane));
         }
@@ -289,9 +309,7 @@ impl LagProbe {
                 look.outcome = Outcome::Ok;
                 return look;
             }
-            if change.kind != Kind::Delete || found.is_some() {
-                look.unseen = Some(sent);
-            }
+            look.unseen = Some(sent);
             if change.has_failed() || look.end >= self.patience(change) {
                 return look;
             }
@@ -308,7 +326,7 @@ impl LagProbe {
     async fn reconnect(self: &Rc<Self>, replica: &Rc<Replica>, change: &Rc<Change>) {
         while !self.stopping.has_happened() {
             let began = clock::now();
-            match self.connect(&replica.endpoint, &self.poll).await {
+            match self.connect(&replica.endpoint, &self.poll, self.spec.poll_limit()).await {
                 Ok(lane) => {
                     replica.lane.replace(Some(lane));
                     break;

@@ -125,8 +125,8 @@ type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
 fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     let io = spec.check()?;
     let limit = spec.availability.unwrap_or_default().limit().max(spec.lag.unwrap_or_default().poll_limit());
-    let settings =
-        Settings { connect_timeout: limit, on_connect: spec.on_connect.clone(), ..Settings::default() };
+    let connect_timeout = limit.max(spec::FIRST_CONNECTION);
+    let settings = Settings { connect_timeout, on_connect: spec.on_connect.clone(), ..Settings::default() };
     let mut drivers = Vec::new();
     for endpoint in &spec.endpoints {
         let driver = nephoscope_drivers::open(&endpoint.url, &settings)?;

@@ -1,11 +1,14 @@
 //! What probes are asked to do, as plain data.
 
-use nephoscope_runtime::clock::MILLISECOND;
+use nephoscope_runtime::clock::{MILLISECOND, SECOND};
 use nephoscope_runtime::{Io, Nanos};
 use serde::Deserialize;
 
 use crate::error::EngineError;
 use crate::spec::{IoChoice, Role};
+
+/// How long a first connection may take: what is not measured yet may be busy, and that is no reason not to begin.
+pub(crate) const FIRST_CONNECTION: Nanos = 10 * SECOND;
 
 /// Probes of one system. Times are in the unit that a field's name ends in.
 #[derive(Clone, Debug, Deserialize)]
@@ -50,7 +53,7 @@ pub struct AvailabilitySpec {
     pub rate: f64,
     /// So many connections are kept to each endpoint, one for each probe that may be on its way.
     pub lanes: usize,
-    /// How long a probe may take, a connection that has to be made included.
+    /// How long a probe may take, a connection that has to be made on the way included.
     pub limit_ms: u64,
 }
 
@@ -68,7 +71,7 @@ pub struct LagSpec {
     pub pause_ms: f64,
     /// How long a marker is looked for.
     pub limit_ms: u64,
-    /// How long one look may take, and making a connection.
+    /// How long one look may take, and making a connection again.
     pub poll_limit_ms: u64,
 }
 
