@@ -1,12 +1,9 @@
 //! What is drawn is drawn from the seed, keys that may be used once are, and shards add up to the whole.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::BTreeMap;
 
+use crate::support::{SimBase, check, phase, run, spec};
 use serde_json::json;
-use support::{SimBase, check, phase, run, spec};
 
 fn diary(seed: u64) -> BTreeMap<String, f64> {
     let load = json!({"concurrency": 4, "mix": {"diary_a": 1, "diary_b": 2}});

@@ -1,14 +1,11 @@
 //! Idle times: sessions that are not wanted give their connections back where the load asks for it, and it is told how
 //! long the load waited when it came back.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{SECOND, SimBase, phase, run, spec};
 use serde_json::json;
-use support::{SECOND, SimBase, phase, run, spec};
 
 /// A load, an idle time of half a second from 0.5 s on, and the load again.
-fn come_and_go(url: &str, threads: usize, release: bool) -> support::Story {
+fn come_and_go(url: &str, threads: usize, release: bool) -> crate::support::Story {
     let phases = [
         phase("before", 0.5, json!({"concurrency": 6, "mix": {"write": 1}, "release": release})),
         phase("idle", 0.5, json!({"concurrency": 0})),
@@ -20,7 +17,7 @@ fn come_and_go(url: &str, threads: usize, release: bool) -> support::Story {
 }
 
 /// The waits that were told in a phase, in seconds.
-fn woken(story: &support::Story, phase: &str) -> Vec<f64> {
+fn woken(story: &crate::support::Story, phase: &str) -> Vec<f64> {
     let of_phase = story.phase(phase);
     let told = of_phase.0.iter().flat_map(|interval| &interval.tenants).filter_map(|tenant| tenant.woken);
     told.map(|wait| wait as f64 / SECOND).collect()

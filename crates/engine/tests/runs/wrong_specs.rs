@@ -1,12 +1,9 @@
 //! A wrong load is refused before anything is touched, with one error that says what, where, and what is allowed.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{SimBase, load, phase, spec, tenant};
 use nephoscope_engine::spec::{LoadChange, Role};
 use nephoscope_engine::{EngineError, LoadSpec, Run};
 use serde_json::json;
-use support::{SimBase, load, phase, spec, tenant};
 
 type Spoil = fn(&mut LoadSpec);
 

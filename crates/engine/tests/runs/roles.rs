@@ -1,12 +1,9 @@
 //! Roles, balancing and tenants: who runs where.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{SimBase, Story, check, load, phase, run, spec, tenant};
 use nephoscope_engine::LoadSpec;
 use nephoscope_engine::spec::{Balance, Role};
 use serde_json::json;
-use support::{SimBase, Story, check, load, phase, run, spec, tenant};
 
 fn urls(bases: &[SimBase]) -> Vec<String> {
     bases.iter().map(|base| base.url.clone()).collect()

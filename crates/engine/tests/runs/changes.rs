@@ -1,13 +1,10 @@
 //! Changes of the load while it runs, by phases and by the handle: without reconnecting and without stopping.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::{SECOND, SimBase, check, open_phase, phase, run, run_with, spec, wait_until};
 use nephoscope_engine::{EngineError, Run};
 use serde_json::json;
-use support::{SECOND, SimBase, check, open_phase, phase, run, run_with, spec, wait_until};
 
 #[test]
 fn a_rate_changed_by_hand_takes_effect_at_the_time_that_is_told() {

@@ -1,12 +1,9 @@
 //! Errors that are planted are read back: counted by class, retried where that is allowed, always rolled back.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{SECOND, SimBase, Story, check, phase, run, spec};
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::LoadSpec;
 use serde_json::json;
-use support::{SECOND, SimBase, Story, check, phase, run, spec};
 
 /// A closed loop of 8 in one phase.
 fn closed(url: &str, seconds: f64, transaction: &str, attempts: u32) -> LoadSpec {

@@ -1,14 +1,11 @@
 //! No wait is without a limit: silent databases, ends that do not come, workloads that break.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::time::Instant;
 
+use crate::support::{SimBase, open_phase, phase, run, run_with, spec, wait_until, written};
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::{EngineError, Run};
 use serde_json::json;
-use support::{SimBase, open_phase, phase, run, run_with, spec, wait_until, written};
 
 /// What a run may take longer than planned where many others are at work.
 const BUSY: f64 = 5.0;
@@ -96,7 +93,7 @@ fn a_run_can_be_stopped_while_nobody_is_connected() {
         stopped = Some(Instant::now());
     });
     assert!(stopped.unwrap().elapsed().as_secs_f64() < BUSY);
-    support::check::arrivals(&story);
+    crate::support::check::arrivals(&story);
     assert_eq!(story.phase("all").gauge(|tenant| tenant.connected).last(), Some(&0));
     assert!(story.all().counted(|tenant| tenant.refused) > 16);
 }

@@ -1,12 +1,11 @@
 //! Endpoints that come and go while the load runs: who goes where, and that no transaction is lost or counted twice.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{
+    SECOND, SimBase, Story, check, load, open_phase, phase, run, run_with, spec, wait_until,
+};
 use nephoscope_engine::spec::{Balance, PhaseSpec};
 use nephoscope_engine::{EngineError, LoadSpec, Run};
 use serde_json::{Value, json};
-use support::{SECOND, SimBase, Story, check, load, open_phase, phase, run, run_with, spec, wait_until};
 
 fn bases<const N: usize>() -> [SimBase; N] {
     [(); N].map(|()| SimBase::new("latency=constant(2ms)"))
