@@ -18,29 +18,45 @@ quickstart: build ## Build, start a replicated PostgreSQL, measure all seven sco
 	$(BIN)/nephoscope quickstart
 
 .PHONY: test
-test: lint test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
+test: ready-to-test lint test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
 	$(BIN)/python -m tests.tools.survivals --check
+
+# What is fetched and built for the tests, side by side: one step alone does not keep two processors busy.
+.PHONY: ready-to-test
+ready-to-test:
+	$(MAKE) --jobs 4 --no-print-directory build $(VENV)/dev system-packages rust-built
+
+.PHONY: rust-built
+rust-built: clippy
+	cargo test --workspace --locked --no-run
+
+.PHONY: clippy
+clippy:
+	cargo clippy --workspace --all-targets --locked -- -D warnings
 
 .PHONY: survivals
 survivals: $(VENV)/dev ## The tables of docs/reliability.md, from what the last tests have put on record
 	$(BIN)/python -m tests.tools.survivals
 
+# Most tests wait for servers or for the clock: more of them than there are processors.
+WORKERS ?= 4
+
 .PHONY: test-rust
 test-rust: $(VENV)/dev system-packages
 	rm -rf target/survivals/rust
-	cargo test --workspace --locked
+	cargo test --workspace --locked -- --test-threads $(WORKERS)
 
 .PHONY: test-python
 test-python: build $(VENV)/dev system-packages
 	$(BIN)/python -m mypy.stubtest nephoscope._engine
 	rm -rf target/survivals/python
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not alone" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -m alone
 
 .PHONY: lint
-lint: build $(VENV)/dev ## rustfmt, clippy, ruff, mypy
+lint: build $(VENV)/dev clippy ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
