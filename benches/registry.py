@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benches.against_pgbench import lag, order_payment, point_select
 from benches.engine import instructions, noop, sessions, soak
 from benches.loading import load
-from benches.probes import probes
+from benches.probes import lag_resolution, probes
 from benches.truths import rate, stall
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "rate": rate,
     "load": load,
     "probes": probes,
+    "lag-resolution": lag_resolution,
     "soak": soak,
 }
 

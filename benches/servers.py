@@ -7,13 +7,14 @@ import resource
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from nephoscope.systems import processes
 from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
@@ -102,6 +103,15 @@ def own_cpu() -> tuple[float, float]:
     """Processor seconds that this process has used: its own code's, and the kernel's for it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime, usage.ru_stime
+
+
+def family_cpu(pid: int) -> float:
+    """Processor seconds that a process and its descendants have used, those that have ended left out."""
+    used = 0
+    for member in processes.family(pid):
+        with suppress(OSError):  # it has ended meanwhile
+            used += int(Path(f"/proc/{member}/schedstat").read_text().split()[0])
+    return used / 1e9
 
 
 @contextmanager
