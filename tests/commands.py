@@ -98,8 +98,15 @@ def finish(process: subprocess.Popen[str], patience_s: float = PATIENCE_S) -> En
     return Ended(process.returncode, out, err)
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
+def wait_for(
+    condition: Callable[[], object], what: str, process: subprocess.Popen[str] | None = None
+) -> None:
+    """Wait until a condition holds; the ``process`` that is to bring it about may not end before."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE_S:.0f} s: {what}"
+        late = time.monotonic() >= deadline
+        if process is not None and (late or process.poll() is not None):
+            process.kill()
+            pytest.fail(f"{'not in time' if late else 'ended before'}: {what}\n{finish(process)}")
+        assert not late, f"not within {PATIENCE_S:.0f} s: {what}"
         time.sleep(0.02)

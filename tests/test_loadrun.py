@@ -43,6 +43,7 @@ def load(tmp_path: Path) -> Iterator[LoadRun]:
         writer.close()
 
 
+@pytest.mark.alone
 def test_a_rate_and_a_mix_are_set_while_the_load_runs(load: LoadRun, tmp_path: Path) -> None:
     load.phase("all", "measure", 3.0, Load(rate=200.0, mix={"select_only": 1.0}))
     connections = []

@@ -29,6 +29,16 @@ class RampSetting(Settings):
         return seconds
 
 
+def each_once(values: Any) -> Any:  # noqa: ANN401 - a list, or a word in its place
+    """Check that a list to be gone through has nothing twice. Raises ``ValueError`` with what is there again."""
+    if isinstance(values, list):
+        # To Python true is 1; to whoever is set to it, it is not.
+        typed = [(type(value), value) for value in values]
+        if again := [value for at, (_, value) in enumerate(typed) if typed[at] in typed[:at]]:
+            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
+    return values
+
+
 Level = Annotated[float, Field(ge=0)] | RampSetting
 MOST_CONCURRENCY = 100_000
 HIGHEST_RATE = 1e8

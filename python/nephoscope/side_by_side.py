@@ -11,7 +11,7 @@ from nephoscope.errors import InputError
 from nephoscope.figure_scores import SystemScores
 from nephoscope.report import several
 from nephoscope.report.page import render_several
-from nephoscope.run_figures import RunFigures, seconds, text
+from nephoscope.run_figures import RunFigures, difference, seconds, text
 from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_of
 from nephoscope.scoring import SCORES, Absent, Score
@@ -145,18 +145,14 @@ def failover_table(runs: Sequence[RunFigures]) -> Table:
         for fault, told in run.failures:
             groups.setdefault((fault, told["role"]), []).append(told)
         for (fault, role), found in groups.items():
-            outages = [_between(told, "injected_s", "service_back_s") for told in found]
-            recoveries = [_between(told, "service_back_s", "tps_back_s") for told in found]
+            outages = [difference(told["service_back_s"], told["injected_s"]) for told in found]
+            recoveries = [difference(told["tps_back_s"], told["service_back_s"]) for told in found]
             lost = [told["lost"] for told in found if told["lost"] is not None]
             shown = f"{sum(lost):,}" if lost else ABSENT
             what = f"{fault} of {role}"
             rows.append([run.name, what, str(len(found)), _mean(outages), _mean(recoveries), shown])
     headings = ["run", "failure", "times", "F", "R", "lost commits"]
     return of_texts("failover", "F- and R-Score: fail-over and recovery, by failure", headings, rows)
-
-
-def _between(told: Mapping[str, Any], start: str, end: str) -> float | None:
-    return None if told[start] is None or told[end] is None else told[end] - told[start]
 
 
 def _mean(values: Sequence[float | None]) -> str:

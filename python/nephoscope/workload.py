@@ -14,7 +14,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from nephoscope.loads import MixSetting
     from nephoscope.study import WorkloadTable
@@ -93,6 +93,10 @@ class Workload:
         """Hash the files, for the manifest: by file name, ``sha256:…``."""
         files = [Path(file) for file in self.description["files"]]
         return {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}
+
+    def mixes(self, mixes: Iterable[MixSetting], where: str) -> dict[str, dict[str, float]]:
+        """Resolve mixes: the weights of each by its name. Raises ``InputError`` with what is allowed."""
+        return dict(self.mix(mix, f"{where}.{place}") for place, mix in enumerate(mixes))
 
     def mix(self, mix: MixSetting, where: str) -> tuple[str, dict[str, float]]:
         """Resolve a mix: its name for labels, and its weights by transaction.

@@ -15,6 +15,8 @@ from nephoscope.errors import InputError, MeasurementError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:

@@ -259,7 +259,8 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
          "workload.name: 'none' is no workload and no folder with a workload.lua; workloads are sales, tpcb"),
         (["report", "no/run"], "no/run is no run directory: manifest.json: No such file or directory"),
         (["calibrate", "scaleup"],
-         "calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, failover, elasticity, tenancy"),
+         ("calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, failover, elasticity, tenancy,"
+          " scaleout, sweep")),
         (["--nonsense"], "No such option: --nonsense"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tomllib
@@ -13,8 +14,9 @@ from docs_pages import ROOT, prose
 from nephoscope.errors import InputError
 from nephoscope.measure import any_url, prepare
 from nephoscope.study import find_study, make_study, read_study
+from nephoscope.systems.base import Action
 from nephoscope.systems.hooks import Hooks
-from nephoscope.systems.url import UrlSettings
+from nephoscope.systems.url import Url, UrlSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +28,7 @@ URLS = {
     "CLUSTER_RW_URL": "postgresql://bench@rw.example.com/bench",
     "CLUSTER_RO_URL": "postgresql://bench@ro.example.com/bench",
 }
+SPARE = {"CLUSTER_SPARE": "pg3", "CLUSTER_SPARE_URL": "postgresql://bench@new.example.com/bench"}
 NOT_RUN = "the project's tests read this study, and do not run it"
 
 
@@ -64,6 +67,34 @@ def test_the_hooks_of_an_example_are_shell(example: Path) -> None:
             ["/bin/sh", "-n", "-c", command], capture_output=True, text=True, check=False
         )
         assert checked.returncode == 0, f"{name}: {checked.stderr}"
+
+
+# What the command lines would print of a node that has come.
+STAND_INS = {
+    "aws": 'case "$*" in *Endpoint*) echo new.example.com ;; *create*) echo creating ;; esac',
+    "kubectl": 'case "$*" in *podIP*) echo pod-3 new.example.com ;; *get*) echo 2 ;; *) echo patched ;; esac',
+    "patronictl": r"printf 'Cluster\tMember\tHost\tRole\tState\nlab\tpg3\thost\tReplica\tstreaming\n'",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_says_where_a_node_is_that_it_has_added(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, script in STAND_INS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    for name, value in (URLS | SPARE | {"CLUSTER": "lab", "NAMESPACE": "lab", "CLUSTER_SSH": "true"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    hooks = settings(example).hooks.model_copy(update={"allocation": None})
+    system = Url(settings(example).model_copy(update={"hooks": hooks}))
+    system.start()
+    added = system.act(Action.ADD_NODE)
+    assert added.node
+    assert system.endpoints("ro") == (URLS["CLUSTER_RO_URL"], "postgresql://bench@new.example.com/bench")
+    system.act(Action.REMOVE_NODE, node=added.node)
+    assert system.endpoints("ro") == (URLS["CLUSTER_RO_URL"],)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from nephoscope.report.charts import TimeChart
 
+pytestmark = pytest.mark.alone
+
 SERVICE_S = 0.025
 REST_S, SLOT_S, WINDOW_S, WATCH_S = 1.0, 2.0, 60.0, 2.0
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.alone
+
 SLOT_S = 4.0
 SESSIONS = 6
 _OTHERS = """SELECT count(*) FROM pg_stat_activity

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.allocations import Timeline
 
-pytestmark = needs_groups
+pytestmark = [needs_groups, pytest.mark.alone]
 
 PERIOD_S = 0.25
-SLOT_S = 4.0
+SLOT_S = 2.5
 TAU = 8
 LOOK_S = 0.004
 STORAGE_GB = 10.0

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from nephoscope.store import RunWriter
 
+pytestmark = pytest.mark.alone
+
 RATE = 200
 TPS = 1000
 RESPONSE_S = 0.001

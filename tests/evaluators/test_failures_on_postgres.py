@@ -47,6 +47,7 @@ def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> Non
     assert [e["action"] for e in run.events if e["event"] in ("fault", "action")] == ["kill", "promote"]
 
 
+@pytest.mark.alone
 def test_under_a_rate_the_throughput_is_as_steady_as_the_rate(ready_lab: Lab, tmp_path: Path) -> None:
     measure = {"evaluator": "failover", "mix": "SELECT", "rate": 300, "before": "2s", "after": "6s"}
     found = scores(measured(ready_lab, tmp_path, measure))

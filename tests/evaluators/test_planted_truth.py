@@ -24,6 +24,8 @@ from sample_studies import RESOURCES, Tables, phases, sim_study, throughput, wri
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.alone
+
 SERVICE_S, CAPACITY = 0.025, 4
 PLANTED = f"latency=constant(25ms)&capacity={CAPACITY}"
 MOST_TPS = CAPACITY / SERVICE_S

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 RW_TPS, NODE_TPS = 200.0, 400.0
 """What the endpoint that takes writes serves, and a node: 2 and 4 at a time, 10 ms each."""
 DELTA = 100.0
@@ -60,6 +62,7 @@ def measured(folder: Path, tables: dict[str, Any]) -> tuple[StoredRun, dict[str,
     return StoredRun(outcome.folder), dict(outcome.scores)
 
 
+@pytest.mark.alone
 def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
     run, found = measured(tmp_path, planted(scaleout(repetitions=2)))
     score = found["scores"]["E2"]
@@ -81,6 +84,24 @@ def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
     assert roles == {"rw", "ro"}
 
 
+@pytest.mark.alone
+def test_rounds_are_repetitions_on_nodes_that_come_once(tmp_path: Path) -> None:
+    run, found = measured(tmp_path, planted(scaleout(rounds=3, duration="1s")))
+    score = found["scores"]["E2"]
+    assert score["value"] == pytest.approx((2 * NODE_TPS - RW_TPS) / (2 * DELTA), rel=SLACK)
+    assert score["repetitions"] == 3
+    assert score["ci95"][0] > 0.8 * score["value"], "each round has the planted E2"
+    for step, tps in zip(
+        score["detail"]["mixes"]["SELECT"]["steps"], (RW_TPS, NODE_TPS, 2 * NODE_TPS), strict=True
+    ):
+        assert step["tps"] == pytest.approx(tps, rel=SLACK)
+        assert (step["repetitions"], step["failed"]) == (3, 0)
+    assert [one["nodes"] for one in score["detail"]["added"]] == [1, 2]
+    course = [(p.labels["nodes"], p.labels["repetition"]) for p in run.phases if p.kind == "measure"]
+    assert course == [(nodes, round_) for round_ in (1, 2, 3) for nodes in (0, 1, 2)]
+
+
+@pytest.mark.alone
 def test_the_system_is_then_as_it_was(tmp_path: Path) -> None:
     law = "latency=constant(10ms)&capacity=4"
     after = {"evaluator": "load", "phases": [{"duration": "2s", "concurrency": 8, "mix": "SELECT"}]}
@@ -141,6 +162,7 @@ def hooked(add: str, remove: str | None = "true", **hooks: Any) -> dict[str, Any
     return tables
 
 
+@pytest.mark.alone
 def test_a_hook_says_where_its_node_is(tmp_path: Path) -> None:
     told = tmp_path / "removed"
     number = f"$(ls '{tmp_path}' | grep -c made)"
@@ -163,6 +185,7 @@ def test_nodes_that_cannot_be_removed_stay_and_that_is_told(tmp_path: Path) -> N
     assert any("2 read-only node(s) were added and stay" in warning for warning in found["warnings"])
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("add", "why"),
     [

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from databases import Server
     from nephoscope.evaluators.base import Means
 
+pytestmark = pytest.mark.alone
+
 PATIENCE_S = 60.0
 QUICK = "latency=constant(200us)"
 

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 _SHORTER = {
     "workload.scale": 0.002,
     "measure.0": {"concurrency": "[1,2]", "repetitions": 2, "warmup": "100ms", "duration": "500ms"},
     "measure.1": {"patterns": '["zero-valley"]', "tau": 2, "slot": "1200ms", "window": "5s"},
-    "measure.2": {
+    "measure.2": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
+    "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
+    "measure.4": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms", "rounds": 1},
+    "measure.5": {
         "rate": 100,
         "repetitions": 1,
         "before": "1s",
@@ -28,9 +33,6 @@ _SHORTER = {
         "window": "500ms",
         "hold": "1s",
     },
-    "measure.3": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
-    "measure.4": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
-    "measure.5": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms"},
 }
 BRIEF = [
     word

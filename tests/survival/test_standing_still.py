@@ -19,6 +19,8 @@ from sample_studies import phases, write_study
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.alone
+
 STOPPED_S = 5.0
 RATE = 100
 SESSIONS = 4

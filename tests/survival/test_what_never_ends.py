@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ from sample_studies import Tables, write_study
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+pytestmark = pytest.mark.long
 
 PATIENCE_S = 120.0
 FAILED = "exit code 1, one message; what was measured is kept and reported, and nothing is left running"
@@ -125,7 +127,7 @@ def test_a_hook_that_never_returns_does_not_hold_up_an_interruption(tmp_path: Pa
         hooks = {"restart": HANGS.format(pids=pids), "timeout": "1h"}
         tables = study_of({"provider": "url", "rw": url, "hooks": hooks}, small())
         with start("run", write_study(tmp_path, tables), cwd=tmp_path) as process:
-            wait_for(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the hook runs")
+            wait_for(lambda: pids.exists() and len(pids.read_text().split()) == 2, "the hook runs", process)
             process.send_signal(signal.SIGINT)
             ended = finish(process, 30)
     kept(tmp_path, ended, "interrupted")
@@ -177,10 +179,14 @@ def test_a_promotion_that_fails_ends_the_run(tmp_path: Path, ready_lab: Lab, sto
     replica = ready_lab.folder / "node2" / "data" / "postmaster.pid"
     with start("run", write_study(tmp_path, tables), cwd=tmp_path) as process:
         events = tmp_path / "runs" / "latest" / "events.jsonl"
-        wait_for(lambda: events.is_file() and '"crash of rw"' in events.read_text(), "the failure comes")
+        wait_for(
+            lambda: events.is_file() and '"crash of rw"' in events.read_text(), "the failure comes", process
+        )
         servers = processes.family(int(replica.read_text().split()[0]))
         for pid in servers:
-            os.kill(pid, stop)
+            # A server that is killed may take others with it.
+            with suppress(ProcessLookupError):
+                os.kill(pid, stop)
         ended = finish(process, PATIENCE_S)
     stored = kept(tmp_path, ended)
     wait_until_gone(servers)
@@ -242,7 +248,7 @@ def test_a_replica_that_never_catches_up_ends_no_run(
     with replicated(ready_lab, synchronous=synchronous) as (rw, ro):
         with start("run", write_study(tmp_path, lag_study(rw, ro)), cwd=tmp_path) as process:
             # Half-way through what counts, so that there is something to keep.
-            wait_for(lambda: '"lag, busy"' in events_of(tmp_path), "the lag is measured")
+            wait_for(lambda: '"lag, busy"' in events_of(tmp_path), "the lag is measured", process)
             time.sleep(1.5)
             query(ro, "SELECT pg_wal_replay_pause()")
             begun = time.monotonic()

@@ -1,5 +1,7 @@
 """A Patroni cluster on this machine: two nodes, one etcd, and HAProxy, which leads to the primary and to the replica.
 
+A third node is prepared, and is started by whoever wants one more.
+
 All of it listens on the loopback interface and lives in one folder. It runs as a user without privileges under one
 supervisor (``nephoscope.systems.supervisor``), which ends every process of it with the test, whatever ends that.
 """
@@ -33,11 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NODES = ("node1", "node2")
+SPARE = "node3"
 READY_S = 90.0
 PASSWORD = "bench-in-the-lab"
 TTL_S = 20
 """The shortest that Patroni takes: so long the leader's key outlives the leader."""
 VERSION = 18
+
+_ALL = (*NODES, SPARE)
 
 _HAPROXY = """\
 global
@@ -100,6 +105,9 @@ case "$*" in
     kill -9 $(cat patroni.pid) $(head -n 1 data/postmaster.pid) ;;
   "sudo systemctl start patroni")
     [ -e patroni.pid ] || touch wanted ;;
+  "sudo systemctl stop patroni")
+    kill $(cat patroni.pid)
+    while [ -e patroni.pid ]; do sleep 0.1; done ;;
   *)
     echo "not known here: $*" >&2
     exit 64 ;;
@@ -114,24 +122,29 @@ class PatroniLab:
         self.folder = folder
         with ExitStack() as stack:
             # All open at the same time, so that each is another.
-            sockets = [stack.enter_context(socket.socket()) for _ in range(4 + 2 * len(NODES))]
+            sockets = [stack.enter_context(socket.socket()) for _ in range(4 + 2 * len(_ALL))]
             for one in sockets:
                 one.bind(("127.0.0.1", 0))
             self._etcd, self._etcd_peer, self._rw, self._ro, *rest = (one.getsockname()[1] for one in sockets)
-        self.server_port = dict(zip(NODES, rest[: len(NODES)], strict=True))
-        self.rest_port = dict(zip(NODES, rest[len(NODES) :], strict=True))
+        self.server_port = dict(zip(_ALL, rest[: len(_ALL)], strict=True))
+        self.rest_port = dict(zip(_ALL, rest[len(_ALL) :], strict=True))
 
-    def url(self, role: str) -> str:
-        port = self._rw if role == "rw" else self._ro
+    def url(self, where: str) -> str:
+        """Give the URL of a role, as HAProxy leads to it, or of a node."""
+        port = {"rw": self._rw, "ro": self._ro, **self.server_port}[where]
         return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres"
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the example study asks its user for."""
+        """What the example study and ``perfect`` ask their users for."""
         return {
+            "RW_URL": self.url("rw"),
+            "RO_URL": self.url("ro"),
             "CLUSTER_RW_URL": self.url("rw"),
             "CLUSTER_RO_URL": self.url("ro"),
             "CLUSTER_NODES": " ".join(NODES),
+            "CLUSTER_SPARE": SPARE,
+            "CLUSTER_SPARE_URL": self.url(SPARE),
             "CLUSTER_SSH": str(self.folder / "on-node"),
             "PATRONICTL_CONFIG_FILE": str(self.folder / NODES[0] / "patroni.yml"),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -141,9 +154,10 @@ class PatroniLab:
 
     def write(self, account: Account, programs: Path, python: str) -> Path:
         """Write all that the cluster is made of; gives the script that runs it."""
-        for node in NODES:
+        for node in _ALL:
             (self.folder / node).mkdir()
-            (self.folder / node / "wanted").touch()
+            if node != SPARE:
+                (self.folder / node / "wanted").touch()
             # What is JSON is YAML.
             (self.folder / node / "patroni.yml").write_text(json.dumps(self._patroni(node, programs)))
         (self.folder / "haproxy.cfg").write_text(self._haproxy())
@@ -163,7 +177,7 @@ class PatroniLab:
             f" --listen-peer-urls {peer} --initial-advertise-peer-urls {peer}"
             f" --initial-cluster default={peer} >etcd.log 2>&1 &"
         )
-        keepers = [f'sh keeper.sh "{self.folder / node}" "{python}" &' for node in NODES]
+        keepers = [f'sh keeper.sh "{self.folder / node}" "{python}" &' for node in _ALL]
         haproxy = "haproxy -db -f haproxy.cfg >haproxy.log 2>&1 &"
         return "\n".join([f'cd "{self.folder}"', etcd, *keepers, haproxy, "wait", ""])
 
@@ -202,6 +216,8 @@ class PatroniLab:
                 "data_dir": str(folder / "data"),
                 "bin_dir": str(programs),
                 "pgpass": str(folder / "pgpass"),
+                # A new member does not wait until the primary's next checkpoint has been spread out.
+                "basebackup": [{"checkpoint": "fast"}],
                 "authentication": {
                     of: {"username": user, "password": PASSWORD} for of, user in users.items()
                 },

@@ -193,7 +193,11 @@ def users_of(folder: Path) -> set[int]:
     name = os.fsencode(folder)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
-            texts = [_read(entry / "cmdline"), _read(entry / "environ"), _target(entry / "cwd")]
+            texts = [
+                read_if_there(entry / "cmdline"),
+                read_if_there(entry / "environ"),
+                _target(entry / "cwd"),
+            ]
             with contextlib.suppress(OSError):
                 texts += [_target(link) for link in (entry / "fd").iterdir()]
             if any(name in text for text in texts):
@@ -210,7 +214,7 @@ def owners_of(processes: set[int]) -> dict[int, int]:
     return owners
 
 
-def _read(file: Path) -> bytes:
+def read_if_there(file: Path) -> bytes:
     """Read a file of /proc; nothing where its process has ended or is not ours."""
     try:
         return file.read_bytes()
@@ -229,7 +233,7 @@ def wait_until_gone(pids: Collection[int]) -> None:
     deadline = time.monotonic() + GONE_S
     while left := [pid for pid in pids if is_alive(pid)]:
         if time.monotonic() >= deadline:
-            commands = [_read(Path(f"/proc/{pid}/cmdline")).rstrip(b"\0") for pid in left]
+            commands = [read_if_there(Path(f"/proc/{pid}/cmdline")).rstrip(b"\0") for pid in left]
             pytest.fail(f"still there after {GONE_S:.0f} s: {commands}")
         time.sleep(0.02)
 

@@ -27,6 +27,8 @@ from nephoscope.systems.supervised import Order, SupervisedProcess
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.alone
+
 SPIN = (
     "import os\n"
     "for _ in range(3): os.fork()\n"  # eight, so that one processor's time is no limit

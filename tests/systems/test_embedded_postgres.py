@@ -24,6 +24,7 @@ from postgres_lab import (
     owners_of,
     query,
     query_url,
+    read_if_there,
     send,
     server_of,
     users_of,
@@ -634,14 +635,8 @@ def test_the_password_is_in_the_url_and_in_one_private_file_only(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    watch = lab.background(
-        [
-            "/bin/sh",
-            "-c",
-            'while :; do cat /proc/[0-9]*/cmdline >> "$0" 2>/dev/null; done',
-            lab.base / "arguments",
-        ]
-    )
+    script = 'while :; do cat /proc/[0-9]*/cmdline >> "$0" 2>/dev/null; done'
+    watch = lab.background(["/bin/sh", "-c", script, lab.base / "arguments"])
     provider = lab.provider(settings={"log_statement": "all"})
     system = provider.start()
     password = system.rw[0].split(":")[2].partition("@")[0]
@@ -650,7 +645,7 @@ def test_the_password_is_in_the_url_and_in_one_private_file_only(
         query(provider, "SELECT 1")
         with pytest.raises(MeasurementError) as refused:
             query(provider, f"SELECT no_such_column /* {password} */")
-        environments = b"".join(Path(f"/proc/{pid}/environ").read_bytes() for pid in users_of(lab.folder))
+        environments = b"".join(read_if_there(Path(f"/proc/{pid}/environ")) for pid in users_of(lab.folder))
     finally:
         provider.stop()
         watch.kill()

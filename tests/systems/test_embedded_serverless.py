@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from groups_lab import needs_groups, place, processes_of, serverless, use_of
-from postgres_lab import ROOT, owners_of, server_of, users_of, wait_for, wait_until_gone
+from postgres_lab import ROOT, owners_of, read_if_there, server_of, users_of, wait_for, wait_until_gone
 from pydantic import ValidationError
 
 from commands import call, finish, start
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import System
     from nephoscope.systems.embedded_serverless import EmbeddedServerless
 
-pytestmark = needs_groups
+pytestmark = [needs_groups, pytest.mark.alone]
 
 RESET = "reset|closed"
 SPIN = "SELECT count(*) FROM generate_series(1, 2000000)"
@@ -80,12 +80,9 @@ def ask(system: System, sql: str = "SELECT 1") -> str:
 
 def servers_in(folder: Path) -> set[int]:
     """Find the processes of PostgreSQL that work on a folder, wherever they are."""
-    found = set()
-    for pid in users_of(folder):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            if Path(f"/proc/{pid}/comm").read_text().startswith("postgres"):
-                found.add(pid)
-    return found
+    return {
+        pid for pid in users_of(folder) if read_if_there(Path(f"/proc/{pid}/comm")).startswith(b"postgres")
+    }
 
 
 def given(provider: EmbeddedServerless) -> list[float]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_lab import Lab, expect, query_url, send, users_of, wait_for, wait_until_gone
+from postgres_lab import Lab, expect, query_url, read_if_there, send, users_of, wait_for, wait_until_gone
 from pydantic import ValidationError
 
 from databases import query
@@ -167,7 +168,7 @@ def test_a_promotion_that_fails_ends_in_time_and_leaves_no_second_primary(
         wait_for(lambda: query(system.ro[0], shown) == [["t"]])  # and holds no lock on anything
         candidate = node_of(provider, "node2").server.pid
         for pid in processes.family(candidate):
-            if b"startup" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"startup" in read_if_there(Path(f"/proc/{pid}/cmdline")):
                 os.kill(pid, signal.SIGSTOP)
         with pytest.raises(MeasurementError, match=r"node2 did not become the primary within 0 s"):
             provider.act(Action.PROMOTE)
@@ -205,6 +206,33 @@ def test_a_replica_that_never_catches_up_is_given_up(ready_lab: Lab, monkeypatch
         assert not users_of(ready_lab.folder / "node2")
         assert provider.act(Action.START, node="node2").detail["how"] == "pg_basebackup"
         assert query(system.ro[0], "SELECT * FROM late") == [["1"]]
+
+
+def shows(url: str, table: str) -> bool:
+    return query(url, f"SELECT to_regclass('{table}') IS NOT NULL") == [["t"]]
+
+
+@pytest.mark.parametrize("rows", [1, 60_000], ids=["in one file of the log", "in the next one"])
+def test_a_replica_that_has_more_than_the_new_primary_is_taken_back(
+    ready_lab: Lab, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    monkeypatch.setattr(postgres_node, "FOLLOW_S", 3.0)
+    monkeypatch.setattr(postgres_node, "CATCH_UP_S", 30.0)
+    with ready_lab.provider(replicas=2) as provider:
+        system = provider.start()
+        [[sender]] = query(
+            system.rw[0], "SELECT pid FROM pg_stat_replication WHERE application_name = 'node3'"
+        )
+        os.kill(int(sender or 0), signal.SIGSTOP)
+        text = f"SELECT repeat('x', 1000) AS text FROM generate_series(1, {rows})"
+        query(system.rw[0], f"CREATE TABLE ahead AS {text}")
+        wait_for(partial(shows, system.ro[0], "ahead"))
+        provider.act(Action.KILL)
+        provider.act(Action.PROMOTE, node="node3")
+        query(system.rw[0], "CREATE TABLE after AS SELECT 45 AS answer")
+        for url in system.ro:
+            wait_for(partial(shows, url, "after"))
+            assert not shows(url, "ahead")
 
 
 # --- what an earlier run left behind

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from nephoscope.systems.embedded_postgres import EmbeddedPostgres
 
+pytestmark = pytest.mark.alone
+
 VCORES = 0.2
 GIVEN = Resources(nodes=2, vcores=VCORES, memory_gb=1, storage_gb=10)
 SPIN = "SELECT count(*) FROM generate_series(1, 500000)"

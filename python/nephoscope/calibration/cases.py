@@ -10,7 +10,9 @@ from nephoscope.calibration import (
     failover,
     lag,
     load,
+    scaleout,
     serverless,
+    sweep,
     tenancy,
     throughput,
 )
@@ -30,6 +32,8 @@ CASES: tuple[Case, ...] = (
     *elasticity.CASES,
     *serverless.CASES,
     *tenancy.CASES,
+    *scaleout.CASES,
+    *sweep.CASES,
 )
 
 STILL_S = 0.05

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.calibration.base import Case, Reading
 from nephoscope.report import Selection
+from nephoscope.statistics import half_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,8 +41,7 @@ class _Point:
     @property
     def stated(self) -> float | None:
         """Half of the interval of the throughput."""
-        ends = self.facts["ci95"]
-        return None if ends is None else (ends[1] - ends[0]) / 2
+        return half_width(self.facts["ci95"])
 
     def tps(self, planted: float, relative: float) -> Reading:
         """Compare the throughput."""

@@ -99,7 +99,6 @@ def act_beside(means: Means, work: Callable[[threading.Event], T], what: str, li
         return acting.wait(means.load, limit_s)
     finally:
         if acting.goes_on:
-            with contextlib.suppress(
-                MeasurementError
-            ):  # that it goes on; why it was given up is what matters
+            # That it goes on even then is not told: why it was given up is what matters.
+            with contextlib.suppress(MeasurementError):
                 acting.give_up(means.provider)

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.loadrun import Endpoints
+from nephoscope.loadrun import Endpoints, Load
 from nephoscope.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.tenants import tenants_of
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import Provider, Resources, System
     from nephoscope.workload import Workload
 
+_REST_S = 0.2
+"""How long a load rests, so that its connections are closed by then."""
+
 
 @dataclass(frozen=True)
 class Means:
@@ -39,6 +42,11 @@ class Means:
     def unsupported(self, index: int, message: str) -> None:
         """Keep why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
         self.load.note("unsupported", measure=index, message=message)
+
+    def rest(self, name: str, mix: Mapping[str, float], labels: Mapping[str, Any]) -> None:
+        """Let the load rest, and wait until its connections are closed; ``mix`` is any of the workload."""
+        self.load.phase(name, "pause", _REST_S, Load(concurrency=0.0, mix=mix, release=True), labels)
+        self.load.wait()
 
     def endpoints(self, ro: Sequence[str]) -> Endpoints:
         """Describe, for the tenant that is loaded, a system with these read-only endpoints, which are read from."""

@@ -18,7 +18,15 @@ from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
 from nephoscope.evaluators.played import read_elasticity
 from nephoscope.evaluators.search import SearchSettings, search
 from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
+from nephoscope.loads import (
+    MOST_CONCURRENCY,
+    AccessSetting,
+    LatencyBound,
+    MixSetting,
+    Think,
+    UniformAccess,
+    each_once,
+)
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration
 
@@ -66,12 +74,7 @@ class ElasticitySettings(MeasureSettings):
     slo: LatencyBound | None = None
     """A latency bound: how many transactions break it is told for each change of the load."""
 
-    @field_validator("patterns", "mixes")
-    @classmethod
-    def _each_once(cls, values: list[Any]) -> list[Any]:
-        if again := [value for at, value in enumerate(values) if value in values[:at]]:
-            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
-        return values
+    _each_once = field_validator("patterns", "mixes")(each_once)
 
     @field_validator("slot")
     @classmethod
@@ -106,9 +109,7 @@ class Elasticity(Evaluator):
         """Resolve the mixes and the patterns."""
         self._settings = settings
         self._index = index
-        self._mixes = dict(
-            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
-        )
+        self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
         self._patterns = dict(map(resolve, settings.patterns))
         self._told: set[Allocation] = set()
 

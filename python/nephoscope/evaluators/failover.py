@@ -190,6 +190,8 @@ class Failover(Evaluator):
             self._inject(means, node, labels)
             load.wait()
             probes.stop()
+            # While a node was away, its readers may have taken connections of the other one: as many as that one gives.
+            means.rest(f"after the {name}", self._mix, labels)
             self._restore(means, node, labels)
             self._note_durability(means, probes, labels)
 

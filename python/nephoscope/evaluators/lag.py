@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import measured_phases
-from nephoscope.evaluators.server_view import server_view
+from nephoscope.evaluators.server_view import ServerView
 from nephoscope.loadrun import Load
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
@@ -203,6 +203,7 @@ class Lag(Evaluator):
         if not values:
             return Absent(reason=stored.why_not() or "no load was measured whole")
         known = [summary for name in counted for summary in by_load.get(name, {}).values() if summary]
+        of_servers = ServerView(stored.run)
         detail = {
             "replicas": len(samples.nodes),
             "counted": counted,
@@ -212,7 +213,7 @@ class Lag(Evaluator):
                 for name, of in by_load.items()
             },
             "server_view": {
-                name: server_view(stored.run, [p for p in phases if p.labels.get("load") == name])
+                name: of_servers.during([p for p in phases if p.labels.get("load") == name])
                 for name in by_load
             },
         }
@@ -291,27 +292,27 @@ class _Samples:
         bad = self._inside(phases) & (self._outcome != "ok") & (self._outcome != "not_seen")
         return dict(sorted(Counter(self._outcome[bad].tolist()).items()))
 
+    def _bounds(self, phases: Sequence[Phase], kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the bounds of the lags of a kind in some phases, in ms; the upper is NaN for what was not seen."""
+        looked_for = (self._outcome == "ok") | (self._outcome == "not_seen")
+        found = self._inside(phases) & (self._kind == kind) & looked_for
+        return self._lower[found], self._upper[found]
+
     def lags(self, phases: Sequence[Phase], kind: str) -> NDArray[np.float64]:
         """Return the lags, in ms, of the markers of a kind that were committed in some phases, in their order."""
-        found = self._inside(phases) & (self._kind == kind)
-        found &= (self._outcome == "ok") | (self._outcome == "not_seen")
-        middle = (self._lower[found] + self._upper[found]) / 2
-        # What was not seen took at least as long as it was looked for.
-        return np.asarray(np.where(self._outcome[found] == "ok", middle, self._lower[found]), np.float64)
+        return _middles(*self._bounds(phases, kind))
 
     def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
         """Sum up the markers of a kind that were committed in some phases."""
-        inside = self._inside(phases)
-        seen = inside & (self._kind == kind) & (self._outcome == "ok")
-        unseen = inside & (self._kind == kind) & (self._outcome == "not_seen")
-        lags = self.lags(phases, kind)
+        lower, upper = self._bounds(phases, kind)
+        lags = _middles(lower, upper)
         if len(lags) == 0:
             return None
-        widths = (self._upper[seen] - self._lower[seen]) / 2
+        widths = ((upper - lower) / 2)[~np.isnan(upper)]
         p50, p95, p99 = (float(q) for q in np.quantile(lags, [0.5, 0.95, 0.99]))
         return LagSummary(
             count=len(lags),
-            unseen=int(np.count_nonzero(unseen)),
+            unseen=len(lags) - len(widths),
             mean=float(lags.mean()),
             p50=p50,
             p95=p95,
@@ -320,3 +321,8 @@ class _Samples:
             half_width_p50=float(np.median(widths)) if len(widths) else 0.0,
             half_width_mean=float(widths.mean()) if len(widths) else 0.0,
         )
+
+
+def _middles(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take each lag for the middle of its bounds; what was not seen took at least as long as it was looked for."""
+    return np.where(np.isnan(upper), lower, (lower + upper) / 2)

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from nephoscope.report.reader import Selection
-from nephoscope.statistics import block_bootstrap_ci, moving_mean_ci, steady_state
+from nephoscope.statistics import block_bootstrap_ci, mean_ci, moving_mean_ci, steady_state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -222,6 +222,23 @@ def _latency(histogram: _engine.Histogram) -> Latency | None:
         p99=quantile(0.99),
         max=histogram.max / 1e6,
     )
+
+
+def summed_up(stored: Stored, points: Sequence[Point]) -> dict[str, Any]:
+    """Sum up the repetitions of a point: their mean TPS with its interval, their latency together, what failed.
+
+    The interval of a single one is that of its own intervals.
+    """
+    estimate = mean_ci([point.tps for point in points])
+    latency = latency_of(stored, frozenset(point.phase for point in points))
+    return {
+        "tps": estimate.mean,
+        "ci95": points[0].ci95 if len(points) == 1 else estimate.ci95,
+        "latency_ms": latency.model_dump() if latency else None,
+        "failed": sum(point.failed for point in points),
+        "repetitions": len(points),
+        "phases": [point.phase for point in points],
+    }
 
 
 def by_mix(points: list[Point]) -> Mapping[str, list[Point]]:

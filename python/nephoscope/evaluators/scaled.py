@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.base import Measurements
-from nephoscope.evaluators.points import latency_of, read_points
+from nephoscope.evaluators.points import read_points, summed_up
 from nephoscope.scoring import Absent, Score, e2_score, over_repetitions
-from nephoscope.statistics import mean_ci, r_squared
+from nephoscope.statistics import r_squared
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.points import Point
@@ -62,7 +62,7 @@ def _score(by_mix: Mapping[str, Steps], added: int, delta: float, detail: dict[s
 
 def _scores(steps: Steps, added: int, delta: float) -> list[float]:
     """Return the E2 of each repetition that has gone through all numbers of nodes."""
-    course = _course(steps)
+    course = sorted(steps)
     if len(course) <= added:
         return []
     by_repetition = zip(*([point.tps for point in steps[nodes]] for nodes in course), strict=False)
@@ -70,13 +70,9 @@ def _scores(steps: Steps, added: int, delta: float) -> list[float]:
     return [score for score in scores if not isinstance(score, Absent)]
 
 
-def _course(steps: Steps) -> list[int]:
-    return sorted(steps)
-
-
 def _within(steps: Steps, delta: float) -> tuple[float, float] | None:
     """How far the E2 of a single repetition reaches down and up: only its first and last step count."""
-    course = _course(steps)
+    course = sorted(steps)
     first, last = steps[course[0]][0], steps[course[-1]][0]
     if first.ci95 is None or last.ci95 is None:
         return None
@@ -89,8 +85,9 @@ def _within(steps: Steps, delta: float) -> tuple[float, float] | None:
 def _mix(stored: Stored, steps: Steps, added: int, delta: float) -> dict[str, Any]:
     """Describe a mix: its steps, and how what it does grows with the nodes."""
     entries: list[dict[str, Any]] = []
-    for nodes in _course(steps):
-        entry = _step(stored, nodes, steps[nodes])
+    for nodes in sorted(steps):
+        points = steps[nodes]
+        entry = {"nodes": nodes, "concurrency": points[0].concurrency, **summed_up(stored, points)}
         entry["gain_tps"] = entry["tps"] - entries[-1]["tps"] if entries else None
         entries.append(entry)
     numbers, tps = [entry["nodes"] for entry in entries], [entry["tps"] for entry in entries]
@@ -100,21 +97,6 @@ def _mix(stored: Stored, steps: Steps, added: int, delta: float) -> dict[str, An
         "e2": math.fsum(scores) / len(scores) if scores else None,
         "r_squared": r_squared(numbers, tps),
         "scale_up": tps[-1] / tps[0] if tps[0] > 0 and len(tps) > 1 else None,
-    }
-
-
-def _step(stored: Stored, nodes: int, points: Sequence[Point]) -> dict[str, Any]:
-    estimate = mean_ci([point.tps for point in points])
-    latency = latency_of(stored, frozenset(point.phase for point in points))
-    return {
-        "nodes": nodes,
-        "tps": estimate.mean,
-        "ci95": points[0].ci95 if len(points) == 1 else estimate.ci95,
-        "latency_ms": latency.model_dump() if latency else None,
-        "failed": sum(point.failed for point in points),
-        "concurrency": points[0].concurrency,
-        "repetitions": len(points),
-        "phases": [point.phase for point in points],
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -17,7 +17,7 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
 from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess, each_once
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action
@@ -51,6 +51,9 @@ class ScaleoutSettings(MeasureSettings):
     """How long the load runs before it counts, with each number of nodes."""
     duration: Duration = 30.0
     """How long it is measured with each number of nodes."""
+    rounds: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often the numbers of nodes are gone through in each repetition: first as nodes come, then by leading the load
+    to none, one and more of those that are there."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often all nodes are added; they are removed after each time."""
     delta: Annotated[float, Field(gt=0)] = DEFAULT_DELTA
@@ -58,12 +61,7 @@ class ScaleoutSettings(MeasureSettings):
     limit: Duration = 600.0
     """How long adding or removing a node may take, and its first transaction after that."""
 
-    @field_validator("mixes")
-    @classmethod
-    def _each_once(cls, values: list[Any]) -> list[Any]:
-        if again := [value for at, value in enumerate(values) if value in values[:at]]:
-            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
-        return values
+    _each_once = field_validator("mixes")(each_once)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -89,9 +87,7 @@ class Scaleout(Evaluator):
         """Resolve the mixes. Raises ``InputError`` for one that never reads."""
         self._settings = settings
         self._index = index
-        self._mixes = dict(
-            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
-        )
+        self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
         reads = {of["name"] for of in workload.description["transactions"] if of["read_only"]}
         for place, (mix, weights) in enumerate(self._mixes.items()):
             if not reads & set(weights):
@@ -104,7 +100,7 @@ class Scaleout(Evaluator):
     def seconds(self) -> float:
         """Sum the phases; how long nodes take to come is not known."""
         of = self._settings
-        return of.repetitions * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
+        return of.repetitions * of.rounds * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
 
     # --- driving --------------------------------------------------------------------------------------------
 
@@ -162,25 +158,36 @@ class Scaleout(Evaluator):
 
     def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
         of = self._settings
+        first = (repetition - 1) * of.rounds + 1
+        steps = []
         for added in range(of.nodes + 1):
             if added:
                 course.add(repetition)
-            urls = course.endpoints()
-            for place, mix in enumerate(self._mixes):
-                name = f"{mix} nodes={len(urls)}"
-                labels = self.labels(
-                    self._index,
-                    mix=name,
-                    of_mix=mix,
-                    nodes=len(urls),
-                    concurrency=of.concurrency,
-                    repetition=repetition,
-                )
-                level = self._level(means, place, urls)
-                if of.warmup > 0:
-                    means.load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
-                means.load.phase(name, "measure", of.duration, level, labels)
+            steps.append(course.endpoints())
+            self._measure(means, steps[-1], first)
             means.load.wait()
+        for later in range(first + 1, first + of.rounds):
+            for urls in steps:
+                self._measure(means, urls, later)
+        means.load.wait()
+
+    def _measure(self, means: Means, urls: tuple[str, ...], repetition: int) -> None:
+        """Measure all mixes with reads on some nodes; each round is a repetition of what is measured."""
+        of = self._settings
+        for place, mix in enumerate(self._mixes):
+            name = f"{mix} nodes={len(urls)}"
+            labels = self.labels(
+                self._index,
+                mix=name,
+                of_mix=mix,
+                nodes=len(urls),
+                concurrency=of.concurrency,
+                repetition=repetition,
+            )
+            level = self._level(means, place, urls)
+            if of.warmup > 0:
+                means.load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
+            means.load.phase(name, "measure", of.duration, level, labels)
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -12,24 +12,33 @@ if TYPE_CHECKING:
 _SOURCE = "replica:"
 
 
-def server_view(run: StoredRun, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
-    """Sum up ``bytes_behind`` and ``replay_lag_ms`` of each replica over some phases; empty where no server told any.
+class ServerView:
+    """``bytes_behind`` and ``replay_lag_ms`` of each replica; a sample is of one moment, once a second."""
 
-    Of each metric the number of samples, the mean and the largest. A sample is of one moment, once a second.
-    """
-    table = run.system_metrics
-    names = ("time_s", "source", "metric", "value")
-    found: dict[str, dict[str, list[float]]] = {}
-    for time_s, source, metric, value in zip(
-        *(table.column(name).to_pylist() for name in names), strict=True
-    ):
-        if source.startswith(_SOURCE) and any(phase.start_s <= time_s <= phase.end_s for phase in phases):
-            of_node = found.setdefault(source.removeprefix(_SOURCE), {})
-            of_node.setdefault(metric, []).append(value)
-    return {
-        node: {
-            metric: {"samples": len(values), "mean": sum(values) / len(values), "max": max(values)}
-            for metric, values in metrics.items()
+    def __init__(self, run: StoredRun) -> None:
+        """Take from a run what servers told of replicas."""
+        columns = (
+            run.system_metrics.column(name).to_pylist() for name in ("time_s", "source", "metric", "value")
+        )
+        self._samples = [
+            (time_s, source.removeprefix(_SOURCE), metric, value)
+            for time_s, source, metric, value in zip(*columns, strict=True)
+            if source.startswith(_SOURCE)
+        ]
+
+    def during(self, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
+        """Sum up some phases: of each node and metric the number of samples, the mean and the largest.
+
+        Empty where no server told any.
+        """
+        found: dict[str, dict[str, list[float]]] = {}
+        for time_s, node, metric, value in self._samples:
+            if any(phase.start_s <= time_s <= phase.end_s for phase in phases):
+                found.setdefault(node, {}).setdefault(metric, []).append(value)
+        return {
+            node: {
+                metric: {"samples": len(values), "mean": sum(values) / len(values), "max": max(values)}
+                for metric, values in metrics.items()
+            }
+            for node, metrics in found.items()
         }
-        for node, metrics in found.items()
-    }

@@ -14,11 +14,17 @@ from pydantic import Field, field_validator, model_validator
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.points import latency_of, read_points
+from nephoscope.evaluators.points import read_points, summed_up
 from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, UniformAccess
+from nephoscope.loads import (
+    MOST_CONCURRENCY,
+    AccessSetting,
+    LatencyBound,
+    MixSetting,
+    UniformAccess,
+    each_once,
+)
 from nephoscope.scoring import Absent, p_score
-from nephoscope.statistics import mean_ci
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, ResourcesChange
 from nephoscope.units import Duration
@@ -33,9 +39,6 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 30.0
 """How long a setting is waited for that was interrupted, before the parameter is put back."""
-_REST_S = 0.2
-"""How long the load is away before the parameter is set: so that its connections are closed by then."""
-
 _TAKES_HOLD_S = 2.0
 
 Value = bool | int | float | str
@@ -70,13 +73,7 @@ class SweepSettings(MeasureSettings):
     limit: Duration = 600.0
     """How long setting the parameter may take."""
 
-    @field_validator("values", "mixes", "concurrency")
-    @classmethod
-    def _each_once(cls, values: list[Any]) -> list[Any]:
-        # To Python true is 1; to a server it is not.
-        if again := [value for at, value in enumerate(values) if repr(value) in map(repr, values[:at])]:
-            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
-        return values
+    _each_once = field_validator("values", "mixes", "concurrency")(each_once)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -101,9 +98,7 @@ class Sweep(Evaluator):
         """Resolve the mixes."""
         self._settings = settings
         self._index = index
-        self._mixes = dict(
-            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
-        )
+        self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
         self._acting: Acting[Done] | None = None
 
     def seconds(self) -> float:
@@ -177,10 +172,8 @@ class Sweep(Evaluator):
             means.load.pump_for(0.05)
 
     def _rest(self, means: Means, labels: Mapping[str, Any]) -> None:
-        """Let the load rest without a connection."""
-        nobody = Load(concurrency=0.0, mix=next(iter(self._mixes.values())), release=True)
-        means.load.phase(f"setting {self._settings.parameter}", "pause", _REST_S, nobody, labels)
-        means.load.wait()
+        """Let the load rest: the parameter is set while nobody is connected."""
+        means.rest(f"setting {self._settings.parameter}", next(iter(self._mixes.values())), labels)
 
     def _set(self, means: Means, value: Value) -> Done:
         provider, settings = means.provider, {self._settings.parameter: value}
@@ -274,19 +267,13 @@ def _settings_of(stored: Stored) -> list[Mapping[str, Any]]:
 def _point(
     stored: Stored, concurrency: float, points: Sequence[Point], per_minute: float | None
 ) -> dict[str, Any]:
-    estimate = mean_ci([point.tps for point in points])
-    ci95 = points[0].ci95 if len(points) == 1 else estimate.ci95
-    latency = latency_of(stored, frozenset(point.phase for point in points))
+    entry = summed_up(stored, points)
+    ci95 = entry["ci95"]
     return {
         "concurrency": concurrency,
-        "tps": estimate.mean,
-        "ci95": ci95,
-        "latency_ms": latency.model_dump() if latency else None,
-        "failed": sum(point.failed for point in points),
-        "p": _p(estimate.mean, per_minute),
+        **entry,
+        "p": _p(entry["tps"], per_minute),
         "p_ci95": [_p(max(end, 0.0), per_minute) for end in ci95] if ci95 and per_minute else None,
-        "repetitions": len(points),
-        "phases": [point.phase for point in points],
     }
 
 

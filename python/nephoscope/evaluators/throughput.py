@@ -14,7 +14,15 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, LatencyBound, MixSetting, Think, UniformAccess
+from nephoscope.loads import (
+    MOST_CONCURRENCY,
+    AccessSetting,
+    LatencyBound,
+    MixSetting,
+    Think,
+    UniformAccess,
+    each_once,
+)
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci
@@ -55,12 +63,7 @@ class ThroughputSettings(MeasureSettings):
     score: Literal["peak", "mean"] = "peak"
     """P from the throughput at saturation (or the best of a sweep), or from the mean over the sweep as in the paper."""
 
-    @field_validator("mixes", "concurrency")
-    @classmethod
-    def _each_once(cls, values: Any) -> Any:  # noqa: ANN401 - a list, or the word "search"
-        if isinstance(values, list) and (again := [v for at, v in enumerate(values) if v in values[:at]]):
-            raise ValueError(f"the same twice: {again[0]}; repetitions say how often each is measured")
-        return values
+    _each_once = field_validator("mixes", "concurrency")(each_once)
 
     @field_validator("duration")
     @classmethod
@@ -83,9 +86,7 @@ class Throughput(Evaluator):
         """Resolve the mixes."""
         self._settings = settings
         self._index = index
-        self._mixes = dict(
-            workload.mix(mix, f"measure.{index}.mixes.{place}") for place, mix in enumerate(settings.mixes)
-        )
+        self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
 
     def seconds(self) -> float:
         """Sum the phases; the steps of a search are taken to be as many as to its end."""

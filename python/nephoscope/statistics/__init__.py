@@ -11,7 +11,14 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 
 from nephoscope.statistics.comparison import Comparison, Verdict, compare
 from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
-from nephoscope.statistics.intervals import SEED, Estimate, block_bootstrap_ci, mean_ci, moving_mean_ci
+from nephoscope.statistics.intervals import (
+    SEED,
+    Estimate,
+    block_bootstrap_ci,
+    half_width,
+    mean_ci,
+    moving_mean_ci,
+)
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
 
@@ -27,6 +34,7 @@ __all__ = [
     "compare",
     "effective_sample_size",
     "geometric_mean",
+    "half_width",
     "jain_index",
     "mean_ci",
     "moving_mean_ci",

@@ -12,6 +12,8 @@ from scipy.special import stdtrit
 from nephoscope.statistics.series import block_length, checked, is_constant, prewhitening_phi
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from nephoscope.statistics.series import Values
@@ -44,6 +46,11 @@ class Estimate:
     """Absent where the values do not say anything about their spread (``method`` says why)."""
     count: int
     method: Method
+
+
+def half_width(ci95: Sequence[float] | None) -> float | None:
+    """Return half of an interval, in its unit: how far the mean may be off; None where there is no interval."""
+    return None if ci95 is None else (ci95[1] - ci95[0]) / 2
 
 
 def mean_ci(values: Values, seed: int = SEED) -> Estimate:

@@ -239,12 +239,17 @@ class Node:
             MeasurementError: it gets one, and is not there in time.
 
         """
-        goal = primary.server.psql("SELECT pg_current_wal_flush_lsn()")
+        goal, file = primary.server.psql(
+            "SELECT pg_current_wal_flush_lsn(), pg_walfile_name(pg_current_wal_insert_lsn())"
+        ).split("|")
+        # One that has more of an old primary's log than the new one asks for its own course again and again, and each
+        # attempt says for a moment that it streams.
+        of_primary = f"status = 'streaming' AND received_tli = {int(file[:8], 16)}"
         place = "pg_last_wal_replay_lsn()" if shown else "pg_last_wal_receive_lsn()"
         began = streamed = time.monotonic()
         while True:
             streams, there = self.server.psql(
-                "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming'),"
+                f"SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE {of_primary}),"
                 f" coalesce({place} >= '{goal}', false)"
             ).split("|")
             if (streams, there) == ("t", "t"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
 _SCORES: dict[str, tuple[str, str, str, str]] = {
-    "P": ("Performance", "throughput per cost", "higher", "TPS per $/min"),
+    "P": ("Productivity", "throughput per cost", "higher", "TPS per $/min"),
     "E1": ("Elasticity", "throughput per cost while the load varies", "higher", "TPS per $"),
     "R": ("Recovery", "from the service's return to full throughput", "lower", "s"),
     "F": ("Fail-over", "from the fault to the service's return", "lower", "s"),
