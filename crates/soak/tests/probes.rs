@@ -113,6 +113,17 @@ fn a_marker_that_is_not_seen_in_time_says_how_long_it_was_not() {
 }
 
 #[test]
+fn a_look_that_the_replica_has_ended_for_its_replay_is_repeated() {
+    let samples = lag("conflicts", &["constant(5ms)&error=serialization:0.3"], 20 * SECOND);
+    assert!(samples.len() > 150 && samples.iter().all(|sample| sample.outcome == Outcome::Ok));
+    assert!((mean(&samples) - 5.0).abs() <= 0.1, "{} ms", mean(&samples));
+    // One that ends all of them is told, when the time for it is over.
+    let samples = lag("conflicts-only", &["constant(5ms)&error=serialization:1"], 15 * SECOND);
+    assert!(!samples.is_empty());
+    assert!(samples.iter().all(|sample| sample.outcome == Outcome::Failed(ErrorClass::Serialization)));
+}
+
+#[test]
 fn a_replica_that_is_gone_is_told_by_its_class_and_holds_up_nobody() {
     let url = |lag: &str, more: &str| format!("sim://gone?latency=constant(60us)&lag={lag}{more}");
     let (well, gone) = (url("constant(2ms)", ""), url("constant(2ms)", "&outage=2s%2B3s"));
