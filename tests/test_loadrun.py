@@ -9,7 +9,7 @@ import pytest
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
-from nephoscope.loadrun import Load, LoadRun
+from nephoscope.loadrun import Endpoints, Load, LoadRun
 from nephoscope.manifest import manifest_of
 from nephoscope.measure import engine_description, started
 from nephoscope.store import RunWriter, StoredRun
@@ -72,6 +72,29 @@ def connected(folder: Path) -> str | None:
     admin = _engine.Admin(f"sim://{folder.name}?latency=constant(1ms)")
     _, rows = admin.query("")
     return rows[0][1]
+
+
+def test_sessions_are_waited_for_that_are_still_at_an_endpoint_which_has_gone(
+    load: LoadRun, tmp_path: Path
+) -> None:
+    slow = f"sim://{tmp_path.name}-slow?latency=constant(700ms)"
+    load.phase(
+        "all",
+        "measure",
+        30.0,
+        Load(concurrency=4.0, mix={"select_only": 1.0}, endpoints=Endpoints(ro=[slow], reads="ro")),
+    )
+    load.pump_until(0.3)
+    since = load.set(endpoints=Endpoints(ro=[]))
+    assert not load.follow(since, 0.2), "their transactions end after 0.7 s"
+    assert load.follow(since, 30.0)
+    left_s = load.elapsed
+    load.pump_until(left_s + 0.3)
+    load.stop()
+    rows = StoredRun(tmp_path).intervals.to_pylist()
+    ends = [row["end_s"] for row in rows if row["role"] == "ro" and row["committed"]]
+    assert 0.7 <= max(ends) <= left_s, "nobody commits where all have gone"
+    assert load.follow(load.elapsed + 1.0, 0.0), "who has ended is nowhere"
 
 
 def test_a_load_that_has_not_begun_cannot_be_changed(load: LoadRun) -> None:

@@ -168,6 +168,8 @@ class LoadRun:
         """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
         self.reached_s: float | None = None
         """When an endpoint that has come had its first commit, in seconds since the start of the load."""
+        self._all_moved_s = 0.0
+        """When the last interval began in which every session was where the endpoints are, as ``reached_s``."""
         self._totals = {"started": 0, "committed": 0, "aborted": 0, "failed": 0, "in_flight": 0, "dropped": 0}
         self.end: dict[str, Any] | None = None
 
@@ -258,6 +260,17 @@ class LoadRun:
         if self.end is not None and self.end.get("failure"):
             raise MeasurementError(str(self.end["failure"]))
 
+    def follow(self, since: float, limit_s: float) -> bool:
+        """Wait until every session has followed a change of the endpoints; says whether all have.
+
+        ``since`` is when the change takes effect, in seconds since the start of the load. Until then a session may be
+        within a transaction at an endpoint that is no more the load's.
+        """
+        until = self.elapsed + limit_s
+        while self.end is None and self._all_moved_s < since and self.elapsed < until:
+            self._pump(_PUMP_S)
+        return self.end is not None or self._all_moved_s >= since
+
     @property
     def planned_end(self) -> float:
         """When the phases that were asked for are over, in seconds since the start of the load."""
@@ -337,6 +350,8 @@ class LoadRun:
             if encoded := series.get("latency"):
                 phase.latency.add(_engine.Histogram.decode(encoded))
         self._client_metrics(record)
+        if not any(tenant["moving"] for tenant in record["tenants"]):
+            self._all_moved_s = start
         for tenant in record["tenants"]:
             self._tenant_events(end, tenant)
             if (waited := tenant["woken_s"]) is not None:

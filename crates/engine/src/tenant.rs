@@ -397,9 +397,10 @@ impl Tenant {
         let wanted = self.wanted(now) as u64;
         let mut state = self.state.borrow_mut();
         let connected = state.gauges.connected;
+        let moving = state.slots.iter().filter(|slot| slot.standing == Standing::Unsettled).count() as u64;
         let fresh = TenantGauges { connected, ..TenantGauges::default() };
         let gauges = std::mem::replace(&mut state.gauges, fresh);
-        TenantGauges { backlog: state.backlog.len() as u64, sessions: wanted, ..gauges }
+        TenantGauges { backlog: state.backlog.len() as u64, sessions: wanted, moving, ..gauges }
     }
 }
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 30.0
 """How long an action is waited for that was interrupted, before what it has done is undone."""
-_LEAVE_S = 0.5
-"""How long sessions have to leave a node, before it is taken away."""
+_BEGIN_S = 0.5
+"""How long the load runs at least before a node is taken away."""
 
 
 class ScaleoutSettings(MeasureSettings):
@@ -113,10 +113,10 @@ class Scaleout(Evaluator):
         try:
             # Away from the nodes that are going to be taken away.
             away = self._level(means, 0, ())
-            means.load.phase(
-                "scaleout", "warm_up", max(self._settings.warmup, _LEAVE_S), away, self.labels(self._index)
-            )
+            warmup = max(self._settings.warmup, _BEGIN_S)
+            means.load.phase("scaleout", "warm_up", warmup, away, self.labels(self._index))
             means.load.wait()
+            course.leave(())
             course.take_all_away()
             for repetition in range(1, self._settings.repetitions + 1):
                 self._repeat(means, course, repetition)
@@ -272,7 +272,7 @@ class _Course:
             return False
         while self.added:
             node = self.added[-1]
-            self._leave(node)
+            self.leave(self._without(node))
             self._act(Action.REMOVE_NODE, node)
             self.added.pop()
         return not last
@@ -316,20 +316,23 @@ class _Course:
             elif done.action is Action.REMOVE_NODE and done.node in self.added:
                 self.added.remove(done.node)
 
-    def _leave(self, node: str | None) -> None:
-        """Lead the load away from a node that is going to be taken away."""
-        load = self.means.load
-        if load.end is not None:
-            return
+    def leave(self, stay: tuple[str, ...]) -> None:
+        """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
+        load, limit_s = self.means.load, self.settings.limit
+        with contextlib.suppress(MeasurementError):
+            if not load.follow(load.set(endpoints=self.means.endpoints(stay)), limit_s):
+                message = (
+                    f"after {limit_s:g} s there were still sessions at a node that was going to be taken away"
+                )
+                load.note("warning", message=message)
+
+    def _without(self, node: str | None) -> tuple[str, ...]:
+        """Tell the URLs of the read-only endpoints that stay when a node goes."""
         names = [name for name, role in self.means.provider.nodes().items() if role == "ro"]
         urls = self.endpoints()
         if len(names) == len(urls) and node in names:
-            stay = tuple(url for name, url in zip(names, urls, strict=True) if name != node)
-        else:
-            stay = urls[:-1]
-        with contextlib.suppress(MeasurementError):
-            load.set(endpoints=self.means.endpoints(stay))
-            load.pump_for(_LEAVE_S)
+            return tuple(url for name, url in zip(names, urls, strict=True) if name != node)
+        return urls[:-1]
 
     def _act(self, action: Action, node: str | None) -> Done:
         """Do something beside the load, within the limit. Raises ``MeasurementError``."""

@@ -4,7 +4,7 @@ use crate::support::{
     SECOND, SimBase, Story, check, load, open_phase, phase, run, run_with, spec, wait_until,
 };
 use nephoscope_engine::spec::{Balance, PhaseSpec};
-use nephoscope_engine::{EngineError, LoadSpec, Run};
+use nephoscope_engine::{EngineError, Interval, LoadSpec, Run};
 use serde_json::{Value, json};
 
 fn bases<const N: usize>() -> [SimBase; N] {
@@ -176,4 +176,25 @@ fn endpoints_change_by_hand_and_a_wrong_change_changes_nothing() {
     agree(&story, &[&rw, &ro]);
     assert_eq!((rw.connections(), ro.connections()), (4, 4));
     assert_eq!(story.phase_names(), ["all", "drain"]);
+}
+
+#[test]
+fn who_is_in_flight_where_the_load_has_left_is_told() {
+    let (slow, rw) = (SimBase::new("latency=constant(600ms)"), SimBase::new("latency=constant(2ms)"));
+    let phases = [
+        moved("there", 0.3, json!({"ro": urls(&[&slow]), "reads": "ro"}), readers(4)),
+        moved("away", 0.7, json!({"ro": []}), json!({})),
+    ];
+    let story = run(&LoadSpec { threads: 2, ..spec(&rw.url, phases) });
+    agree(&story, &[&slow, &rw]);
+    let moving = |name: &str| story.phase(name).gauge(|of| of.moving);
+    assert!(moving("there").iter().all(|count| *count == 0), "{:?}", moving("there"));
+    let away = moving("away");
+    assert_eq!((away[0], away.last()), (4, Some(&0)), "{away:?}");
+    let committed_there = |interval: &Interval| {
+        interval.series.iter().any(|series| series.name.role.name() == "ro" && series.committed > 0)
+    };
+    let gone = away.iter().position(|count| *count == 0).unwrap();
+    let last = story.phase("away").0.iter().rposition(|interval| committed_there(interval)).unwrap();
+    assert!(last <= gone, "commits in interval {last} where all had gone by the end of {gone}");
 }
