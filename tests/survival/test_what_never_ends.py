@@ -254,7 +254,6 @@ def test_a_replica_that_never_catches_up_ends_no_run(
             begun = time.monotonic()
             ended = finish(process, PATIENCE_S)
         assert time.monotonic() - begun < 90
-        query(ro, "SELECT pg_wal_replay_resume()")
     assert ended.code == 0, ended.err
     stored = StoredRun(tmp_path / "runs" / "latest")
     scores = json.loads((stored.folder / FILES.scores).read_text())
@@ -281,7 +280,6 @@ def test_a_replica_that_stands_still_from_the_start_ends_the_run(tmp_path: Path,
         query(ro, "SELECT pg_wal_replay_pause()")
         with start("run", study, cwd=tmp_path) as process:
             ended = finish(process, PATIENCE_S)
-        query(ro, "SELECT pg_wal_replay_resume()")
     assert "were not to be seen there within 30 s" in ended.err
     assert absent(kept(tmp_path, ended, least=0))["C"] == "no load was measured whole"
 
