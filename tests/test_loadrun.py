@@ -9,7 +9,8 @@ import pytest
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
-from nephoscope.loadrun import Endpoints, Load, LoadRun
+from nephoscope.loadrun import LoadRun
+from nephoscope.loads import Endpoints, Load
 from nephoscope.manifest import manifest_of
 from nephoscope.measure import engine_description, started
 from nephoscope.store import RunWriter, StoredRun

@@ -1,14 +1,20 @@
-"""Loads, as evaluators' tables in a study hold them: levels and ramps, think time, access distributions, mixes."""
+"""Loads, and what tables of a study hold of them: levels, ramps, think time, access distributions, mixes."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nephoscope.systems.base import Role
 
 
 class RampSetting(Settings):
@@ -141,3 +147,72 @@ AccessSetting = Annotated[
 
 MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
 """The name of a workload's mix, a ratio such as ``15:5:80`` in the order of its transactions, or weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """Endpoints in the place of those that a tenant has; what is None stays.
+
+    Each session goes to its own by ``load.balance`` when its transaction has ended, and keeps a connection that leads
+    there already.
+    """
+
+    # Not in the text form: these URLs may hold passwords.
+    rw: Sequence[str] | None = field(default=None, repr=False)
+    ro: Sequence[str] | None = field(default=None, repr=False)
+    reads: Role | None = None
+    """Where transactions run that only read: with ``ro`` on rw as long as there is no ro endpoint."""
+
+    def to_engine(self) -> dict[str, Any]:
+        """Describe them for the engine."""
+        urls = {role: list(given) for role, given in (("rw", self.rw), ("ro", self.ro)) if given is not None}
+        return {**urls, "reads": self.reads}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A tenant's load, or a change of it: what is None stays as it is."""
+
+    concurrency: Level | None = None
+    think: Think | None = None
+    rate: Level | None = None
+    arrivals: str | None = None
+    mix: Mapping[str, float] | None = None
+    access: AccessSetting | None = None
+    release: bool | None = None
+    """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
+    endpoints: Endpoints | None = None
+    """Other endpoints, of nodes that have come or gone."""
+
+    def to_engine(self, seconds: float | None) -> dict[str, Any]:
+        """Describe the load for the engine; a ramp without a length takes ``seconds``."""
+        description: dict[str, Any] = {}
+        if self.concurrency is not None:
+            description["concurrency"] = _level(self.concurrency, seconds)
+        if self.rate is not None:
+            description["rate"] = _level(self.rate, seconds)
+        if self.think is not None:
+            description["think"] = {"law": self.think.law, "ms": self.think.time * 1000}
+        if self.arrivals is not None:
+            description["arrivals"] = self.arrivals
+        if self.mix is not None:
+            description["mix"] = dict(self.mix)
+        if self.access is not None:
+            description["access"] = self.access.model_dump()
+        if self.release is not None:
+            description["release"] = self.release
+        if self.endpoints is not None:
+            description["endpoints"] = self.endpoints.to_engine()
+        return description
+
+
+def lets_go(load: Load | Mapping[str, Load]) -> bool:
+    """Tell whether nobody has a load, and nobody keeps a connection."""
+    loads = [load] if isinstance(load, Load) else load.values()
+    return all(one.concurrency == 0 and bool(one.release) for one in loads)
+
+
+def _level(level: Level, seconds: float | None) -> Any:  # noqa: ANN401 - a number or a table
+    if isinstance(level, RampSetting):
+        return {"from": level.from_, "to": level.to, "seconds": level.over or seconds}
+    return level

@@ -468,7 +468,8 @@ def test_a_folder_that_cannot_be_worked_in_is_named(lab: Lab) -> None:
 
 @needs_root
 def test_a_folder_that_the_servers_user_cannot_reach_is_refused(lab: Lab) -> None:
-    lab.base.chmod(0o700)
+    lab.folder = lab.base / "closed" / "server"
+    lab.folder.parent.mkdir(mode=0o700)
     with pytest.raises(InputError, match="out of reach for user"), lab.provider() as provider:
         provider.start()
 
@@ -488,9 +489,8 @@ def test_somebody_elses_folder_is_refused(lab: Lab) -> None:
 
 def test_a_folder_that_an_ordinary_user_cannot_look_into_is_refused(lab: Lab) -> None:
     closed = lab.base / "closed"
-    closed.mkdir()
+    closed.mkdir(mode=0)
     lab.folder = closed / "server"
-    closed.chmod(0)
     try:
         process = lab.holder("pass", ordinary=True)
         message = " ".join(expect(process, "refused"))

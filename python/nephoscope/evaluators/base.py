@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.loadrun import Endpoints, Load
+from nephoscope.loads import Endpoints, Load
 from nephoscope.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.tenants import tenants_of
 

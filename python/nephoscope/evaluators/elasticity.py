@@ -17,11 +17,11 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
 from nephoscope.evaluators.played import read_elasticity
 from nephoscope.evaluators.search import SearchSettings, search
-from nephoscope.loadrun import Load
 from nephoscope.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
+    Load,
     MixSetting,
     Think,
     UniformAccess,

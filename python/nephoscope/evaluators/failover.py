@@ -17,8 +17,7 @@ from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
 from nephoscope.evaluators.points import measured_phases, series_of
-from nephoscope.loadrun import Load
-from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
 from nephoscope.study import MeasureSettings

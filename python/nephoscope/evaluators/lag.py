@@ -16,8 +16,7 @@ from pydantic import Field, model_validator
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import measured_phases
 from nephoscope.evaluators.server_view import ServerView
-from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, c_score, over_repetitions
 from nephoscope.statistics import block_bootstrap_ci

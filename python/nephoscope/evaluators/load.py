@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import read_points
-from nephoscope.loadrun import Load as LoadLevel
 from nephoscope.loads import (
     HIGHEST_RATE,
     MOST_CONCURRENCY,
@@ -20,6 +19,7 @@ from nephoscope.loads import (
     Think,
     UniformAccess,
 )
+from nephoscope.loads import Load as LoadLevel
 from nephoscope.scoring import Absent
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings

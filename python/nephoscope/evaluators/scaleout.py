@@ -16,8 +16,7 @@ from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
-from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess, each_once
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess, each_once
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from nephoscope.workload import Workload
 
 _PATIENCE_S = 30.0
-"""How long an action is waited for that was interrupted, before what it has done is undone."""
+"""How long an action is waited for that was interrupted, before what it has done is undone; and then sessions that are
+still at a node."""
 _BEGIN_S = 0.5
 """How long the load runs at least before a node is taken away."""
 
@@ -59,7 +59,7 @@ class ScaleoutSettings(MeasureSettings):
     delta: Annotated[float, Field(gt=0)] = DEFAULT_DELTA
     """δ, the unit of E2: so many TPS more per node are a score of 1."""
     limit: Duration = 600.0
-    """How long adding or removing a node may take, and its first transaction after that."""
+    """How long adding or removing a node may take, its first transaction after that, and sessions to leave it."""
 
     _each_once = field_validator("mixes")(each_once)
 
@@ -116,11 +116,11 @@ class Scaleout(Evaluator):
             warmup = max(self._settings.warmup, _BEGIN_S)
             means.load.phase("scaleout", "warm_up", warmup, away, self.labels(self._index))
             means.load.wait()
-            course.leave(())
+            course.leave((), self._settings.limit)
             course.take_all_away()
             for repetition in range(1, self._settings.repetitions + 1):
                 self._repeat(means, course, repetition)
-                if not course.take_away(repetition):
+                if not course.take_away(repetition, self._settings.limit):
                     break
             course.bring_back()
         except MeasurementError as error:
@@ -261,8 +261,11 @@ class _Course:
             serve_s=load.reached_s - began_s,
         )
 
-    def take_away(self, repetition: int) -> bool:
-        """Take the nodes away that were added, last first; says whether there is to be another repetition."""
+    def take_away(self, repetition: int, limit_s: float) -> bool:
+        """Take the nodes away that were added, last first; says whether there is to be another repetition.
+
+        Sessions have so long to leave each of them.
+        """
         last = repetition == self.settings.repetitions
         if self.added and Action.REMOVE_NODE not in self.means.provider.actions():
             left = f"{len(self.added)} read-only node(s) were added and stay: the provider"
@@ -272,7 +275,7 @@ class _Course:
             return False
         while self.added:
             node = self.added[-1]
-            self.leave(self._without(node))
+            self.leave(self._without(node), limit_s)
             self._act(Action.REMOVE_NODE, node)
             self.added.pop()
         return not last
@@ -293,7 +296,7 @@ class _Course:
             if self.acting is not None:
                 self.acting.give_up(self.means.provider, _PATIENCE_S)
             self._note_late_node()
-            self.take_away(self.settings.repetitions)
+            self.take_away(self.settings.repetitions, _PATIENCE_S)
         except MeasurementError as error:
             self.means.load.note("warning", message=f"the read-only nodes are not those of before: {error}")
         except Interrupted:
@@ -316,9 +319,9 @@ class _Course:
             elif done.action is Action.REMOVE_NODE and done.node in self.added:
                 self.added.remove(done.node)
 
-    def leave(self, stay: tuple[str, ...]) -> None:
+    def leave(self, stay: tuple[str, ...], limit_s: float) -> None:
         """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
-        load, limit_s = self.means.load, self.settings.limit
+        load = self.means.load
         with contextlib.suppress(MeasurementError):
             if not load.follow(load.set(endpoints=self.means.endpoints(stay)), limit_s):
                 message = (

@@ -15,11 +15,11 @@ from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import read_points, summed_up
-from nephoscope.loadrun import Load
 from nephoscope.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
+    Load,
     MixSetting,
     UniformAccess,
     each_once,

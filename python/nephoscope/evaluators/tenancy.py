@@ -14,8 +14,7 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.contention import PATTERNS, PatternName, contended, pattern_of
 from nephoscope.evaluators.points import read_points
 from nephoscope.evaluators.tenancy_figures import TenancyFigures
-from nephoscope.loadrun import Load
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration
 

@@ -13,11 +13,11 @@ from pydantic import Field, field_validator
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
-from nephoscope.loadrun import Load
 from nephoscope.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
+    Load,
     MixSetting,
     Think,
     UniformAccess,
