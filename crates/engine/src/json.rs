@@ -106,7 +106,8 @@ fn tenant(of: &TenantInterval) -> Value {
     json!({
         "tenant": of.tenant, "arrivals": of.arrivals, "dropped": of.dropped, "backlog": of.backlog,
         "sessions": of.sessions, "connected": of.connected, "moving": of.moving, "lost": of.lost,
-        "restored": of.restored, "refused": of.refused, "woken_s": of.woken.map(seconds), "reached_s": of.reached.map(seconds),
+        "restored": of.restored, "refused": of.refused, "woken_s": of.woken.map(seconds),
+        "reached_s": of.reached.map(seconds),
     })
 }
 

@@ -297,8 +297,7 @@ impl LagProbe {
                 Err(error)
                     if error.class() == ErrorClass::Serialization
                         && lane.state() == ConnectionState::Idle
-                        && !change.has_failed()
-                        && look.end < self.patience(change) =>
+                        && !self.is_given_up(change, look.end) =>
                 {
                     continue;
                 }
@@ -319,10 +318,15 @@ impl LagProbe {
                 return look;
             }
             look.unseen = Some(sent);
-            if change.has_failed() || look.end >= self.patience(change) {
+            if self.is_given_up(change, look.end) {
                 return look;
             }
         }
+    }
+
+    /// Whether a change is not looked for any more.
+    fn is_given_up(&self, change: &Change, now: Nanos) -> bool {
+        change.has_failed() || now >= self.patience(change)
     }
 
     /// Until when a change is looked for.
