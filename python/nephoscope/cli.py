@@ -12,7 +12,7 @@ import typer
 
 from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
-from nephoscope.interrupts import Interrupted, catch_signals, leave
+from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+_log = logging.getLogger(__name__)
 _out = make_console()
 _err = make_console(stderr=True)
 
@@ -54,23 +55,38 @@ FormatOption = Annotated[
 
 def main() -> None:
     """Run the command line; every error becomes one message and its exit code."""
-    catch_signals()
+    try:
+        catch_signals()
+        code = _call()
+    except Interrupted as error:
+        ignore_signals()
+        _err.print(f"nephoscope: {_escaped(str(error))}")
+        code = MeasurementError.exit_code
+    leave(code)
+
+
+def _call() -> int:
+    """Run the command; gives the exit code."""
     try:
         code = app(standalone_mode=False)
     except NephoscopeError as error:
-        _err.print(f"[bold red]nephoscope:[/] {_escaped(str(error))}")
-        leave(error.exit_code)
-    except (typer.Abort, Interrupted) as error:
-        _err.print(f"nephoscope: {_escaped(str(error) or 'interrupted')}")
-        leave(MeasurementError.exit_code)
-    except Exception as error:
+        return _complain(str(error), error.exit_code)
+    except typer.Abort:
+        return _complain("interrupted", MeasurementError.exit_code)
+    except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one message
         # Wrong options and arguments, as the parser reports them.
-        if not hasattr(error, "format_message"):
-            raise
-        if message := error.format_message():  # none where there was no command: then its help was shown
-            _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
-        leave(InputError.exit_code)
-    leave(code if isinstance(code, int) else 0)
+        if hasattr(error, "format_message"):
+            return _complain(error.format_message(), InputError.exit_code)
+        _log.info("an internal error", exc_info=True)
+        message = f"{type(error).__name__}: {error} (a defect of nephoscope; --verbose before the command shows where)"
+        return _complain(message, MeasurementError.exit_code)
+    return code if isinstance(code, int) else 0
+
+
+def _complain(message: str, code: int) -> int:
+    if message:  # none where there was no command: then its help was shown
+        _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
+    return code
 
 
 def _escaped(text: str) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,10 +15,14 @@ from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_IMPORTS = "<frozen importlib"
+"""The file of every frame of Python's import system."""
+_AGAIN_S = 0.01
 
 
 class Interrupted(BaseException):
@@ -28,27 +34,75 @@ class _Gate:
 
     def __init__(self) -> None:
         self.shut = 0
-        self.waiting: str | None = None
+        self.waiting: int | None = None
+        self.newest: int = signal.SIGINT
 
-    def interrupt(self, reason: str) -> None:
+    def interrupt(self, number: int) -> None:
+        self.newest = number
         if self.shut:
-            self.waiting = reason
+            self.waiting = number
         else:
             self.waiting = None
-            raise Interrupted(reason)
+            raise Interrupted(f"interrupted by {signal.Signals(number).name}")
 
 
 _gate = _Gate()
 
 
 def catch_signals() -> None:
-    """Let SIGINT, SIGTERM and SIGHUP raise ``Interrupted`` in the main thread."""
+    """Let SIGINT, SIGTERM and SIGHUP raise ``Interrupted`` in the main thread; none of them ends in a traceback.
+
+    A SIGHUP that is ignored stays so: ``nohup`` asks for that.
+    """
+    sys.unraisablehook, sys.excepthook = _unraisable, _uncaught
     for number in SIGNALS:
-        signal.signal(number, _interrupt)
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupt)
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    _gate.interrupt(f"interrupted by {signal.Signals(number).name}")
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # An extension module whose import is interrupted raises an ImportError in place of the interruption.
+    if _is_import(frame):
+        _signal_again(number)
+    else:
+        _gate.interrupt(number)
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_IMPORTS):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _signal_again(number: int) -> None:
+    """Send a signal to the main thread in a moment."""
+
+    def send() -> None:
+        time.sleep(_AGAIN_S)
+        if signal.getsignal(number) is _interrupt:
+            signal.pthread_kill(main, number)
+
+    main = threading.main_thread().ident or 0
+    # Not by ``threading``, whose lock the main thread may hold at this moment.
+    _thread.start_new_thread(send, ())
+
+
+def _unraisable(event: sys.UnraisableHookArgs) -> None:
+    """Repeat an interruption that came within a destructor or a callback, where Python drops exceptions."""
+    if isinstance(event.exc_value, Interrupted):
+        _signal_again(_gate.newest)
+    else:
+        sys.__unraisablehook__(event)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    """Tell an interruption that came while another one was being told, in one line."""
+    if issubclass(kind, Interrupted):
+        sys.stderr.write(f"nephoscope: {error}\n")
+    else:
+        sys.__excepthook__(kind, error, traceback)
 
 
 @contextmanager
@@ -108,10 +162,15 @@ def abandon(load: object) -> None:
     _abandoned.append(load)
 
 
-def leave(code: int) -> NoReturn:
-    """End this process. Its exit code is settled: an interruption that comes now no longer changes it."""
+def ignore_signals() -> None:
+    """Let no interruption come any more: what is left to do takes a moment."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process. Its exit code is settled: an interruption that comes now no longer changes it."""
+    ignore_signals()
     if _abandoned:
         sys.stdout.flush()
         sys.stderr.flush()

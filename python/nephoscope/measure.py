@@ -141,8 +141,9 @@ def run_study(
         handed_out = {name: _prepare_tenant(study, data, name, audience) for name in data}
         _await_replicas(study, system, workload)
         manifest = manifest_of(study, workload, system)
-        folder = new_run_directory(runs, study.study.name)
-        writer = RunWriter(folder, manifest, study.to_toml())
+        with shielded():  # a run directory without a manifest could not be read
+            folder = new_run_directory(runs, study.study.name)
+            writer = RunWriter(folder, manifest, study.to_toml())
         measurement = _Measurement(study, provider, system, workload, data, evaluators, writer, audience)
         return measurement.run(handed_out)
 
