@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from postgres_lab import Lab, lab_with_database
+from remeasure import Remeasure
 from survivals import Survival, record
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ def ready_lab(lab: Lab, common_lab: Lab) -> Lab:
     """A lab of one's own that has a database already."""
     lab.take_database_of(common_lab)
     return lab
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.pluginmanager.register(Remeasure(session.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
