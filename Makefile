@@ -55,6 +55,13 @@ test-rust: $(VENV)/dev system-packages
 	cargo test --workspace --locked -- --test-threads $(WORKERS) \
 	  || { $(AGAIN); cargo test --workspace --locked -- --test-threads 1; }
 
+.PHONY: test-quick
+test-quick: build $(VENV)/dev ## Without servers and long measurements, for the daily round: two minutes where all is built
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	cargo test --workspace --locked --lib -- --test-threads $(WORKERS)
+	$(BIN)/pytest -m "not (servers or alone or long or wheel)" --numprocesses $(WORKERS) --dist loadfile
+
 FAILED_AGAIN = { $(AGAIN); $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python

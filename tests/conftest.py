@@ -41,8 +41,24 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.pluginmanager.register(Remeasure(session.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
 
 
+_LABS = frozenset({"databases", "groups_lab", "patroni_lab", "postgres_lab", "tls_server"})
+"""The modules that start servers."""
+
+
+def _starts_servers(item: pytest.Item) -> bool:
+    """Whether a test asks for a server, or stands in a module that has something of a lab."""
+    fixtures: set[str] = set(getattr(item, "fixturenames", ()))
+    module = vars(getattr(item, "module", None) or object)
+    labs = {getattr(thing, "__module__", None) for thing in module.values()}
+    return bool(_LABS & labs or {"lab", "common_lab"} & fixtures)
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long: others run beside it then, and nobody waits for it at the end."""
+    """Mark what starts servers. Begin with what takes long: others run beside it then."""
+    for item in items:
+        if _starts_servers(item):
+            item.add_marker("servers")
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 

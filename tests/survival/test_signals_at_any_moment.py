@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from signal import Signals
 
+pytestmark = pytest.mark.long
+
 TIMES = 24
 LONGEST_S = 2.5
 """Longer than the command takes on a machine at rest."""
