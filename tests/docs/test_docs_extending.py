@@ -9,8 +9,8 @@ import venv
 from typing import TYPE_CHECKING
 
 import pytest
-from docs_pages import ROOT, blocks
-from page_shell import TOOLS, do, steps_of, write_files
+from docs_pages import ROOT
+from page_shell import TOOLS, do, steps_on, write_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def test_a_provider_and_an_evaluator_of_ones_own_work(tmp_path: Path, environmen
     folder = tmp_path / "work"
     folder.mkdir()
     write_files(PAGE, folder)
-    steps = [step for block in blocks(PAGE) if block.language == "console" for step in steps_of(block)]
+    steps = steps_on(PAGE)
     assert [step.command.split()[0] for step in steps] == ["pip", "nephoscope", "nephoscope"]
     _, listed, measured = ("\n".join(do(step, folder, tools=environment)) for step in steps)
     assert "a system that a command starts and another one ends" in listed

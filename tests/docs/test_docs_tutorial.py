@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from docs_pages import ROOT, blocks
-from page_shell import do, steps_of, write_files
+from docs_pages import ROOT
+from page_shell import do, steps_on, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def folder() -> Iterator[Path]:
 def test_the_tutorial_works(folder: Path) -> None:
     write_files(PAGE, folder)
     environment = {"NEPHOSCOPE_CACHE": str(folder / "cache")}
-    steps = [step for block in blocks(PAGE) if block.language == "console" for step in steps_of(block)]
+    steps = steps_on(PAGE)
     for step in steps:
         printed = [line for line in do(step, folder, environment) if not line.startswith("loading:")]
         if step.shown:
