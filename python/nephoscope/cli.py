@@ -14,6 +14,7 @@ from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
+from nephoscope.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,7 @@ def _call() -> int:
 
 def _complain(message: str, code: int) -> int:
     if message:  # none where there was no command: then its help was shown
-        _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
+        _err.print(f"[bold red]nephoscope:[/] {_escaped(masked(message))}")
     return code
 
 
@@ -107,9 +108,20 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[_log_handler()])
+
+
+def _log_handler() -> logging.Handler:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_MaskedLines("%(levelname)s %(name)s: %(message)s"))
+    return handler
+
+
+class _MaskedLines(logging.Formatter):
+    """Lines of the log, without the secrets that are known."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return masked(super().format(record))
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------

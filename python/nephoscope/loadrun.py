@@ -11,6 +11,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.loads import Load, lets_go
+from nephoscope.masking import masked
 from nephoscope.monitor import rss_mb
 from nephoscope.starvation import Starvation
 
@@ -256,12 +257,15 @@ class LoadRun:
                 self.is_idle = self._idle_phases.get(record["phase"], self.is_idle)
                 self._watcher.phase(record)
             case "error":
+                record["message"] = masked(record["message"])
                 keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
                 self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
             case "gap":
                 self._gap(record)
             case "end":
+                if failure := record.get("failure"):
+                    record["failure"] = masked(str(failure))
                 self.end = record
 
     def _interval(self, record: dict[str, Any]) -> None:

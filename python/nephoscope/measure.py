@@ -16,6 +16,7 @@ from nephoscope.evaluators.base import Means
 from nephoscope.interrupts import Interrupted, abandon, shielded
 from nephoscope.loadrun import LoadRun, Watcher
 from nephoscope.manifest import manifest_of, reads_of
+from nephoscope.masking import know_url
 from nephoscope.monitor import Monitor
 from nephoscope.price_book import load_price_book
 from nephoscope.report import build_view, render
@@ -24,7 +25,7 @@ from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
 from nephoscope.systems.base import ROLES
 from nephoscope.tenants import check_tenants, make_room, tenants_of
-from nephoscope.variables import endpoint, redacted_url
+from nephoscope.variables import endpoint, redacted_url, with_secrets
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     for book in (study.cost.price_book, study.cost.starred):
         if book is not None:
             load_price_book(book)
+    _on_connect(study)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     evaluators = [
@@ -109,8 +111,16 @@ def started(study: Study) -> Iterator[tuple[System, Workload]]:
     Raises ``InputError`` or ``MeasurementError``.
     """
     with registry.provider(study.system.provider)(study.system) as provider:
-        system = provider.start()
+        system = _start(provider)
         yield system, Workload.of(study.workload, system.rw[0])
+
+
+def _start(provider: Provider) -> System:
+    """Start a system; from now on the passwords of its endpoints are in no text."""
+    system = provider.start()
+    for url in (*system.rw, *system.ro):
+        know_url(url)
+    return system
 
 
 def data_of(study: Study, system: System, workload: Workload) -> dict[str, WorkloadData]:
@@ -135,7 +145,7 @@ def run_study(
     given = registry.provider(study.system.provider)(study.system)
     with wrap(given) if wrap is not None else given as provider:
         audience.say(f"system: {study.system.provider}")
-        system = provider.start()
+        system = _start(provider)
         workload, evaluators = prepare(study, system.rw[0])
         data = data_of(study, system, workload)
         handed_out = {name: _prepare_tenant(study, data, name, audience) for name in data}
@@ -203,7 +213,7 @@ def engine_description(
     ``handed_out`` are the keys that earlier runs of each tenant have used up.
     """
     load = study.load
-    on_connect = list(load.on_connect)
+    on_connect = _on_connect(study)
     if load.isolation:
         on_connect.insert(
             0, f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {load.isolation.upper()}"
@@ -238,6 +248,11 @@ def engine_description(
             for tenant in tenants_of(study.tenants, system)
         ],
     }
+
+
+def _on_connect(study: Study) -> list[str]:
+    """Give what each session runs first, with its variables put in. Raises ``InputError``."""
+    return [with_secrets(sql, "load.on_connect") for sql in study.load.on_connect]
 
 
 @dataclass

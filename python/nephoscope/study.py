@@ -22,6 +22,7 @@ from pydantic import (
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
 from nephoscope.loads import ACCESS_WORDS
+from nephoscope.masking import masked
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.scoring import PerfectName
 from nephoscope.systems.base import Settings, SystemSettings
@@ -108,7 +109,7 @@ class LoadTable(Settings):
     retry: RetryTable = Field(default_factory=RetryTable)
     """How transactions are tried again: see [load.retry](#loadretry)."""
     on_connect: list[str] = Field(default_factory=list)
-    """SQL that each session of the load runs first, in this order."""
+    """SQL that each session of the load runs first, in this order; ``${NAME}`` is a variable of the environment."""
     balance: Literal["round-robin", "random", "first"] = "round-robin"
     """Which of several endpoints of a role a session takes; where that one refuses, the next."""
     reads: Literal["auto", "rw", "ro"] = "auto"
@@ -182,7 +183,10 @@ class Study(BaseModel):
     score: ScoreTable
 
     def to_toml(self) -> str:
-        """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away."""
+        """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away.
+
+        Secrets that are known are masked in its SQL and its commands too.
+        """
         tables: dict[str, Any] = {
             name: _plain(getattr(self, name))
             for name in ("study", "system", "tenants", "workload", "load", "cost", "score")
@@ -197,6 +201,10 @@ class Study(BaseModel):
                         if isinstance(given, str)
                         else [redacted_url(url) for url in given]
                     )
+        tables["load"]["on_connect"] = [masked(sql) for sql in self.load.on_connect]
+        for name, command in tables["system"].get("hooks", {}).items():
+            if isinstance(command, str):
+                tables["system"]["hooks"][name] = masked(command)
         tables["measure"] = [_plain(entry) for entry in self.measure]
         return tomli_w.dumps(tables)
 

@@ -128,9 +128,16 @@ def next_steps() -> RenderableType:
   resources = { vcores = 4, memory_gb = 16, storage_gb = 100, iops = 3000, network_gbps = 10 }
   [workload]
   name = "sales"
-  scale = 1
+  scale = 0.1
+  [load]
+  interval = "50ms"
   [[measure]]
   evaluator = "throughput"
+  mixes = ["RW"]
+  concurrency = [4, 16]
+  warmup = "500ms"
+  duration = "2s"
+  repetitions = 4
   END
   nephoscope run mine.toml
 """

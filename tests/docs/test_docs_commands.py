@@ -4,11 +4,13 @@ import json
 import re
 import shlex
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 from docs_pages import PAGES, Block, blocks, name, prose
+from page_shell import NOT_RUN, SHELLS, steps_of, steps_on
 
 from nephoscope.cli import app
 from nephoscope.figure_scores import score_systems
@@ -18,12 +20,21 @@ from nephoscope.price_book import load_price_book
 from nephoscope.study import read_study
 from nephoscope.workload import packaged_workloads
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+HERE = Path(__file__).parent
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-SHELL = [block for block in BLOCKS if block.language in ("console", "sh", "shell", "bash")]
+SHELL = [block for block in BLOCKS if block.language in SHELLS]
 TOML = [block for block in BLOCKS if block.language == "toml"]
+
+
+# Where the commands of a page are given to a shell, as they stand.
+RUN_BY = {
+    "README.md": "test_docs_first_study.py",
+    "docs/extending.md": "test_docs_extending.py",
+    "docs/first-study.md": "test_docs_first_study.py",
+    "docs/report.md": "test_docs_stored.py",
+    "docs/score.md": "test_docs_stored.py",
+    "docs/tutorial-workload.md": "test_docs_tutorial.py",
+}
 
 
 def commands(block: Block) -> list[str]:
@@ -37,7 +48,8 @@ def commands(block: Block) -> list[str]:
 
 def arguments(command: str) -> list[str] | None:
     """What is given to nephoscope, by the shell's rules; None if it is not called."""
-    words = shlex.split(command, comments=True)
+    # What a command prints in the place of words is here two runs.
+    words = shlex.split(re.sub(r"\$\([^)]*\)", "runs/A runs/B", command), comments=True)
     for at, word in enumerate(words):
         if word.rpartition("/")[2] == "nephoscope":
             rest = words[at + 1 :]
@@ -80,6 +92,20 @@ def test_commands_in_blocks_are_understood() -> None:
                 faults.append(f"{block}: {command}: {message}")
     assert not faults, "\n".join(faults)
     assert seen > 15
+
+
+def test_every_command_is_run_by_a_test_or_has_a_reason_why_not() -> None:
+    pages = {name(page) for page in PAGES if steps_on(page)}
+    assert pages == set(RUN_BY), "commands that no test runs, or a test for a page without any"
+    for page, test in RUN_BY.items():
+        assert page.rpartition("/")[2] in (HERE / test).read_text(), f"{test} does not name {page}"
+    seen = {step.bare for block in SHELL for step in steps_of(block)}
+    assert set(NOT_RUN) <= seen, "there is no such command any more"
+    # A command without its language would be looked at by nobody.
+    plain = [
+        str(block) for block in BLOCKS if not block.language and re.search(r"^\$ ", block.text, re.MULTILINE)
+    ]
+    assert not plain, "these are consoles: write ```console"
 
 
 def test_commands_in_sentences_are_understood() -> None:

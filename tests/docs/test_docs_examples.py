@@ -51,7 +51,7 @@ def test_an_example_is_a_study(example: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_what_an_example_measures_its_hooks_can_do(example: Path) -> None:
-    can = {action.value for action in Hooks(settings(example).hooks, ()).actions()}
+    can = {action.value for action in Hooks(settings(example).hooks).actions()}
     of_fault = {"promote": {"promote"}, "node-loss": {"kill"}, "restart": {"restart"}}
     faults = [getattr(entry, "fault", None) for entry in read_study(example).measure]
     for fault in filter(None, faults):

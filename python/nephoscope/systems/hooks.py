@@ -5,23 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
 import subprocess
 import tempfile
 import threading
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
-from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.masking import masked
 from nephoscope.systems.base import Action, Resources, Settings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import IO
 
 _SHOWN = 2000
@@ -29,9 +27,6 @@ _SHOWN = 2000
 
 _KILLED_S = 5.0
 """How long a killed command is waited for: one that the kernel holds, at a disk that is gone say, does not end."""
-
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
-_MASK = "***"
 
 Command = Annotated[str | None, Field(min_length=1)]
 
@@ -75,10 +70,9 @@ class HookSettings(Settings):
 class Hooks:
     """Runs the commands."""
 
-    def __init__(self, settings: HookSettings, urls: Iterable[str]) -> None:
-        """Take the commands, and the URLs whose passwords no message may show."""
+    def __init__(self, settings: HookSettings) -> None:
+        """Take the commands."""
         self._settings = settings
-        self._secrets = {secret for url in urls for secret in _secrets_of(url)}
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
         self._ended = False
@@ -107,10 +101,6 @@ class Hooks:
         if settings is not None:
             environment["NEPHOSCOPE_SETTINGS"] = json.dumps(dict(settings))
         return self._run(action.value, environment)
-
-    def hide(self, url: str) -> None:
-        """Keep the password of another URL out of messages."""
-        self._secrets |= _secrets_of(url)
 
     def cancel(self) -> None:
         """Kill the commands that run, with all that they have started; who has called them is told that they failed.
@@ -142,7 +132,7 @@ class Hooks:
         except ValidationError as error:
             said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'text'}: {e['msg']}" for e in error.errors())
             raise MeasurementError(
-                f"system.hooks.allocation has to print a JSON object of resources. {said}{self._shown(text)}"
+                f"system.hooks.allocation has to print a JSON object of resources. {said}{_shown(text)}"
             ) from None
 
     def _run(self, name: str, environment: Mapping[str, str]) -> str:
@@ -157,7 +147,7 @@ class Hooks:
             if code != 0:
                 limit = self._settings.timeout
                 what = f"did not end within {limit:g} s" if code is None else f"ended with exit code {code}"
-                shown = self._shown(said + _text(errors))
+                shown = _shown(said + _text(errors))
                 raise MeasurementError(f"the command system.hooks.{name} {what}{shown}")
         return said
 
@@ -188,13 +178,6 @@ class Hooks:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_KILLED_S)
 
-    def _shown(self, text: str) -> str:
-        """Make the end of an error message of what a command said, without passwords."""
-        shown = _URL.sub(lambda found: _engine.redact(found[0]), text.strip())
-        for secret in self._secrets:
-            shown = shown.replace(secret, _MASK)
-        return f". It said:\n{shown[-_SHOWN:]}" if shown else ""
-
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a command that has not ended, with all that it has started; whoever waits for it sees its end."""
@@ -203,13 +186,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _secrets_of(url: str) -> set[str]:
-    """Find the password of a URL, as it stands there and as it is meant."""
-    before, mask, after = _engine.redact(url).partition(_MASK)
-    if not mask or not url.startswith(before) or not url.endswith(after):
-        return set()
-    hidden = url[len(before) : len(url) - len(after)]
-    return {hidden, unquote(hidden)} - {""}
+def _shown(text: str) -> str:
+    """Make the end of an error message of what a command said, without secrets: they are masked before it is cut."""
+    shown = masked(text.strip())
+    return f". It said:\n{shown[-_SHOWN:]}" if shown else ""
 
 
 def _text(file: IO[bytes]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.masking import know, masked
 from nephoscope.systems.account import server_accounts
 from nephoscope.systems.folders import LOCK_FILE, FolderLock, make_folder, write_file
 from nephoscope.systems.postgres_leftovers import end_leftovers
@@ -163,8 +164,8 @@ class PostgresFolder:
 
     def redacted(self, text: str) -> str:
         """Take the password out of a text from elsewhere, should it ever be in it."""
-        password = self.password.get_secret_value()
-        return text.replace(password, "***") if password else text
+        know(self.password.get_secret_value())
+        return masked(text)
 
 
 def choose_account(folder: Path) -> Account:

@@ -68,7 +68,7 @@ class Url(Provider):
         """Take validated settings; touch nothing yet."""
         self._settings = settings
         self._urls: dict[Role, tuple[str, ...]] = {}
-        self._hooks = Hooks(settings.hooks, ())
+        self._hooks = Hooks(settings.hooks)
         self._allocation: list[Allocation] = []
         self._added: list[_Added] = []
 
@@ -80,7 +80,6 @@ class Url(Provider):
         rw = tuple(endpoint(url, "system.rw") for url in self._settings.rw)
         ro = tuple(endpoint(url, "system.ro") for url in self._settings.ro)
         self._urls = {"rw": rw, "ro": ro}
-        self._hooks = Hooks(self._settings.hooks, rw + ro)
         found = self.allocation()
         resources = self._settings.resources or (found[-1].resources if found else None)
         return System(rw=rw, ro=ro, resources=resources)
@@ -126,7 +125,6 @@ class Url(Provider):
                 'system.hooks.add_node has to print where the node is, as {"ro": "postgresql://host/database",'
                 f' "node": "its name"}}{what}'
             ) from None
-        self._hooks.hide(url)
         name = added.node or f"added{len(self._added) + 1}"
         if any(name == other.node for other in self._added):
             raise MeasurementError(f"system.hooks.add_node has added a node {name!r} before")

@@ -1,0 +1,102 @@
+"""The pages done as they say: their files written, their commands given to a shell, word for word."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docs_pages import Block, blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SHELLS = ("console", "sh", "shell", "bash")
+
+NOT_RUN = {
+    "make quickstart": "tests/quickstart runs what it runs, nephoscope quickstart; the tests are built by make",
+    "make test": "it is what runs these tests",
+    "export BENCH_URL='postgresql://bench@db.example.com/bench?sslmode=verify-full'": "a server of the reader's",
+    "nephoscope calibrate": "five minutes; tests/calibration runs every case in its short form",
+    "nephoscope calibrate lag": "tests/calibration runs these cases",
+    "nephoscope calibrate --short": "two minutes; tests/calibration runs these cases",
+    "nephoscope calibrate --json": "five minutes; tests/calibration looks at the JSON",
+    "NEPHOSCOPE_SOAK_TRANSACTIONS=1000000 cargo test --release -p nephoscope-soak --test soak -- --nocapture": (
+        "minutes on both processors; cargo test runs the short form"
+    ),
+}
+"""Commands that no test gives to a shell as they stand, and why not."""
+
+TOOLS = Path(sys.executable).parent
+"""Where the commands of this environment are."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command that a page gives, and the lines that the page says it prints."""
+
+    block: Block
+    command: str
+    shown: list[str]
+
+    @property
+    def bare(self) -> str:
+        """The command without the comment behind it."""
+        return re.sub(r"\s+# .*$", "", self.command)
+
+    def __str__(self) -> str:
+        return f"{self.block}: {self.command}"
+
+
+def steps_of(block: Block) -> Iterator[Step]:
+    """Take a block of commands apart: lines after ``$`` in a console, every line of a script."""
+    if block.language != "console":
+        yield from (Step(block, line, []) for line in block.text.splitlines())
+        return
+    for step in ("\n" + block.text).split("\n$ ")[1:]:
+        command, *shown = step.splitlines()
+        yield Step(block, command, shown)
+
+
+def steps_on(page: Path) -> list[Step]:
+    """Give the steps of a page that a test has to run."""
+    steps = (step for block in blocks(page) if block.language in SHELLS for step in steps_of(block))
+    return [step for step in steps if step.bare not in NOT_RUN]
+
+
+def write_files(page: Path, folder: Path) -> None:
+    """Write the files that a page names; what is named again goes on."""
+    for block in blocks(page):
+        if block.file:
+            path = folder / block.file
+            path.parent.mkdir(exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(block.text + "\n")
+
+
+def do(
+    step: Step, folder: Path, environment: Mapping[str, str] | None = None, tools: Path = TOOLS
+) -> list[str]:
+    """Give a command to a shell, as it stands on the page; return the lines that it prints.
+
+    ``tools`` is the folder of the environment that a reader has activated.
+    """
+    given = {**os.environ, **(environment or {}), "PATH": f"{tools}:{os.environ['PATH']}"}
+    began = time.monotonic()
+    ended = subprocess.run(
+        ["/bin/bash", "-c", step.command],
+        cwd=folder,
+        env=given,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    took = time.monotonic() - began
+    assert ended.returncode == 0, f"{step} (after {took:.1f} s)\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout.splitlines()
