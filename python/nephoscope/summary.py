@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
+from nephoscope.compare import comparison_table
 from nephoscope.run_figures import RunFigures, seconds
 from nephoscope.run_tables import tables_of
 from nephoscope.store import FILES, StoredRun
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from nephoscope.compare import Figure
+    from nephoscope.compare import Compared
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
     from nephoscope.side_by_side import SideBySide
@@ -149,27 +150,17 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
     return Group(*lines)
 
 
-def comparison_table(figures: Sequence[Figure]) -> Table:
-    """Show two runs side by side."""
-    table = new_table("figure", "baseline", "candidate", "difference", "interval", "verdict")
-    styles = {"faster": "green", "slower": "red"}
-    for figure in figures:
-        found = figure.comparison
-        relative = f"{found.relative:+.1%}" if found.relative is not None else f"{found.difference:+.4g}"
-        low_high = found.relative_ci95
-        interval = f"{low_high[0]:+.1%} … {low_high[1]:+.1%}" if low_high else "not known"
-        table.add_row(
-            f"{figure.name} ({figure.unit})",
-            f"{figure.baseline:,.4g}",
-            f"{figure.candidate:,.4g}",
-            relative,
-            interval,
-            Text(found.verdict, style=styles.get(found.verdict, "dim")),
-        )
-    return table
+def comparison(compared: Compared) -> RenderableType:
+    """Show two runs side by side, what both say of themselves, and what is not known."""
+    parts: list[RenderableType] = [terminal(comparison_table(compared)), Text()]
+    for one in compared.said:
+        mark, style = MARKS[one.level]
+        parts.append(Text(f"{mark} {one.run}: {one.text}", style=style))
+    parts += [Text(f"· {note}", style="cyan") for note in compared.notes]
+    return Group(*parts)
 
 
-def comparison_json(figures: Sequence[Figure], notes: Sequence[str]) -> dict[str, Any]:
+def comparison_json(compared: Compared) -> dict[str, Any]:
     """Write a comparison for machines."""
     return {
         "figures": [
@@ -182,12 +173,14 @@ def comparison_json(figures: Sequence[Figure], notes: Sequence[str]) -> dict[str
                 "ci95": figure.comparison.ci95,
                 "relative": figure.comparison.relative,
                 "relative_ci95": figure.comparison.relative_ci95,
+                "visible": figure.comparison.visible,
                 "verdict": figure.comparison.verdict,
                 "note": figure.comparison.note,
             }
-            for figure in figures
+            for figure in compared.figures
         ],
-        "notes": list(notes),
+        "said": [{"run": one.run, "level": one.level, "text": one.text} for one in compared.said],
+        "notes": list(compared.notes),
     }
 
 

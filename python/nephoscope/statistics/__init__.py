@@ -9,7 +9,15 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 5 %.
 """
 
-from nephoscope.statistics.comparison import Comparison, Verdict, compare
+from nephoscope.statistics.comparison import (
+    LEAST_BETWEEN,
+    Between,
+    Comparison,
+    Verdict,
+    between_runs,
+    block_means,
+    compare,
+)
 from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
 from nephoscope.statistics.intervals import (
     SEED,
@@ -23,14 +31,18 @@ from nephoscope.statistics.series import autocorrelation, block_length, effectiv
 from nephoscope.statistics.trend import SteadyState, steady_state
 
 __all__ = [
+    "LEAST_BETWEEN",
     "SEED",
+    "Between",
     "Comparison",
     "Estimate",
     "SteadyState",
     "Verdict",
     "autocorrelation",
+    "between_runs",
     "block_bootstrap_ci",
     "block_length",
+    "block_means",
     "compare",
     "effective_sample_size",
     "geometric_mean",
