@@ -11,11 +11,11 @@ from nephoscope.errors import InputError
 from nephoscope.figure_scores import SystemScores
 from nephoscope.report import several
 from nephoscope.report.page import render_several
-from nephoscope.run_figures import RunFigures, difference, seconds, text
+from nephoscope.run_figures import RunFigures, difference, seconds_with_interval, text
 from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_of
 from nephoscope.scoring import SCORES, Absent, Score
-from nephoscope.statistics import mean_ci
+from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store import StoredRun
 from nephoscope.tables import ABSENT, Row, Table, of_texts
 
@@ -156,13 +156,12 @@ def failover_table(runs: Sequence[RunFigures]) -> Table:
 
 
 def _mean(values: Sequence[float | None]) -> str:
-    """Write a mean with its half-width; one that did not end has no mean."""
+    """Write a mean with its interval; one that did not end has no mean."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values) or not numbers:
         return f"not seen in {len(values) - len(numbers)}"
     found = mean_ci(numbers)
-    half = f" ± {seconds((found.ci95[1] - found.ci95[0]) / 2)}" if found.ci95 else ""
-    return seconds(found.mean) + half
+    return seconds_with_interval(found.mean, no_less_than_0(found.ci95))
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:

@@ -12,14 +12,15 @@ from rich.text import Text
 
 from nephoscope import _engine, registry
 from nephoscope.compare import comparison_table
-from nephoscope.run_figures import RunFigures, seconds
+from nephoscope.run_figures import RunFigures
 from nephoscope.run_tables import tables_of
+from nephoscope.score_tables import notes_of_o
 from nephoscope.store import FILES, StoredRun
 from nephoscope.tables import markdown, terminal
 from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rich.console import RenderableType
@@ -68,11 +69,7 @@ def summary(outcome: Outcome) -> RenderableType:
         absent = scores["absent"].items()
         parts += [Text(), terminal(tables["scores"])]
         parts += [Text(f"no {name}: {why}", style="yellow") for name, why in absent if name != "P"]
-        floored = scores["scores"].get("O", {}).get("detail", {}).get("floored", {})
-        parts += [
-            Text(f"O takes {name} as {seconds(least)}: no shorter times are told apart")
-            for name, least in floored.items()
-        ]
+        parts += [Text(note, style="yellow") for note in notes_of_o(_detail_of_o(scores))]
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
@@ -84,6 +81,11 @@ def summary(outcome: Outcome) -> RenderableType:
     parts += [Text(f"! {warning}", style="yellow") for warning in scores["warnings"]]
     parts += [Text(), Text(f"report: {outcome.folder / FILES.report}", style="bold")]
     return Group(*parts)
+
+
+def _detail_of_o(scores: Mapping[str, Any]) -> Mapping[str, Any]:
+    detail: Mapping[str, Any] = scores.get("scores", {}).get("O", {}).get("detail", {})
+    return detail
 
 
 def figures_of(outcome: Outcome) -> RunFigures:
@@ -99,6 +101,7 @@ def run_markdown(figures: RunFigures) -> str:
     shown = [table for table in tables if table.name != "points" or "throughput" not in names]
     scores = figures.scores
     notes = [f"no {name}: {reason}" for name, reason in scores["absent"].items()]
+    notes += notes_of_o(_detail_of_o(scores))
     notes += [
         f"{verdict['level']}: {verdict['verdict']}: {verdict['detail']}" for verdict in scores["verdicts"]
     ]

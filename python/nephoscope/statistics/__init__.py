@@ -26,6 +26,7 @@ from nephoscope.statistics.intervals import (
     half_width,
     mean_ci,
     moving_mean_ci,
+    no_less_than_0,
 )
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
@@ -50,6 +51,7 @@ __all__ = [
     "jain_index",
     "mean_ci",
     "moving_mean_ci",
+    "no_less_than_0",
     "r_squared",
     "steady_state",
     "wilson_interval",
