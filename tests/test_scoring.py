@@ -372,7 +372,9 @@ def test_o_has_no_interval_where_a_score_has_none_or_one_that_reaches_zero() -> 
     found = o_score(some)
     assert isinstance(found, Score)
     assert found.ci95 is None
-    assert found.detail["no_interval"] == "no interval above 0 for E2, T"
+    assert found.detail["no_interval"] == (
+        "T has none; that of E2 reaches below 0 (-0.5 … 2.5), where there is no logarithm"
+    )
 
 
 def test_the_interval_of_a_time_ends_where_no_times_are_told_apart() -> None:

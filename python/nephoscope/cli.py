@@ -321,15 +321,13 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
     """Compare two runs: each figure's difference with its interval, and whether it may be called one."""
     from nephoscope.compare import compare_runs  # noqa: PLC0415
     from nephoscope.store import StoredRun  # noqa: PLC0415
-    from nephoscope.summary import comparison_json, comparison_table  # noqa: PLC0415
+    from nephoscope.summary import comparison, comparison_json  # noqa: PLC0415
 
-    figures, notes = compare_runs(StoredRun(baseline), StoredRun(candidate))
+    compared = compare_runs(StoredRun(baseline), StoredRun(candidate))
     if as_json:
-        sys.stdout.write(json.dumps(comparison_json(figures, notes)) + "\n")
+        sys.stdout.write(json.dumps(comparison_json(compared)) + "\n")
         return
-    _out.print(comparison_table(figures))
-    for note in notes:
-        _out.print(f"note: {_escaped(note)}")
+    _out.print(comparison(compared))
 
 
 @app.command()

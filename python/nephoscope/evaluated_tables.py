@@ -19,7 +19,7 @@ from nephoscope.run_figures import (
     whole,
     with_spread,
 )
-from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spread
+from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spread, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -222,7 +222,12 @@ def failures(runs: Sequence[RunFigures]) -> Table:
         whole("acknowledged", "Commits of the probe that were acknowledged."),
         Column("lost", "whole", "Of these, missing afterwards.", "lost commits", _lost),
         whole("indeterminate", "Commits of the probe that were not acknowledged, and are there."),
-        *(whole(f"errors_{name}", f"Errors of the load of the class `{name}`.") for name in classes),
+        *(
+            whole(
+                f"errors_{name}", f"Errors of the load of the class `{name}`, refused connections among them."
+            )
+            for name in classes
+        ),
     ]
     return Table("failures", _failures_title(runs), columns, rows)
 
@@ -318,4 +323,5 @@ def stale_reads(runs: Sequence[RunFigures]) -> Table:
 
 
 def _stale(row: Row) -> str:
-    return f"{row['stale']:.1%} ({row['stale_ci95_low']:.1%} to {row['stale_ci95_high']:.1%})"
+    share, ends_of = 100 * row["stale"], [100 * row[f"stale_ci95_{end}"] for end in ("low", "high")]
+    return f"{with_interval(f'{share:.3g}', share, ends_of)} %"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread
+from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -89,11 +89,18 @@ def seconds(value: float | None) -> str:
     return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"
 
 
+def seconds_with_interval(value: float, ci95: Sequence[float] | None) -> str:
+    """Write a length of time in ms or s, with its interval in the same unit."""
+    factor, unit = (1000, "ms") if value < 1 else (1, "s")
+    ends_of = None if ci95 is None else [end * factor for end in ci95]
+    return f"{with_interval(f'{value * factor:.3g}', value * factor, ends_of)} {unit}"
+
+
 def difference(end: float | None, start: float | None) -> float | None:
     """Subtract, where both are there."""
     return None if end is None or start is None else end - start
 
 
 def with_spread(score: Mapping[str, Any], digits: str = ",.0f") -> str:
-    """Write a score with the half-width of its interval."""
+    """Write a score with its interval."""
     return spread("value", digits)({"value": score["value"], **ends("value", score["ci95"])})

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Group
 from rich.text import Text
 
+from nephoscope.run_figures import seconds
 from nephoscope.scoring import STARRED, Absent, Score, ScoreName
-from nephoscope.tables import ABSENT, Table, markdown, of_texts, terminal
+from nephoscope.tables import ABSENT, Table, markdown, of_texts, terminal, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +38,25 @@ def notes(systems: Sequence[SystemScores]) -> list[str]:
     for system in systems:
         for reason, names in _reasons(system).items():
             lacking.setdefault((", ".join(names), reason), []).append(system.name)
-        floored = getattr(system.scores["O"], "detail", {}).get("floored") or {}
-        lines += [f"{system.name}: {name} counts as {floor:g} s in O" for name, floor in floored.items()]
+        told = notes_of_o(getattr(system.scores["O"], "detail", {}))
+        lines += [
+            f"{system.name}: {note}" for note in told if "no interval" not in note or _any_interval(system)
+        ]
     return [f"{', '.join(who)}: no {names}: {reason}" for (names, reason), who in lacking.items()] + lines
+
+
+def _any_interval(system: SystemScores) -> bool:
+    """Tell whether a score has an interval: where none has, figures were given without, and O's need no words."""
+    return any(isinstance(score, Score) and score.ci95 for score in system.scores.values())
+
+
+def notes_of_o(detail: Mapping[str, Any]) -> list[str]:
+    """Say what a reader of O has to know: why it has no interval, and which times it takes for others."""
+    floored = detail.get("floored") or {}
+    why = [f"O has no interval: {detail['no_interval']}"] if detail.get("no_interval") else []
+    return why + [
+        f"O takes {name} as {seconds(at)}: no shorter times are told apart" for name, at in floored.items()
+    ]
 
 
 def _reasons(system: SystemScores) -> dict[str, list[str]]:
@@ -109,19 +126,16 @@ def _part(name: ScoreName, value: Mapping[str, Any] | float | None) -> str:
         return ABSENT
     if not isinstance(value, dict):
         return _number(name, float(value))  # type: ignore[arg-type]
-    interval = value.get("p_ci95")
-    half = f" ± {_number(name, (interval[1] - interval[0]) / 2)}" if interval else ""
-    return _number(name, value["p"]) + half
+    return with_interval(_number(name, value["p"]), value["p"], value.get("p_ci95"))
 
 
 def _cell(name: ScoreName, score: Score | Absent | None) -> str:
     if not isinstance(score, Score):
         return ABSENT
     factor = 1000 if name == "C" else 1
-    value = _number(name, score.value * factor)
-    if score.ci95 is None:
-        return value
-    return f"{value} ± {_number(name, (score.ci95[1] - score.ci95[0]) / 2 * factor)}"
+    value = score.value * factor
+    ci95 = None if score.ci95 is None else [end * factor for end in score.ci95]
+    return with_interval(_number(name, value), value, ci95)
 
 
 def _number(name: ScoreName, value: float) -> str:

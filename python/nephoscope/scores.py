@@ -13,6 +13,7 @@ from nephoscope.price_book import Prices, cost, load_price_book
 from nephoscope.scoring import PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
+from nephoscope.tables import figure, with_interval
 from nephoscope.workload import Workload
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         **_split(scores),
         "starred": _starred(run, study, found, scores),
         "verdicts": _verdicts(points, run),
-        "warnings": [*_warnings(found, points, study), *_told(run)],
+        "warnings": [*_warnings(found, points, study), *_wide(scores), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),
@@ -181,6 +182,7 @@ def _verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
         *_steady_verdict(points),
         *_failure_verdict(points),
         _identity_verdict(run),
+        *_uncertain_verdict(run),
     ]
 
 
@@ -304,6 +306,33 @@ def _identity_verdict(run: StoredRun) -> dict[str, str]:
     return _verdict(
         "ok", "every transaction is accounted for", f"{ended:,} started, and as many ended or in flight"
     )
+
+
+def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
+    """Say so where commits were never answered: the data may hold more than what is counted as committed."""
+    uncertain = (run.manifest.get("totals") or {}).get("uncertain", 0)
+    if not uncertain:
+        return []
+    detail = (
+        f"{uncertain:,} {'attempt' if uncertain == 1 else 'attempts'} ended after the commit was sent and before its "
+        "answer came: the server may have committed; one that was tried again may be there twice"
+    )
+    return [_verdict("note", "the outcome of some commits is not known", detail)]
+
+
+def _wide(scores: _Found) -> list[str]:
+    """Warn of scores of which their repetitions say little; O is a logarithm, of which no share can be taken."""
+    wide = [
+        f"{name} {with_interval(figure(score.value), score.value, score.ci95)} {score.unit}"
+        for name, score in scores.items()
+        if name != "O" and isinstance(score, Score) and score.ci95 is not None
+        if score.ci95[1] - score.ci95[0] > abs(score.value)
+    ]
+    if not wide:
+        return []
+    return [
+        f"the interval is wider than the figure itself: {'; '.join(wide)}; more repetitions make it narrower"
+    ]
 
 
 def _names(points: Sequence[Point]) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nephoscope.errors import InputError
-from nephoscope.statistics import SEED, geometric_mean, mean_ci
+from nephoscope.statistics import SEED, geometric_mean, mean_ci, no_less_than_0
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -222,10 +222,12 @@ def over_repetitions(
     if not numbers:
         return Absent(reason="not measured")
     estimate = mean_ci(numbers, seed)
+    ci95 = within if len(numbers) == 1 else estimate.ci95
     return Score(
         value=estimate.mean,
         unit=DEFINITIONS[name].unit,
-        ci95=within if len(numbers) == 1 else estimate.ci95,
+        # Nodes may cost throughput; of the others none can be below 0.
+        ci95=ci95 if name == "E2" else no_less_than_0(ci95),
         repetitions=len(numbers),
         detail=dict(detail or {}),
     )
@@ -273,9 +275,9 @@ def o_score(
             name: floors[name] for name in _TIMES if name in used and used[name].value < floors[name]
         },
     }
-    gaps = [name for name, score in used.items() if _ends(name, score, floors) is None]
+    gaps = {name: score for name, score in used.items() if _ends(name, score, floors) is None}
     if gaps:
-        detail["no_interval"] = f"no interval above 0 for {', '.join(gaps)}"
+        detail["no_interval"] = _why_no_interval(gaps)
     low = value - math.hypot(*(centre - low for low, centre, _ in terms.values()))
     high = value + math.hypot(*(high - centre for _, centre, high in terms.values()))
     return Score(
@@ -302,6 +304,20 @@ def _measured(
         else:
             measured[name] = score
     return Absent(reason="; ".join(reasons)) if reasons else measured
+
+
+def _why_no_interval(gaps: Mapping[ScoreName, Score]) -> str:
+    """Say why no interval of O can be made with those of some scores."""
+    without = [name for name, score in gaps.items() if score.ci95 is None]
+    reasons = [f"{', '.join(without)} {'have' if len(without) > 1 else 'has'} none"] if without else []
+    for name, score in gaps.items():
+        if score.ci95 is not None:
+            low, high = score.ci95
+            below = "below 0" if low < 0 else "0"
+            reasons.append(
+                f"that of {name} reaches {below} ({low:.3g} … {high:.3g}), where there is no logarithm"
+            )
+    return "; ".join(reasons)
 
 
 def _ends(name: ScoreName, score: Score, floors: Mapping[ScoreName, float]) -> tuple[float, float] | None:

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import score_tables
-from nephoscope.compare import compare_runs, differences
+from nephoscope.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
 from nephoscope.errors import InputError
 from nephoscope.figure_scores import SystemScores
 from nephoscope.report import several
 from nephoscope.report.page import render_several
-from nephoscope.run_figures import RunFigures, difference, seconds, text
+from nephoscope.run_figures import RunFigures, difference, seconds_with_interval, text
 from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_of
 from nephoscope.scoring import SCORES, Absent, Score
-from nephoscope.statistics import mean_ci
+from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store import StoredRun
-from nephoscope.tables import ABSENT, Column, Row, Table, ends, of_texts
+from nephoscope.tables import ABSENT, Row, Table, of_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -156,13 +156,12 @@ def failover_table(runs: Sequence[RunFigures]) -> Table:
 
 
 def _mean(values: Sequence[float | None]) -> str:
-    """Write a mean with its half-width; one that did not end has no mean."""
+    """Write a mean with its interval; one that did not end has no mean."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values) or not numbers:
         return f"not seen in {len(values) - len(numbers)}"
     found = mean_ci(numbers)
-    half = f" ± {seconds((found.ci95[1] - found.ci95[0]) / 2)}" if found.ci95 else ""
-    return seconds(found.mean) + half
+    return seconds_with_interval(found.mean, no_less_than_0(found.ci95))
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:
@@ -180,6 +179,11 @@ def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[s
     for run in runs:
         if run.reader.manifest["status"] != "measured":
             found.append(f"{run.name} is not whole: its status is {run.reader.manifest['status']}")
+        found += [
+            f"{run.name}: {entry['verdict']}: {entry['detail']}"
+            for entry in run.scores.get("verdicts", [])
+            if entry["level"] == "problem"
+        ]
     return found
 
 
@@ -189,7 +193,7 @@ def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tup
     notes = []
     for run, kept in zip(runs[1:], stored[1:], strict=True):
         try:
-            figures, said = compare_runs(stored[0], kept)
+            compared = compare_runs(stored[0], kept, (runs[0].scores, run.scores))
         except InputError:
             notes.append(
                 f"{runs[0].name} and {run.name} have no measured point in common, so no differences are shown"
@@ -197,63 +201,13 @@ def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tup
             continue
         notes += [
             f"{runs[0].name} (the baseline) and {run.name}: {note}"
-            for note in said
-            if "workload." not in note
+            for note in compared.notes
+            if "workload." not in note and note != ONE_RUN_A_SIDE
         ]
-        for figure in figures:
-            found = figure.comparison
-            row = {"run": run.name, "figure": figure.name, "unit": figure.unit, "baseline": figure.baseline}
-            row |= {
-                "candidate": figure.candidate,
-                "difference": found.difference,
-                **ends("difference", found.ci95),
-            }
-            row |= {
-                "relative": found.relative,
-                **ends("relative", found.relative_ci95),
-                "verdict": found.verdict,
-            }
-            rows.append(row)
+        rows += [{"run": run.name, **row} for row in rows_of(compared)]
+    notes += [ONE_RUN_A_SIDE] if rows else []
     title = f"Differences from {runs[0].name}, with their 95 % intervals"
     return Table("differences", title, _DIFFERENCE_COLUMNS, rows), notes
 
 
-def _relative(row: Row) -> str:
-    return f"{row['relative']:+.1%}" if row["relative"] is not None else f"{row['difference']:+.4g}"
-
-
-def _relative_interval(row: Row) -> str:
-    low, high = row["relative_ci95_low"], row["relative_ci95_high"]
-    return "not known" if low is None else f"{low:+.1%} … {high:+.1%}"
-
-
-_DIFFERENCE_COLUMNS = [
-    text("run", "The run that is compared with the first one.", "run"),
-    Column(
-        "figure",
-        "text",
-        "The point, and which of its figures.",
-        "figure",
-        lambda row: f"{row['figure']} ({row['unit']})",
-    ),
-    text("unit", "The figure's unit."),
-    Column("baseline", meaning="The figure of the first run.", heading="baseline"),
-    Column("candidate", meaning="The figure of this run.", heading="this run"),
-    Column("difference", meaning="This run's figure less that of the first."),
-    Column("difference_ci95_low", meaning="The low end of the 95 % confidence interval of the difference."),
-    Column("difference_ci95_high", meaning="The high end of the 95 % confidence interval of the difference."),
-    Column(
-        "relative",
-        meaning="The difference as a share of the first run's figure.",
-        heading="difference",
-        shown=_relative,
-    ),
-    Column(
-        "relative_ci95_low",
-        meaning="The low end of the share's interval.",
-        heading="interval",
-        shown=_relative_interval,
-    ),
-    Column("relative_ci95_high", meaning="The high end of the share's interval."),
-    text("verdict", "`faster`, `slower`, or `no difference seen`.", "verdict"),
-]
+_DIFFERENCE_COLUMNS = [text("run", "The run that is compared with the first one.", "run"), *COLUMNS]

@@ -11,19 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
-from nephoscope.run_figures import RunFigures, seconds
+from nephoscope.compare import comparison_table
+from nephoscope.run_figures import RunFigures
 from nephoscope.run_tables import tables_of
+from nephoscope.score_tables import notes_of_o
 from nephoscope.store import FILES, StoredRun
 from nephoscope.tables import markdown, terminal
 from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from rich.console import RenderableType
 
-    from nephoscope.compare import Figure
+    from nephoscope.compare import Compared
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
     from nephoscope.side_by_side import SideBySide
@@ -67,11 +69,7 @@ def summary(outcome: Outcome) -> RenderableType:
         absent = scores["absent"].items()
         parts += [Text(), terminal(tables["scores"])]
         parts += [Text(f"no {name}: {why}", style="yellow") for name, why in absent if name != "P"]
-        floored = scores["scores"].get("O", {}).get("detail", {}).get("floored", {})
-        parts += [
-            Text(f"O takes {name} as {seconds(least)}: no shorter times are told apart")
-            for name, least in floored.items()
-        ]
+        parts += [Text(note, style="yellow") for note in notes_of_o(_detail_of_o(scores))]
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
         count = found["concurrency"]
@@ -83,6 +81,11 @@ def summary(outcome: Outcome) -> RenderableType:
     parts += [Text(f"! {warning}", style="yellow") for warning in scores["warnings"]]
     parts += [Text(), Text(f"report: {outcome.folder / FILES.report}", style="bold")]
     return Group(*parts)
+
+
+def _detail_of_o(scores: Mapping[str, Any]) -> Mapping[str, Any]:
+    detail: Mapping[str, Any] = scores.get("scores", {}).get("O", {}).get("detail", {})
+    return detail
 
 
 def figures_of(outcome: Outcome) -> RunFigures:
@@ -98,6 +101,7 @@ def run_markdown(figures: RunFigures) -> str:
     shown = [table for table in tables if table.name != "points" or "throughput" not in names]
     scores = figures.scores
     notes = [f"no {name}: {reason}" for name, reason in scores["absent"].items()]
+    notes += notes_of_o(_detail_of_o(scores))
     notes += [
         f"{verdict['level']}: {verdict['verdict']}: {verdict['detail']}" for verdict in scores["verdicts"]
     ]
@@ -156,27 +160,17 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
     return Group(*lines)
 
 
-def comparison_table(figures: Sequence[Figure]) -> Table:
-    """Show two runs side by side."""
-    table = new_table("figure", "baseline", "candidate", "difference", "interval", "verdict")
-    styles = {"faster": "green", "slower": "red"}
-    for figure in figures:
-        found = figure.comparison
-        relative = f"{found.relative:+.1%}" if found.relative is not None else f"{found.difference:+.4g}"
-        low_high = found.relative_ci95
-        interval = f"{low_high[0]:+.1%} … {low_high[1]:+.1%}" if low_high else "not known"
-        table.add_row(
-            f"{figure.name} ({figure.unit})",
-            f"{figure.baseline:,.4g}",
-            f"{figure.candidate:,.4g}",
-            relative,
-            interval,
-            Text(found.verdict, style=styles.get(found.verdict, "dim")),
-        )
-    return table
+def comparison(compared: Compared) -> RenderableType:
+    """Show two runs side by side, what both say of themselves, and what is not known."""
+    parts: list[RenderableType] = [terminal(comparison_table(compared)), Text()]
+    for one in compared.said:
+        mark, style = MARKS[one.level]
+        parts.append(Text(f"{mark} {one.run}: {one.text}", style=style))
+    parts += [Text(f"· {note}", style="cyan") for note in compared.notes]
+    return Group(*parts)
 
 
-def comparison_json(figures: Sequence[Figure], notes: Sequence[str]) -> dict[str, Any]:
+def comparison_json(compared: Compared) -> dict[str, Any]:
     """Write a comparison for machines."""
     return {
         "figures": [
@@ -189,12 +183,14 @@ def comparison_json(figures: Sequence[Figure], notes: Sequence[str]) -> dict[str
                 "ci95": figure.comparison.ci95,
                 "relative": figure.comparison.relative,
                 "relative_ci95": figure.comparison.relative_ci95,
+                "visible": figure.comparison.visible,
                 "verdict": figure.comparison.verdict,
                 "note": figure.comparison.note,
             }
-            for figure in figures
+            for figure in compared.figures
         ],
-        "notes": list(notes),
+        "said": [{"run": one.run, "level": one.level, "text": one.text} for one in compared.said],
+        "notes": list(compared.notes),
     }
 
 

@@ -6,6 +6,7 @@ it is shown, under which heading and in which form.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -97,10 +98,43 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
 
 
-def spread(name: str, digits: str = "") -> Callable[[Row], str]:
-    """Show a figure with the half-width of its interval, which stands in ``{name}_ci95_low`` and ``…_high``.
+def interval(value: float | None, ci95: Sequence[float] | None) -> str:
+    """Write a 95 % confidence interval as it stands beside its figure: ``± 410``, or both ends, ``(0.2 … 1.9)``.
 
-    ``digits`` is their form; as that of any ``figure`` if left out.
+    Both ends are written where they do not lie evenly about the figure, or where a half-width would suggest values
+    below 0 that are not in the interval. Two digits of the width are all that it is worth. Empty where there is none.
+    """
+    if value is None or ci95 is None:
+        return ""
+    low, high = ci95
+    half = (high - low) / 2
+    if not math.isfinite(half):
+        return ""
+    # Of two digits the second is good to a half, and a tenth of the half-width is the first that would be seen.
+    even = abs((high - value) - (value - low)) <= _UNEVEN * half
+    if even and not value - half < 0 <= low:
+        return f"± {_rounded(half, half)}"
+    return f"({_rounded(low, high - low)} … {_rounded(high, high - low)})"
+
+
+_UNEVEN = 0.2
+
+
+def _rounded(value: float, width: float) -> str:
+    """Write a number to the second digit of an interval's width."""
+    places = 1 - math.floor(math.log10(width)) if width > 0 else 0
+    return f"{round(value, places) + 0.0:,.{max(places, 0)}f}"
+
+
+def with_interval(shown: str, value: float | None, ci95: Sequence[float] | None) -> str:
+    """Write a figure, which is ``shown`` already, with its interval."""
+    return f"{shown} {interval(value, ci95)}".rstrip()
+
+
+def spread(name: str, digits: str = "") -> Callable[[Row], str]:
+    """Show a figure with its interval, which stands in ``{name}_ci95_low`` and ``…_high``.
+
+    ``digits`` is the figure's form; as that of any ``figure`` if left out.
     """
 
     def show(row: Row) -> str:
@@ -108,10 +142,7 @@ def spread(name: str, digits: str = "") -> Callable[[Row], str]:
             return ABSENT
         low, high = row.get(f"{name}_ci95_low"), row.get(f"{name}_ci95_high")
         value = f"{row[name]:{digits}}" if digits else figure(row[name])
-        if low is None or high is None:
-            return value
-        half = (high - low) / 2
-        return f"{value} ± {f'{half:{digits}}' if digits else figure(half)}"
+        return with_interval(value, row[name], None if low is None or high is None else (low, high))
 
     return show
 

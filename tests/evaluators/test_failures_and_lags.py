@@ -66,7 +66,11 @@ def finish(writer: RunWriter, committed: int) -> StoredRun:
 
 
 def failed_run(
-    folder: Path, counts: Sequence[int], away: tuple[float, float], facts: Mapping[str, Any] | None = None
+    folder: Path,
+    counts: Sequence[int],
+    away: tuple[float, float],
+    facts: Mapping[str, Any] | None = None,
+    probes: Iterable[Mapping[str, Any]] | None = None,
 ) -> StoredRun:
     labels = {"mix": "SELECT", "concurrency": 16, "role": "rw", "fault": "kill", "repetition": 1}
     tables = sim_study(failover(fault="kill"))
@@ -75,7 +79,7 @@ def failed_run(
     writer.event(6.0, "error", **{"class": "connection_lost"}, count=16, code="", message="gone")
     if facts:
         writer.event(15.0, "durability", measure=0, role="rw", repetition=1, **facts)
-    writer.probes(lines(availability("rw", len(counts) * INTERVAL_S, away)))
+    writer.probes(lines(probes or availability("rw", len(counts) * INTERVAL_S, away)))
     return finish(writer, sum(counts))
 
 
@@ -92,6 +96,24 @@ def test_f_and_r_of_a_planted_failure(tmp_path: Path) -> None:
     assert failure["tps_before"] == pytest.approx(TPS)
     assert failure["errors"] == {"connection_lost": 16}
     assert (failure["acknowledged"], failure["lost"], failure["indeterminate"]) == (990, 37, 2)
+
+
+@pytest.mark.parametrize(("gap_s", "warned"), [(0.05, False), (0.2, False), (0.9, True)])
+def test_how_finely_a_return_is_known_is_a_warning_only_where_it_makes_the_outage_unsure(
+    tmp_path: Path,
+    gap_s: float,
+    warned: bool,  # noqa: FBT001
+) -> None:
+    def sparse(rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+        """Leave out the probes just after the last one that failed: the return lies somewhere there."""
+        yield from (row for row in rows if not 7.0 <= row["time_s"] < 7.0 + gap_s)
+
+    counts = course((TPS, 5), (0, 2), (TPS, 8))
+    run = failed_run(tmp_path, counts, (5.0, 7.0), probes=sparse(availability("rw", 15.0, (5.0, 7.0))))
+    found = scores_of(run)
+    (failure,) = found["scores"]["F"]["detail"]["failures"]
+    assert failure["resolution_s"] == pytest.approx(gap_s, abs=0.02)
+    assert any("is known only to" in warning for warning in found["warnings"]) == warned
 
 
 def test_no_interruption_reads_as_none(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 
+from commands import call
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
 from nephoscope.scores import scores_of
 from nephoscope.store import StoredRun
@@ -83,6 +85,37 @@ def test_few_repetitions_are_warned_about(tmp_path: Path) -> None:
     assert found["warnings"] == [
         "2 repetitions only: what changes from one repetition to the next is hardly known"
     ]
+
+
+def test_an_interval_that_is_wider_than_its_figure_is_a_warning(tmp_path: Path) -> None:
+    tables = sim_study(throughput(concurrency=[2], duration="1s", repetitions=3))
+    labels = {"mix": "SELECT", "concurrency": 2}
+    counts = (100, 150, 400)
+    steps = [Step({**labels, "repetition": n}, [count] * 10, [2.0] * 10) for n, count in enumerate(counts, 1)]
+    found = scores_of(StoredRun(write_run(tmp_path, tables, steps)))
+    low, high = found["scores"]["P"]["ci95"]
+    assert low == 0, "no throughput is below 0"
+    assert high > 2 * found["scores"]["P"]["value"]
+    (warning,) = found["warnings"]
+    assert warning.startswith(
+        "the interval is wider than the figure itself: P 74,277 (0 … 210,000) TPS per $/min;"
+    )
+    assert f"! {warning}" in call("report", tmp_path).out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("uncertain", "said"), [(0, False), (33, True)])
+def test_commits_that_were_never_answered_are_told(tmp_path: Path, uncertain: int, said: bool) -> None:  # noqa: FBT001
+    run = sweep(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    manifest["totals"]["uncertain"] = uncertain
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    told = [verdict for verdict in scores_of(StoredRun(run.folder))["verdicts"] if verdict["level"] == "note"]
+    assert bool(told) == said
+    shown = call("report", tmp_path).out
+    markdown = call("report", tmp_path, "--format", "markdown").out
+    for text in (shown, markdown, (tmp_path / "report.html").read_text()):
+        assert ("33 attempts ended after the commit was sent" in " ".join(text.split())) == said
+    assert ("commits sent and never answered" in (tmp_path / "report.html").read_text()) == said
 
 
 def test_a_phase_that_was_cut_short_does_not_count(tmp_path: Path) -> None:

@@ -78,8 +78,23 @@ def test_an_even_interval_is_one_half_width() -> None:
     assert numbers.spread(52340.0, (51930.0, 52750.0)) == "± 410"
 
 
-def test_an_uneven_interval_says_both_sides() -> None:
-    assert numbers.spread(100.0, (90.0, 140.0)) == f"+40 / {MINUS}10"
+@pytest.mark.parametrize(
+    ("value", "ci95", "text"),
+    [
+        (100.0, (90.0, 140.0), "(90 … 140)"),
+        (0.35, (0.0, 0.7), "± 0.35"),
+        (0.35, (0.0, 0.72), "(0.00 … 0.72)"),
+        (3_484_448.0, (2_326_000.0, 4_642_900.0), "± 1,200,000"),
+        (0.4, (-0.11, 0.91), "± 0.51"),
+        (0.8, (-0.11, 0.91), f"({MINUS}0.1 … 0.9)"),
+        (0.0, (0.0, 0.0), "± 0"),
+        (1.0, (float("-inf"), 2.0), ""),
+    ],
+)
+def test_an_interval_says_both_ends_where_a_half_width_would_mislead(
+    value: float, ci95: tuple[float, float], text: str
+) -> None:
+    assert numbers.spread(value, ci95) == text
 
 
 def test_an_interval_without_a_value_is_not_shown() -> None:

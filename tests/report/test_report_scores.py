@@ -11,7 +11,9 @@ from report_pages import run, view
 from report_scaling import scaled
 
 from nephoscope.report import build_view, render
+from nephoscope.run_figures import RunFigures
 from nephoscope.scoring import PERFECT, Score, o_score
+from nephoscope.summary import run_markdown
 
 if TYPE_CHECKING:
     from nephoscope.report.measured import Scores
@@ -61,6 +63,22 @@ def test_each_bar_begins_where_the_last_one_ended() -> None:
         at = end
     assert at == pytest.approx(total.zero + total.width)
     assert all(0 <= term.left <= 1 and term.left + term.width <= 1 + 1e-9 for term in (*terms, total))
+
+
+def test_an_o_without_an_interval_says_why_beside_it() -> None:
+    given: dict[ScoreName, Score | Absent] = {
+        name: Score.model_validate(all_scores()[name]) for name in PERFECT
+    }
+    given["E2"] = Score(value=0.5, unit="", ci95=(-0.1, 1.1), repetitions=3)
+    o = o_score(given).model_dump(mode="json")
+    part, page = scores_with({**all_scores(), "O": o}, absent={})
+    why = "that of E2 reaches below 0 (-0.1 … 1.1), where there is no logarithm"
+    (row,) = (row for row in part.rows if row.key == "O")
+    assert row.how.endswith(f"; no interval: {why}")
+    assert why in page
+    of_lag = run("lag").scores or {}
+    shown = RunFigures("lag", run("lag"), {**of_lag, "scores": {**of_lag["scores"], "O": o}})
+    assert f"- O has no interval: {why}" in run_markdown(shown)
 
 
 def test_without_an_o_there_are_no_terms() -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
 import pytest
 from report_documents import TAU
+from report_html import Page
 from report_pages import run, view
 from report_runs import ATTACK, RUNS, sweep_run
 
-from nephoscope.report import Selection, build_view
+from nephoscope.report import Selection, build_view, render
 from nephoscope.report.histograms import Buckets
 from nephoscope.report.parts import Estimate
 from nephoscope.report.view import ReportView
@@ -263,3 +265,33 @@ def test_the_view_keeps_hostile_text_as_it_is() -> None:
 def test_failures_and_the_loads_beside_lags_are_not_averaged(name: str) -> None:
     assert view(name).headline.mixes
     assert view(name).headline.average is None
+
+
+def test_an_error_is_counted_once_and_a_refused_connection_is_none() -> None:
+    given = run("sweep")
+    counted = {name: given.intervals.column(name).to_numpy().sum() for name in ("serialization", "deadlock")}
+    refused = {"time_s": 20.0, "event": "connection", "state": "refused", "tenant": "default", "count": 456}
+    words = {"class": "serialization", "code": "", "message": "the database is starting", "count": 456}
+    events = [*given.events, refused, {"time_s": 20.0, "event": "error", "role": "rw", **words}]
+    totals = {**given.manifest["totals"], "uncertain": 33}
+    made = build_view(
+        dataclasses.replace(given, events=events, manifest={**given.manifest, "totals": totals})
+    )
+    rows = {row.name: row.count for row in made.errors.rows}
+    assert rows["serialization failure"] == counted["serialization"]
+    assert rows["deadlock"] == counted["deadlock"]
+    chart = next(chart for chart in made.timeline.charts if chart.id == "time-errors")
+    assert chart.message.startswith(f"{sum(rows.values()):,} errors; ")
+    assert made.errors.statement.startswith(f"{sum(rows.values()):,} errors of 4 classes, ")
+    assert "456 times a connection could not be made" in made.errors.also
+    assert "33 times an attempt ended after its commit was sent" in made.errors.also
+    assert {row.state: row.count for row in made.errors.connections} == {
+        "lost": 3,
+        "restored": 3,
+        "refused": 456,
+    }
+    assert made.accounting.uncertain == 33
+    # Events of connections have no role.
+    section = Page(render(made)).one("errors").text
+    assert "None" not in section
+    assert "Tenant" not in section

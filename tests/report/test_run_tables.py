@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 from report_evaluated import FAILURES
-from report_pages import run
+from report_pages import html, run
 
 from nephoscope import _engine, side_by_side
 from nephoscope.errors import InputError
+from nephoscope.report.numbers import MINUS
 from nephoscope.run_figures import RunFigures
 from nephoscope.run_tables import tables_of
 from nephoscope.summary import run_markdown
@@ -41,6 +42,21 @@ def test_golden_markdown(name: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["lag", "scaleout", "parameters"])
+def test_an_interval_is_the_same_on_a_terminal_in_markdown_and_in_the_report(name: str) -> None:
+    shown = figures(name)
+    table = tables(shown)["scores"] if name != "parameters" else tables(shown)["sweeps"]
+    place = [column.name for column in table.shown].index("value" if name != "parameters" else "tps")
+    cells = [row[place] for row in table.cells]
+    told = [cell.partition(" ")[2] for cell in cells if "±" in cell or "…" in cell]
+    assert told
+    written = run_markdown(shown)
+    report = html(name).replace(MINUS, "-")
+    for one in told:
+        assert f" {one} |" in written
+        assert f">{one}<" in report
 
 
 def test_failures_have_their_times_and_errors_by_class() -> None:
@@ -131,7 +147,7 @@ def test_fail_over_is_summed_up_by_run_and_failure() -> None:
     good = figures("failover", details=details)
     table = side_by_side.failover_table([good, figures("failover"), figures("lag")])
     assert table.cells == [
-        ["failover", "kill of rw", "2", "1 s ± 12.7 s", "1.5 s ± 19.1 s", "2"],
+        ["failover", "kill of rw", "2", "1 (0 … 14) s", "1.5 (0 … 21) s", "2"],
         ["failover", "crash of rw", "3", "not seen in 1", "not seen in 1", "2"],
     ]
 

@@ -132,7 +132,7 @@ class Failure:
     resolution_s: float
     tps_before: float
     errors: Mapping[str, int]
-    """Errors of the load by class, from the fault to the end of the phase."""
+    """Errors of the load by class, from the fault to the end of the phase; refused connections are among them."""
     acknowledged: int | None = None
     """Commits of the probe that were acknowledged."""
     lost: int | None = None
@@ -299,9 +299,17 @@ def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Fail
         f"the return of {failure.role} in repetition {failure.repetition} is known only to"
         f" {failure.resolution_s * 1000:.0f} ms: so long lie between the last probe that failed and the first answer"
         for failure in failures
-        if failure.resolution_s > 4 / settings.probe_rate
+        if failure.resolution_s > max(4 / settings.probe_rate, _UNSURE * _outage_s(failure))
     ]
     return failures, warnings
+
+
+_UNSURE = 0.25
+"""By how much of an outage its end may be unsure before that is a warning; the table of failures tells it always."""
+
+
+def _outage_s(failure: Failure) -> float:
+    return math.inf if failure.service_back_s is None else failure.service_back_s - failure.injected_s
 
 
 def _failure(

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from nephoscope.report.reader import Selection
-from nephoscope.statistics import block_bootstrap_ci, mean_ci, moving_mean_ci, steady_state
+from nephoscope.statistics import block_bootstrap_ci, mean_ci, moving_mean_ci, no_less_than_0, steady_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -233,7 +233,7 @@ def summed_up(stored: Stored, points: Sequence[Point]) -> dict[str, Any]:
     latency = latency_of(stored, frozenset(point.phase for point in points))
     return {
         "tps": estimate.mean,
-        "ci95": points[0].ci95 if len(points) == 1 else estimate.ci95,
+        "ci95": points[0].ci95 if len(points) == 1 else no_less_than_0(estimate.ci95),
         "latency_ms": latency.model_dump() if latency else None,
         "failed": sum(point.failed for point in points),
         "repetitions": len(points),

@@ -25,7 +25,7 @@ from nephoscope.loads import (
 )
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
-from nephoscope.statistics import mean_ci
+from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration
 
@@ -175,7 +175,7 @@ class Throughput(Evaluator):
         for mix, group in by_mix(points).items():
             concurrency, values = self._repetitions(group)
             estimate = mean_ci(values)
-            ci95 = estimate.ci95
+            ci95 = no_less_than_0(estimate.ci95)
             if len(values) == 1 and concurrency is not None:
                 ci95 = next(point.ci95 for point in group if point.concurrency == concurrency)
             detail["mixes"][mix] = {

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nephoscope.report.parts import Estimate
-from nephoscope.statistics import block_bootstrap_ci, mean_ci, wilson_interval
+from nephoscope.statistics import block_bootstrap_ci, mean_ci, no_less_than_0, wilson_interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,7 +114,7 @@ class LagSamples:
             float(self.lag_ms[self.repetition == n].mean()) for n in sorted(set(self.repetition.tolist()))
         ]
         found = mean_ci(means) if len(means) > 1 else block_bootstrap_ci(self.lag_ms)
-        return Estimate(value=float(self.lag_ms.mean()), ci95=found.ci95)
+        return Estimate(value=float(self.lag_ms.mean()), ci95=no_less_than_0(found.ci95))
 
     def stale(self, after_ms: float) -> Estimate:
         """P(a read is stale | that long after the write): the share of markers whose lag is longer.

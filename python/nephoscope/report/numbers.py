@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from nephoscope.tables import interval
+
 ABSENT = "\u2013"
 MINUS = "\u2212"
 FIGURE_SPACE = "\u2007"
@@ -80,16 +82,8 @@ def milliseconds(value: object) -> tuple[str, str]:
 
 
 def spread(value: object, ci95: tuple[float, float] | None) -> str:
-    """Return a 95 % interval beside its value: ``± 410``, or both sides where they differ visibly."""
-    given = finite(value)
-    if given is None or ci95 is None:
-        return ""
-    above, below = ci95[1] - given, given - ci95[0]
-    half = (ci95[1] - ci95[0]) / 2
-    # A tenth of the half-width is what two significant digits can show.
-    if half <= 0 or abs(above - below) <= 0.2 * half:
-        return f"± {number(half, 2)}"
-    return f"{_signed(above)} / {_signed(-below)}"
+    """Return a 95 % interval beside its value, as tables everywhere have it: ``± 410`` or ``(0.2 … 1.9)``."""
+    return _minus(interval(finite(value), ci95))
 
 
 def percent(share: object, digits: int = 3) -> str:
@@ -141,10 +135,6 @@ def elapsed(seconds: object) -> str:
     sign, whole = (MINUS, -whole) if whole < 0 else ("", whole)
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{sign}{hours}:{minutes:02}:{rest:02}" if hours else f"{sign}{minutes}:{rest:02}"
-
-
-def _signed(value: float) -> str:
-    return f"{'+' if value >= 0 else MINUS}{number(abs(value), 2)}"
 
 
 def _minus(text: str) -> str:

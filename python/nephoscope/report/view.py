@@ -196,23 +196,24 @@ class ErrorRow(Part):
 
 
 class ConnectionRow(Part):
-    """How often connections of a role were lost, restored or refused."""
+    """How often connections were lost, restored or refused; of which tenant, where there are several."""
 
     state: str
-    role: str
+    tenant: str = ""
     count: int
     first_s: Number = None
     last_s: Number = None
 
 
 class Errors(Part):
-    """What went wrong, by class; each attempt is counted, so retried transactions are in here too."""
+    """What went wrong with transactions, by class, each attempt counted; what else did stands in ``also``."""
 
     rows: tuple[ErrorRow, ...] = ()
     total: int = 0
     connections: tuple[ConnectionRow, ...] = ()
     dropped: int = 0
     statement: str = ""
+    also: str = ""
 
 
 class Accounting(Part):
@@ -224,6 +225,7 @@ class Accounting(Part):
     failed: int = 0
     in_flight: int | None = None
     dropped: int = 0
+    uncertain: int = 0
     holds: bool | None = None
     note: str = ""
 

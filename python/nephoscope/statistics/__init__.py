@@ -9,7 +9,15 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 5 %.
 """
 
-from nephoscope.statistics.comparison import Comparison, Verdict, compare
+from nephoscope.statistics.comparison import (
+    LEAST_BETWEEN,
+    Between,
+    Comparison,
+    Verdict,
+    between_runs,
+    block_means,
+    compare,
+)
 from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
 from nephoscope.statistics.intervals import (
     SEED,
@@ -18,19 +26,24 @@ from nephoscope.statistics.intervals import (
     half_width,
     mean_ci,
     moving_mean_ci,
+    no_less_than_0,
 )
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
 
 __all__ = [
+    "LEAST_BETWEEN",
     "SEED",
+    "Between",
     "Comparison",
     "Estimate",
     "SteadyState",
     "Verdict",
     "autocorrelation",
+    "between_runs",
     "block_bootstrap_ci",
     "block_length",
+    "block_means",
     "compare",
     "effective_sample_size",
     "geometric_mean",
@@ -38,6 +51,7 @@ __all__ = [
     "jain_index",
     "mean_ci",
     "moving_mean_ci",
+    "no_less_than_0",
     "r_squared",
     "steady_state",
     "wilson_interval",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -13,15 +13,23 @@ from nephoscope.statistics.intervals import LEAST_INTERVALS, SEED, block_bootstr
 from nephoscope.statistics.series import checked, is_constant
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from nephoscope.statistics.series import Values
 
-Verdict = Literal["faster", "slower", "no difference seen"]
+Verdict = Literal["faster", "slower", "no difference seen", "cannot tell"]
+
+LEAST_BETWEEN = 0.01
+"""How far single runs of one system are taken to scatter at least, as a share of the figure (a standard deviation)."""
 
 _SIGNIFICANCE = 0.05
 _Z95 = float(ndtri(0.975))
 _UNBALANCED = 2
+_BETWEEN_PER_WITHIN = 2.0
+"""The variance of a run's mean about its system's, over that of the run's repetitions: see `between_runs`."""
+_BLOCKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +37,8 @@ class Comparison:
     """A candidate against a baseline."""
 
     verdict: Verdict
-    """Of the candidate. "no difference seen" is not "equal": ``ci95`` says what could have stayed unseen."""
+    """Of the candidate. "no difference seen" is not "equal": ``visible`` says what could have stayed unseen; "cannot
+    tell" is where the spread is not known, or where not even a figure twice as large would have been seen."""
     difference: float
     """Candidate - baseline, in the unit of the figure."""
     ci95: tuple[float, float] | None
@@ -40,8 +49,53 @@ class Comparison:
     """Its interval, which excludes 0 exactly where ``ci95`` does; absent if the baseline may be 0."""
     repetitions: tuple[int, int]
     """Of the baseline and of the candidate."""
+    visible: float | None
+    """The smallest difference that would have been seen, in the unit of the figure: half of ``ci95``."""
     note: str | None
     """What the interval does not cover, where a side has one repetition only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """How far single runs of one system lie from each other."""
+
+    share: float
+    """The standard deviation of a run's figure about its system's, as a share of the figure."""
+    freedom: float
+    """The degrees of freedom of its square."""
+
+
+def between_runs(groups: Sequence[Values]) -> Between | None:
+    """Estimate how far runs of one system scatter from how their repetitions do; None where there are none.
+
+    Each group holds the repetitions of one point in one run. Repetitions of one run share its machine, its caches and
+    its neighbours, so their mean is not as sure as their spread over the root of their number says. How far it is off
+    no single run can tell; what it can tell is how the system's speed moved while it was measured. The speed is taken
+    to wander from run to run as it did within them: of a random walk sampled by n repetitions, the means of two runs
+    that follow one another differ with 3.2 (n = 3) to 4 times the variance of the repetitions, so each side gets
+    twice that variance; `LEAST_BETWEEN` is added, since the steadiest run says nothing of the next day. The groups'
+    relative variances are pooled: a group of three alone says little.
+
+    A machine that changes more between runs than it ever did within them misleads any comparison of single runs.
+    """
+    deviations, freedom = 0.0, 0
+    for group in groups:
+        x = checked(group)
+        mean = math.fsum(x) / len(x)
+        if len(x) > 1 and mean > 0:
+            deviations += float(np.sum((x / mean - 1) ** 2))
+            freedom += len(x) - 1
+    if not freedom:
+        return None
+    wandered = _BETWEEN_PER_WITHIN * deviations / freedom
+    variance = wandered + LEAST_BETWEEN**2
+    return Between(math.sqrt(variance), freedom * (variance / wandered) ** 2 if wandered > 0 else math.inf)
+
+
+def block_means(series: Values) -> list[float]:
+    """Cut the intervals of a single repetition into five blocks: how its speed moves stands in for repetitions."""
+    x = checked(series)
+    return [] if len(x) < LEAST_INTERVALS else [float(part.mean()) for part in np.array_split(x, _BLOCKS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +114,8 @@ def compare(
     higher_is_better: bool,
     baseline_series: Values | None = None,
     candidate_series: Values | None = None,
+    figures: tuple[float, float] | None = None,
+    between: Between | None = None,
     comparisons: int = 1,
     seed: int = SEED,
 ) -> Comparison:
@@ -75,8 +131,12 @@ def compare(
     A side with one repetition has no spread of its own. It then borrows that of the other side's repetitions;
     or, where its series of intervals spreads wider or is all there is, the block bootstrap's
     (`block_bootstrap_ci`). One run against one run is therefore a comparison of those two runs: what changes
-    from run to run is not in it, and ``note`` says so. Without any of these there is no interval, and no
-    difference is claimed.
+    from run to run is not in it, and ``note`` says so. Without any of these there is no interval, and the answer
+    is "cannot tell".
+
+    ``figures`` are the figures themselves where they are no means of the repetitions (a percentile of the merged
+    histograms): the repetitions then give the spread alone. ``between`` is how far single runs of one system lie from
+    each other; it is added where all repetitions of a side come from one run (`between_runs`).
 
     False verdicts between equal systems by simulation, 2 to 30 repetitions a side, equal or not: normal at
     most 5 %, lognormal with sigma = 0.5 at most 5 %; 7 % for one repetition against several of the latter.
@@ -90,23 +150,35 @@ def compare(
     base, cand = checked(baseline), checked(candidate)
     base_side = _side(base, cand, baseline_series, seed)
     cand_side = _side(cand, base, candidate_series, seed)
+    if figures is not None:
+        base_side, cand_side = (
+            replace(side, mean=mean) for side, mean in zip((base_side, cand_side), figures, strict=True)
+        )
     difference = cand_side.mean - base_side.mean
     relative = difference / base_side.mean if base_side.mean > 0 else None
     counts = (base_side.count, cand_side.count)
     note = _note(base_side, cand_side)
     if base_side.variance is None or cand_side.variance is None:
-        return Comparison("no difference seen", difference, None, relative, None, counts, note)
+        return Comparison("cannot tell", difference, None, relative, None, counts, None, note)
     variance = base_side.variance + cand_side.variance
-    quantile = float(stdtrit(_freedom(base_side, cand_side, variance), 1 - _SIGNIFICANCE / (2 * comparisons)))
+    freedom = _freedom(base_side, cand_side, variance)
+    if between is not None:
+        base_side, cand_side = (_apart(side, between) for side in (base_side, cand_side))
+        added = (base_side.variance or 0.0) + (cand_side.variance or 0.0) - variance
+        freedom = _joined(((variance, freedom), (added, between.freedom)))
+        variance += added
+    quantile = float(stdtrit(freedom, 1 - _SIGNIFICANCE / (2 * comparisons)))
     half = quantile * math.sqrt(variance)
     interval = (difference - half, difference + half)
+    blind = half > max(abs(base_side.mean), abs(cand_side.mean))
     return Comparison(
-        verdict=_verdict(interval, higher_is_better=higher_is_better),
+        verdict="cannot tell" if blind else _verdict(interval, higher_is_better=higher_is_better),
         difference=difference,
         ci95=interval,
         relative=relative,
         relative_ci95=_relative_interval(base_side, cand_side, quantile),
         repetitions=counts,
+        visible=half,
         note=note,
     )
 
@@ -127,6 +199,18 @@ def _side(own: NDArray[np.float64], other: NDArray[np.float64], series: Values |
     return _Side(mean, between, len(other) - 1, n)
 
 
+def _apart(side: _Side, between: Between) -> _Side:
+    """Add what a run's figure is off its system's to what it is off its own."""
+    return replace(side, variance=(side.variance or 0.0) + (between.share * side.mean) ** 2)
+
+
+def _joined(parts: Sequence[tuple[float, float]]) -> float:
+    """Welch and Satterthwaite's degrees of freedom of a sum of variances, each with its own."""
+    total = math.fsum(variance for variance, _ in parts)
+    shares = math.fsum(variance**2 / freedom for variance, freedom in parts)
+    return math.inf if shares == 0 else total**2 / shares
+
+
 def _freedom(base: _Side, cand: _Side, variance: float) -> float:
     """Welch and Satterthwaite's degrees of freedom."""
     if base.variance is None or cand.variance is None or variance == 0:
@@ -138,8 +222,7 @@ def _freedom(base: _Side, cand: _Side, variance: float) -> float:
     if shorter > 1 and longer >= _UNBALANCED * shorter:
         # A spread that came out small by chance on the short side would lend it the long side's freedom.
         return min(base.freedom, cand.freedom)
-    shares = base.variance**2 / base.freedom + cand.variance**2 / cand.freedom
-    return math.inf if shares == 0 else variance**2 / shares
+    return _joined(((base.variance, base.freedom), (cand.variance, cand.freedom)))
 
 
 def _verdict(interval: tuple[float, float], *, higher_is_better: bool) -> Verdict:

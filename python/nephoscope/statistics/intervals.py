@@ -53,6 +53,11 @@ def half_width(ci95: Sequence[float] | None) -> float | None:
     return None if ci95 is None else (ci95[1] - ci95[0]) / 2
 
 
+def no_less_than_0(ci95: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Cut off what an interval has below 0, of a figure that cannot be there (a time, a rate): it covers no less."""
+    return None if ci95 is None else (max(ci95[0], 0.0), max(ci95[1], 0.0))
+
+
 def mean_ci(values: Values, seed: int = SEED) -> Estimate:
     """Mean over repetitions with its 95 % confidence interval.
 

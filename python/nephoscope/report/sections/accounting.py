@@ -32,6 +32,7 @@ def build(run: Run) -> Accounting:
         failed=failed,
         in_flight=in_flight,
         dropped=_whole(totals.get("dropped")),
+        uncertain=_whole(totals.get("uncertain")),
         holds=holds,
         note=""
         if holds

@@ -22,7 +22,11 @@ _TICKS = 160
 
 
 def build(run: Run) -> Errors:
-    """Return the section."""
+    """Return the section: errors of transactions by class, and apart from them connections that could not be made.
+
+    An ``error`` event stands for either. The intervals count the errors of transactions alone, each attempt, so they
+    say how many those are; the events give the words.
+    """
     events = run.events_of("error")
     names = in_order([*_counted_classes(run), *(str(event.get("class")) for event in events)])
     rows = [_row(run, name, [event for event in events if str(event.get("class")) == name]) for name in names]
@@ -36,6 +40,7 @@ def build(run: Run) -> Errors:
         connections=_connections(run),
         dropped=dropped,
         statement=_statement(run, rows, total),
+        also=_also(run),
     )
 
 
@@ -54,9 +59,30 @@ def _statement(run: Run, rows: list[ErrorRow], total: int) -> str:
     retried, failed = run.intervals.total("retried"), run.intervals.total("failed")
     classes = "one class" if len(rows) == 1 else f"{len(rows)} classes"
     return (
-        f"{count(total)} {'error' if total == 1 else 'errors'} of {classes}, each attempt counted: "
+        f"{count(total)} {'error' if total == 1 else 'errors'} of {classes}, each attempt of a transaction counted: "
         f"{count(retried)} transactions needed more than one attempt, {count(failed)} failed for good."
     )
+
+
+def _also(run: Run) -> str:
+    """Tell what else went wrong that is no error of a transaction, or leaves one open."""
+    refused = sum(_count(event) for event in run.events_of("connection") if event.get("state") == "refused")
+    uncertain = round(finite(run.table("totals").get("uncertain")) or 0)
+    said = []
+    if refused:
+        said.append(
+            f"{_times(refused)} a connection could not be made: no transaction had begun, so it is no error above."
+        )
+    if uncertain:
+        said.append(
+            f"{_times(uncertain)} an attempt ended after its commit was sent and before the answer came: "
+            "whether it was committed is not known."
+        )
+    return " ".join(said)
+
+
+def _times(number_of: int) -> str:
+    return "Once" if number_of == 1 else f"{count(number_of)} times"
 
 
 def _row(run: Run, name: str, events: Sequence[Event]) -> ErrorRow:
@@ -68,8 +94,7 @@ def _row(run: Run, name: str, events: Sequence[Event]) -> ErrorRow:
     codes = in_order(str(event["code"]) for event in events if event.get("code"))
     return ErrorRow(
         name=class_name(name),
-        # The intervals count every attempt; an event stands for the distinct messages of an interval.
-        count=max(int(counted.sum()), sum(_count(event) for event in events)),
+        count=int(counted.sum()) if name in run.intervals.error_classes else sum(map(_count, events)),
         first_message=str(first.get("message") or ""),
         code=", ".join(codes),
         distinct=len({str(event.get("message")) for event in events}),
@@ -94,14 +119,15 @@ def _count(event: Event) -> int:
 def _connections(run: Run) -> tuple[ConnectionRow, ...]:
     groups: dict[tuple[str, str], list[Event]] = {}
     for event in run.events_of("connection"):
-        groups.setdefault((str(event.get("state")), str(event.get("role"))), []).append(event)
+        tenant = str(event.get("tenant") or "") if len(run.tenants) > 1 else ""
+        groups.setdefault((str(event.get("state")), tenant), []).append(event)
     rows = []
-    for (state, role), events in groups.items():
+    for (state, tenant), events in groups.items():
         times = [time for time in (finite(event.get("time_s")) for event in events) if time is not None]
         rows.append(
             ConnectionRow(
                 state=state,
-                role=role,
+                tenant=tenant,
                 count=sum(_count(event) for event in events),
                 first_s=min(times, default=None),
                 last_s=max(times, default=None),

@@ -192,7 +192,8 @@ def _how_o(run: Run, detail: Mapping[str, Any]) -> str:
     del run
     weights = {str(name): finite(weight) for name, weight in scored.table(detail.get("weights")).items()}
     odd = [f"{name} {plain(weight)}" for name, weight in weights.items() if weight != 1]
-    return f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
+    how = f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
+    return how + (f"; no interval: {detail['no_interval']}" if detail.get("no_interval") else "")
 
 
 _HOW: dict[str, Callable[[Run, Mapping[str, Any]], str]] = {
