@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nephoscope import _engine, ownership, records
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
-from nephoscope.presence import Presence, labels
+from nephoscope.presence import Presence, lasting_labels, name_of
 from nephoscope.records import Detail, Identity, Record, Unfinished
 
 if TYPE_CHECKING:
@@ -174,9 +174,11 @@ class WorkloadData:
         started = _engine.monotonic_ns()
         presence = Presence.of(f"load of {name}")
         with self._admin(presence=presence) as admin:
-            if not force and self._is_there(self._read(admin)):
+            record = self._read(admin)
+            if not force and self._is_there(record):
                 return LoadOutcome(loaded=False, message=f"{name}: already loaded, {self._identity}")
-            made = self._make_tables(admin, presence, force=force)
+            self._refuse_while_in_use(admin, record)
+            made = self._make_tables(admin, presence, record)
             rows, _ = _engine.load(json.dumps(self.workload.spec()), self._url, threads, progress)
             with self._transaction(admin):
                 made += ownership.run_section(admin, self._dialect, self.workload, "keys", made)
@@ -197,22 +199,27 @@ class WorkloadData:
             f"{self.workload.name}: {self._difference(record)}; to load it anew: {self._load_command} --force"
         )
 
+    def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
+        if record is None:
+            return
+        known = {record.detail.loader, *(run.label for run in record.detail.unfinished)}
+        if busy := known & lasting_labels(admin, self._dialect):
+            raise MeasurementError(
+                f"the data of {self.workload.name} is in use: {name_of(busy.pop())} goes on; wait for its end"
+            )
+
     def _make_tables(
-        self, admin: _engine.Admin, presence: Presence, *, force: bool
+        self, admin: _engine.Admin, presence: Presence, before: Record | None
     ) -> tuple[records.Made, ...]:
         """Make the workload's tables in place of those that an earlier load has made; note what was made.
 
-        All of it is done or nothing.
+        All of it is done or nothing. ``before`` is the record by which it was decided to do so.
         """
-        name = self.workload.name
         with self._transaction(admin) as record:
-            if record is not None:
-                known = [record.detail.loader, *(run.label for run in record.detail.unfinished)]
-                if busy := set(known) & labels(admin, self._dialect):
-                    what = busy.pop().split(" ", 2)[2]
-                    raise MeasurementError(f"the data of {name} is in use: {what} goes on; wait for its end")
-            if not force and self._is_there(record):
-                raise MeasurementError(f"the data of {name} has been loaded by something else meanwhile")
+            if record != before:
+                raise MeasurementError(
+                    f"something else has begun to load or change the data of {self.workload.name} meanwhile"
+                )
             mine = ownership.droppable(admin, self._dialect, self.workload, record)
             if mine:
                 ownership.run_section(admin, self._dialect, self.workload, "drop", mine)
@@ -222,17 +229,17 @@ class WorkloadData:
 
     # --- runs -----------------------------------------------------------------------------------------------
 
-    def begin_run(self, run: str, presence: Presence) -> list[str]:
+    def begin_run(self, run: str, presence: Presence) -> set[str]:
         """Note that a run changes the data: should it be killed, its tallies are lost, and checks must know.
 
-        Gives the names of what else goes on on the server. Raises ``MeasurementError``.
+        Gives the labels of what else goes on on the server. Raises ``MeasurementError``.
         """
         if not self.stored:
-            return []
+            return set()
         with self._admin(_BOOK_S) as admin:
             with self._noting(admin) as detail:
                 detail.unfinished.append(Unfinished(run=run, label=presence.label))
-            return presence.others(admin, self._dialect)
+            return lasting_labels(admin, self._dialect, presence.label)
 
     def end_run(
         self,
@@ -291,7 +298,7 @@ class WorkloadData:
         """Say why it is not known what runs have added up; empty where it is."""
         if not detail.unfinished:
             return ""
-        alive = labels(admin, self._dialect)
+        alive = lasting_labels(admin, self._dialect)
         for run in detail.unfinished:
             if run.label in alive:
                 return f"the run {run.run} goes on: check again when it has ended"

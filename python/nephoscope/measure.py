@@ -323,12 +323,12 @@ class _Measurement:
             abandon(load)
 
     def _open_book(self) -> None:
-        others: dict[str, None] = {}
+        others = set[str]()
         for data in self.data.values():
-            others |= dict.fromkeys(data.begin_run(self.writer.folder.name, self.presence))
+            others |= data.begin_run(self.writer.folder.name, self.presence)
         if others:
             # The monitor will write it into the run.
-            self.audience.say(f"warning: {company(list(others))}")
+            self.audience.say(f"warning: {company(others)}")
 
     def _keep_book(self, load: LoadRun) -> None:
         end = load.end or {}

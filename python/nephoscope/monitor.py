@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
-from nephoscope.presence import Presence, company
+from nephoscope.presence import Presence, company, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,10 +102,10 @@ class Monitor:
                         silenced.add(source)
         self._let_go()
 
-    def _meet(self, now: float, others: Sequence[str]) -> None:
-        """Write what else is at work on a server, once."""
-        if new := [other for other in others if other not in self._met]:
-            self._met.update(new)
+    def _meet(self, now: float, others: set[str]) -> None:
+        """Write who else is at work on a server, once."""
+        if new := others - self._met:
+            self._met |= new
             self._writer.event(now, "warning", message=company(new))
 
     def _let_go(self) -> None:
@@ -174,10 +174,11 @@ class _Host:
 class _Server:
     """A PostgreSQL server, by its statistics views."""
 
-    def __init__(self, url: str, presence: Presence, meet: Callable[[float, Sequence[str]], None]) -> None:
+    def __init__(self, url: str, presence: Presence, meet: Callable[[float, set[str]], None]) -> None:
         self._url = url
         self._presence = presence
         self._meet = meet
+        self._others = set[str]()
         self._admin: _engine.Admin | None = None
         self._last: tuple[float, list[float], float] | None = None
 
@@ -192,13 +193,14 @@ class _Server:
                 )
             _, rows = self._admin.query(_SERVER)
             _, replicas = self._admin.query(_REPLICAS)
-            others = self._presence.others(self._admin, _DIALECT)
+            others = labels(self._admin, _DIALECT) - {self._presence.label}
         except MeasurementError:
             self.close()
             self._last = None
             raise
-        if others:
-            self._meet(now, others)
+        # What is seen twice has not ended just when it was seen.
+        self._meet(now, others & self._others)
+        self._others = others
         cells = [float(cell or 0) for cell in rows[0]]
         counters, levels, wal = cells[: len(_RATES)], cells[len(_RATES) : -1], cells[-1]
         values = dict(zip(_LEVELS, levels, strict=True))

@@ -6,16 +6,21 @@ A label lives as long as the session that carries it: what was killed is not tak
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from nephoscope import _engine
     from nephoscope.dialects import Dialect
 
 _PREFIX = "nephoscope "
 _MOST = 63
 """Bytes of a label: what PostgreSQL keeps of an application's name."""
+_LINGER_S = 0.5
+"""How long a session whose client has ended may still be seen."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,10 @@ class Presence:
         """Give the SQL by which a session says that it belongs to this."""
         return dialect.label.format(label=dialect.literal(self.label))
 
-    def others(self, admin: _engine.Admin, dialect: Dialect) -> list[str]:
-        """Say what else goes on on a server: ``run 20261122T204801Z-mine``. Raises ``MeasurementError``."""
-        return sorted(label.split(" ", 2)[2] for label in labels(admin, dialect) - {self.label})
+
+def name_of(label: str) -> str:
+    """Say what a label stands for: ``run 20261122T204801Z-mine``."""
+    return label.split(" ", 2)[2]
 
 
 def labels(admin: _engine.Admin, dialect: Dialect) -> set[str]:
@@ -47,9 +53,21 @@ def labels(admin: _engine.Admin, dialect: Dialect) -> set[str]:
     return {label for label in found if label.count(" ") >= 2}  # noqa: PLR2004
 
 
-def company(others: list[str]) -> str:
-    """Say what it means for a run that something else goes on on its server."""
+def lasting_labels(admin: _engine.Admin, dialect: Dialect, own: str = "") -> set[str]:
+    """Give the labels of all that goes on on a server besides one's own, and not of what has ended just now.
+
+    Not within a transaction, in which a server may give what it gave before. Raises ``MeasurementError``.
+    """
+    found = labels(admin, dialect) - {own}
+    if found:
+        time.sleep(_LINGER_S)
+        found &= labels(admin, dialect)
+    return found
+
+
+def company(others: Collection[str]) -> str:
+    """Say what it means for a run that others, by their labels, are at work on its server."""
     return (
-        f"at work on the same server at the same time: {', '.join(others)}; "
+        f"at work on the same server at the same time: {', '.join(sorted(map(name_of, others)))}; "
         "throughput and latency are those of a shared server"
     )
