@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from postgres_lab import Lab
@@ -11,7 +11,7 @@ from postgres_lab import Lab
 from nephoscope import _engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sample_studies import Tables
 
@@ -30,6 +30,21 @@ class Server:
         return f"{self.url.rpartition('/')[0]}/{name}"
 
 
+FOREIGN: Mapping[str, Mapping[str, str]] = {
+    "postgres": {
+        "table": "CREATE TABLE {name} AS SELECT 42 AS precious",
+        "partitioned table": "CREATE TABLE {name} (precious int) PARTITION BY RANGE (precious)",
+        "view": "CREATE VIEW {name} AS SELECT 42 AS precious",
+        "materialized view": "CREATE MATERIALIZED VIEW {name} AS SELECT 42 AS precious",
+        "sequence": "CREATE SEQUENCE {name} START 42",
+        "type": "CREATE TYPE {name} AS (precious int)",
+        "foreign table": "CREATE FOREIGN DATA WRAPPER far; CREATE SERVER there FOREIGN DATA WRAPPER far;"
+        " CREATE FOREIGN TABLE {name} (precious int) SERVER there",
+    }
+}
+"""How somebody else makes what has a name, by dialect and kind."""
+
+
 @contextmanager
 def running_server(**settings: object) -> Iterator[Server]:
     """Run a server on a free port, with settings of one's own."""
@@ -39,6 +54,10 @@ def running_server(**settings: object) -> Iterator[Server]:
             yield Server(provider.start().rw[0])
     finally:
         lab.close()
+
+
+SERVERS: Mapping[str, Callable[[], AbstractContextManager[Server]]] = {"postgres": running_server}
+"""How a server is started, by the dialect that it speaks: one for each that stores data."""
 
 
 def query(url: str, sql: str) -> Sequence[Sequence[str | None]]:

@@ -1,4 +1,4 @@
-"""The command line. Exit codes: 0 measured; 1 the measurement failed; 2 bad input."""
+"""The command line. Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nephoscope import __version__
-from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.errors import InputError, MeasurementError, NephoscopeError, UndecidedError
 from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
 from nephoscope.masking import masked
@@ -154,7 +154,7 @@ def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io:
 def _read(name: str, settings: list[str] | None, io: str | None = None) -> Study:
     from nephoscope.study import find_study, read_study  # noqa: PLC0415
 
-    return read_study(find_study(name), [*(settings or ()), *([f"load.io={io}"] if io else ())])
+    return read_study(find_study(name), [*(settings or ()), *([f"load.io={io}"] if io else ())], name)
 
 
 def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
@@ -237,8 +237,11 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
             if len(results) > 1:
                 _out.print(f"{tenant}:")
             _out.print(check_table(workload.name, found))
-    if any(result.verdict == "broken" for found in results.values() for result in found):
+    verdicts = [result.verdict for found in results.values() for result in found]
+    if "broken" in verdicts:
         raise MeasurementError("the data breaks an invariant")
+    if "unknown" in verdicts:
+        raise UndecidedError("whether the data keeps every invariant cannot be told")
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -26,3 +26,9 @@ class InputError(NephoscopeError):
     """The user gave something that cannot be used. Raised before anything is touched. Exit code 2."""
 
     exit_code = 2
+
+
+class UndecidedError(NephoscopeError):
+    """What was asked can neither be affirmed nor denied. Exit code 3."""
+
+    exit_code = 3

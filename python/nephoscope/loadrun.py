@@ -355,6 +355,11 @@ class LoadRun:
         return totals
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there was a load at all; otherwise no transaction was started."""
+        return self._run is not None
+
+    @property
     def is_complete(self) -> bool:
         """Whether the whole engine came to its end; otherwise it is not known what was started."""
         return self.end is not None and bool(self.end["complete"])

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine, registry
@@ -18,6 +18,7 @@ from nephoscope.loadrun import LoadRun, Watcher
 from nephoscope.manifest import manifest_of, reads_of
 from nephoscope.masking import know_url
 from nephoscope.monitor import Monitor
+from nephoscope.presence import Presence, company
 from nephoscope.price_book import load_price_book
 from nephoscope.report import build_view, render
 from nephoscope.scores import scores_of, scores_text
@@ -127,9 +128,11 @@ def data_of(study: Study, system: System, workload: Workload) -> dict[str, Workl
     """Give each tenant's data, with room made for it. Raises ``MeasurementError``."""
     tenants = tenants_of(study.tenants, system)
     make_room(study.tenants, system, study.load.connect_timeout)
-    return {
-        tenant.name: WorkloadData(workload, tenant.rw[0], study.load.connect_timeout) for tenant in tenants
-    }
+    return {tenant.name: _data(study, workload, tenant.rw[0]) for tenant in tenants}
+
+
+def _data(study: Study, workload: Workload, url: str) -> WorkloadData:
+    return WorkloadData(workload, url, study.load.connect_timeout, study.command("load"))
 
 
 def run_study(
@@ -178,8 +181,7 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Audience) -> Mappi
             force=table.load == "always", threads=table.load_threads, progress=audience.loading
         )
         audience.say(outcome.message)
-    handed_out: Mapping[str, int] = data.require().get("handed_out", {})
-    return handed_out
+    return data.require().handed_out
 
 
 def _await_replicas(study: Study, system: System, workload: Workload) -> None:
@@ -189,7 +191,7 @@ def _await_replicas(study: Study, system: System, workload: Workload) -> None:
     limit = time.monotonic() + _REPLICAS_S
     for tenant in tenants_of(study.tenants, system):
         for url in tenant.ro:
-            data = WorkloadData(workload, url, study.load.connect_timeout)
+            data = _data(study, workload, url)
             while not _has_data(data):
                 if time.monotonic() > limit:
                     where = redacted_url(url)
@@ -269,6 +271,10 @@ class _Measurement:
     audience: Audience
     monitor: Monitor | None = None
     load: LoadRun | None = None
+    presence: Presence = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.presence = Presence.of(f"run {self.writer.folder.name}")
 
     def run(self, handed_out: Mapping[str, Mapping[str, int]]) -> Outcome:
         description = engine_description(self.study, self.system, self.workload, handed_out)
@@ -277,8 +283,7 @@ class _Measurement:
         keeps_book = not self.study.workload.external
         try:
             if keeps_book:
-                for data in self.data.values():
-                    data.begin_run(self.writer.folder.name)
+                self._open_book()
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for evaluator in self.evaluators:
                 evaluator.drive(Means(load, self.provider, self._system_now(), self.study))
@@ -293,7 +298,7 @@ class _Measurement:
             status, reason = "failed", str(load.end["failure"])
         # Who is impatient still gets what was measured: this takes a moment.
         with shielded():
-            if keeps_book and load.is_complete:
+            if keeps_book:
                 self._keep_book(load)
             return self._finish(load, status, reason)
 
@@ -318,7 +323,9 @@ class _Measurement:
                     if url.startswith("postgres"):
                         servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
         load = self.load
-        self.monitor = Monitor(self.writer, origin_ns, servers, lambda: load is not None and load.is_idle)
+        self.monitor = Monitor(
+            self.writer, origin_ns, servers, self.presence, lambda: load is not None and load.is_idle
+        )
 
     def _wind_up(self, load: LoadRun) -> None:
         """End the load and the monitor; a second Ctrl-C hurries it."""
@@ -331,12 +338,25 @@ class _Measurement:
             _log.info("interrupted again: not waiting any more")
             abandon(load)
 
+    def _open_book(self) -> None:
+        others = set[str]()
+        for data in self.data.values():
+            others |= data.begin_run(self.writer.folder.name, self.presence)
+        if others:
+            # The monitor will write it into the run.
+            self.audience.say(f"warning: {company(others)}")
+
     def _keep_book(self, load: LoadRun) -> None:
         end = load.end or {}
+        if load.has_begun and not load.is_complete:
+            return  # Without the engine's end it is not known what was committed.
         for tenant, data in self.data.items():
             try:
+                if not load.has_begun or not end["started"]:
+                    data.forget_run(self.presence)
+                    continue
                 data.end_run(
-                    self.writer.folder.name,
+                    self.presence,
                     end.get("tallies", {}).get(tenant, {}),
                     end.get("handed_out", {}).get(tenant, {}),
                 )

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
+from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
+from nephoscope.presence import Presence, company, labels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +26,7 @@ PERIOD_S = 1.0
 _MIB = 1 << 20
 _SECTOR = 512
 
+_DIALECT = DIALECTS["postgres"]
 _SERVER = """SELECT sum(xact_commit), sum(xact_rollback), sum(blks_read), sum(blks_hit),
   sum(tup_returned), sum(tup_inserted) + sum(tup_updated) + sum(tup_deleted),
   (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
@@ -55,10 +58,12 @@ class Monitor:
         writer: RunWriter,
         origin_ns: int,
         servers: dict[str, str],
+        presence: Presence,
         is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of PostgreSQL endpoints.
 
+        Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
         As long as ``is_idle`` says so they are let alone, without a connection: an idle system may pause.
         """
         self._is_idle = is_idle
@@ -66,7 +71,8 @@ class Monitor:
         self._origin_ns = origin_ns
         self._ended = threading.Event()
         self._samplers: list[tuple[str, Callable[[float], _Samples]]] = [("host", _Host().sample)]
-        self._servers = [_Server(url) for url in servers.values()]
+        self._servers = [_Server(url, presence, self._meet) for url in servers.values()]
+        self._met: set[str] = set()
         self._samplers += [(name, server.sample) for name, server in zip(servers, self._servers, strict=True)]
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         self._thread.start()
@@ -95,6 +101,12 @@ class Monitor:
                     if source == "host":
                         silenced.add(source)
         self._let_go()
+
+    def _meet(self, now: float, others: set[str]) -> None:
+        """Write who else is at work on a server, once."""
+        if new := others - self._met:
+            self._met |= new
+            self._writer.event(now, "warning", message=company(new))
 
     def _let_go(self) -> None:
         for server in self._servers:
@@ -162,8 +174,11 @@ class _Host:
 class _Server:
     """A PostgreSQL server, by its statistics views."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, presence: Presence, meet: Callable[[float, set[str]], None]) -> None:
         self._url = url
+        self._presence = presence
+        self._meet = meet
+        self._others = set[str]()
         self._admin: _engine.Admin | None = None
         self._last: tuple[float, list[float], float] | None = None
 
@@ -171,14 +186,21 @@ class _Server:
         try:
             if self._admin is None:
                 self._admin = _engine.Admin(
-                    self._url, connect_timeout_s=_PATIENCE_S, answer_timeout_s=_PATIENCE_S
+                    self._url,
+                    connect_timeout_s=_PATIENCE_S,
+                    on_connect=[self._presence.announce(_DIALECT)],
+                    answer_timeout_s=_PATIENCE_S,
                 )
             _, rows = self._admin.query(_SERVER)
             _, replicas = self._admin.query(_REPLICAS)
+            others = labels(self._admin, _DIALECT) - {self._presence.label}
         except MeasurementError:
             self.close()
             self._last = None
             raise
+        # What is seen twice has not ended just when it was seen.
+        self._meet(now, others & self._others)
+        self._others = others
         cells = [float(cell or 0) for cell in rows[0]]
         counters, levels, wal = cells[: len(_RATES)], cells[len(_RATES) : -1], cells[-1]
         values = dict(zip(_LEVELS, levels, strict=True))

@@ -7,6 +7,7 @@ allowed, as one ``InputError``.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -181,6 +182,12 @@ class Study(BaseModel):
     measure: tuple[MeasureSettings, ...]
     cost: CostTable
     score: ScoreTable
+    words: tuple[str, ...] = ("STUDY",)
+    """How a command line names this study: its name and what is set, without passwords."""
+
+    def command(self, name: str) -> str:
+        """Write a command on this study, for messages."""
+        return shlex.join(["nephoscope", name, *self.words])
 
     def to_toml(self) -> str:
         """Write the study as TOML, without the passwords of its URLs: ``${NAME}`` stays, as it gives none away.
@@ -213,8 +220,8 @@ def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
-def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
-    """Read a study from a file, with ``key=value`` put over it.
+def read_study(path: Path, overrides: Sequence[str] = (), name: str | None = None) -> Study:
+    """Read a study from a file, with ``key=value`` put over it; ``name`` is how the command line named it.
 
     Raises ``InputError``.
     """
@@ -232,7 +239,11 @@ def read_study(path: Path, overrides: Sequence[str] = ()) -> Study:
         _override(tables, override)
     # Those of the command line are relative to where that is typed.
     _relative_to(Path.cwd(), tables)
-    return make_study(tables, str(path))
+    study = make_study(tables, str(path))
+    if name is None:
+        return study
+    settings = [word for override in overrides for word in ("--set", _engine.redact(override))]
+    return study.model_copy(update={"words": (_engine.redact(name), *settings)})
 
 
 def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
