@@ -117,8 +117,17 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         _gate.shut -= 1
-    if _gate.waiting is not None and not _gate.shut:
-        _gate.interrupt(_gate.waiting)
+        # It comes before an error: what was given up for its sake has failed by that.
+        if _gate.waiting is not None and not _gate.shut:
+            _gate.interrupt(_gate.waiting)
+
+
+def is_held_back() -> bool:
+    """Tell whether an interruption waits for the end of what must be done whole.
+
+    The engine asks where it waits for a server for longer than a moment: that wait fails, so that the end comes.
+    """
+    return _gate.waiting is not None
 
 
 @contextmanager

@@ -201,6 +201,10 @@ class _Server:
         # What is seen twice has not ended just when it was seen.
         self._meet(now, others & self._others)
         self._others = others
+        if not rows:
+            # What is no PostgreSQL may answer so; it is asked again.
+            self._last = None
+            raise MeasurementError("its statistics have no row")
         cells = [float(cell or 0) for cell in rows[0]]
         counters, levels, wal = cells[: len(_RATES)], cells[len(_RATES) : -1], cells[-1]
         values = dict(zip(_LEVELS, levels, strict=True))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 ONLY = "default"
 """What the tenant of a system with one is called."""
 
+_ROOM_S = 60.0
+"""How long making a schema or a database may take: the latter copies a small one."""
 _URL = re.compile(r"(?P<server>[a-z]+://[^/?#]*)(?P<path>/[^?#]*)?(\?(?P<query>[^#]*))?")
 
 
@@ -132,7 +134,7 @@ def make_room(table: TenantsTable, system: System, connect_timeout: float) -> No
     if table.number == 1 or table.share == "server" or not _is_postgres(url):
         return
     names = [f"{table.prefix}{place}" for place in range(1, table.number + 1)]
-    admin = _engine.Admin(url, connect_timeout_s=connect_timeout)
+    admin = _engine.Admin(url, connect_timeout_s=connect_timeout, answer_timeout_s=_ROOM_S)
     try:
         # The prefix's pattern leaves nothing to quote.
         catalogue = "pg_namespace" if table.share == "schema" else "pg_database"

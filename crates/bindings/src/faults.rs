@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 
 use crate::errors;
+use crate::signals::beside;
 
 /// A TCP proxy before a database server, whose faults are planned and changed while it runs. It listens on a port of
 /// 127.0.0.1 that is free, or on the address given, and leads to the target: `host:port`, or the path of a Unix
@@ -35,7 +36,8 @@ impl FaultProxy {
         };
         let listen = listen.map(address).transpose()?;
         let target = parse_target(py, target)?;
-        let proxy = py.detach(|| Proxy::start(listen, target)).map_err(|error| failed(py, &error))?;
+        let started = beside(py, "fault-proxy-start", move || Proxy::start(listen, target))?;
+        let proxy = started.map_err(|error| failed(py, &error))?;
         Ok(Self { address: proxy.address(), proxy: Mutex::new(Some(Arc::new(proxy))) })
     }
 
@@ -124,7 +126,9 @@ impl FaultProxy {
 }
 
 fn parse_target(py: Python<'_>, text: &str) -> PyResult<nephoscope_runtime::Address> {
-    py.detach(|| target(text)).map_err(|error| failed(py, &error))
+    let text = text.to_owned();
+    // The system's resolver may take its time.
+    beside(py, "resolve", move || target(&text))?.map_err(|error| failed(py, &error))
 }
 
 fn parse_direction(py: Python<'_>, name: &str) -> PyResult<Direction> {

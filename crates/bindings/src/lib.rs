@@ -10,6 +10,7 @@ mod load;
 mod logging;
 mod probes;
 mod run;
+mod signals;
 mod workload;
 
 use nephoscope_drivers::postgres::config::redact;

@@ -1,27 +1,33 @@
 //! Loading a workload's rows.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use nephoscope_datagen::{LoadOptions, LoadReport, Progress, load as load_rows};
-use nephoscope_drivers::{Error, Settings, open};
-use nephoscope_engine::read_source;
+use nephoscope_drivers::{Driver, Error, Interrupt, Settings, open};
 use nephoscope_engine::spec::WorkloadSpec;
+use nephoscope_script::Workload;
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::signals::{LOOK, await_end};
+use crate::{errors, workload};
 
 /// Rows that are there and rows that are to be, by table.
 type Done = Vec<(String, u64, u64)>;
+
+enum News {
+    Progress(Done),
+    Over(Result<LoadReport, Error>),
+}
 
 /// Makes the rows of a workload (a JSON object: see the engine's `WorkloadSpec`) and loads them into its tables, which
 /// exist and are empty. `threads` is 0 for one per core. `progress` is called several times a second with a list of
 /// table, rows done and rows in all.
 ///
 /// Gives the rows of each table and the seconds it took. Raises `InputError` for a workload that is wrong,
-/// `MeasurementError` for what goes wrong on the way; an exception of `progress`, or Ctrl-C, ends the load.
+/// `MeasurementError` for what goes wrong on the way. An exception of `progress`, or of a signal's handler, ends the
+/// load: its servers are asked to give up, and what does not end within a moment is left behind.
 #[pyfunction]
 #[pyo3(signature = (workload, url, threads, progress))]
 pub(crate) fn load(
@@ -32,49 +38,61 @@ pub(crate) fn load(
     progress: Py<PyAny>,
 ) -> PyResult<(Vec<(String, u64)>, f64)> {
     let spec: WorkloadSpec = errors::parse(py, workload)?;
-    let driver = open(url, &Settings::default()).map_err(|error| errors::input(py, &error.0))?;
-    let source = read_source(&spec, driver.dialect()).map_err(|error| errors::engine(py, &error))?;
-    let workload = source.workload().map_err(|error| errors::input(py, &error.to_string()))?;
-    let cancel = AtomicBool::new(false);
-    let (sender, receiver) = channel::<Done>();
-    // Waited for without the interpreter's lock, which a receiver alone could not be.
-    let receiver = Mutex::new(receiver);
-    let outcome = std::thread::scope(|scope| {
-        let cancel = &cancel;
-        let loader = scope.spawn(move || -> Result<LoadReport, Error> {
-            let options = LoadOptions { threads, cancel: Some(cancel), ..LoadOptions::default() };
-            let mut report = |progress: &Progress<'_>| {
-                let tables = progress.tables.iter();
-                let done = tables.map(|table| (table.name.to_owned(), table.done, table.rows)).collect();
-                // Nobody listens any more if the load was cancelled.
-                let _ = sender.send(done);
-            };
-            load_rows(&workload.dataset, &options, &|| driver.admin(), &mut report)
+    let settings = Settings::default();
+    let driver = open(url, &settings).map_err(|error| errors::input(py, &error.0))?;
+    let (_, workload) = workload::read(py, spec, driver.dialect())?;
+    let (cancel, interrupt) = (Arc::new(AtomicBool::new(false)), settings.interrupt);
+    let (sender, mut news) = channel();
+    let loader = Loader { driver, workload, threads, cancel: Arc::clone(&cancel), news: sender };
+    std::thread::Builder::new().name("loader".to_owned()).spawn(move || loader.run())?;
+    loop {
+        let came;
+        (news, came) = py.detach(move || {
+            let came = news.recv_timeout(LOOK);
+            (news, came)
         });
-        let mut interrupted = None;
-        loop {
-            let news = py.detach(|| {
-                let receiver = receiver.lock().unwrap_or_else(PoisonError::into_inner);
-                receiver.recv_timeout(Duration::from_millis(100))
-            });
-            let told = match news {
-                Ok(done) => progress.call1(py, (done,)).map(drop),
-                Err(RecvTimeoutError::Timeout) => Ok(()),
-                Err(RecvTimeoutError::Disconnected) => break,
-            };
-            if let Err(error) = told.and_then(|()| py.check_signals()) {
-                cancel.store(true, Ordering::Relaxed);
-                interrupted = Some(error);
-                break;
+        let told = match came {
+            Ok(News::Over(Ok(report))) => return Ok((report.tables, report.seconds)),
+            Ok(News::Over(Err(error))) => return Err(errors::failed(py, &error.to_string())),
+            Ok(News::Progress(done)) => progress.call1(py, (done,)).map(drop),
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::failed(py, "the loader died; standard error says why"));
             }
+        };
+        if let Err(raised) = told.and_then(|()| py.check_signals()) {
+            give_up(py, &cancel, &interrupt, news);
+            return Err(raised);
         }
-        let loaded = py.detach(|| loader.join());
-        match (interrupted, loaded) {
-            (Some(error), _) => Err(error),
-            (None, Ok(Ok(report))) => Ok(report),
-            (None, Ok(Err(error))) => Err(errors::failed(py, &error.to_string())),
-            (None, Err(_)) => Err(errors::failed(py, "the loader died; standard error says why")),
-        }
-    });
-    outcome.map(|report| (report.tables, report.seconds))
+    }
+}
+
+fn give_up(py: Python<'_>, cancel: &AtomicBool, interrupt: &Interrupt, news: Receiver<News>) {
+    cancel.store(true, Ordering::Relaxed);
+    interrupt.strike();
+    await_end(py, news);
+}
+
+/// What the loading thread is made with.
+struct Loader {
+    driver: Arc<dyn Driver>,
+    workload: Workload,
+    threads: usize,
+    cancel: Arc<AtomicBool>,
+    news: Sender<News>,
+}
+
+impl Loader {
+    /// Loads; nobody listens any more if the load was given up.
+    fn run(self) {
+        let options =
+            LoadOptions { threads: self.threads, cancel: Some(&self.cancel), ..LoadOptions::default() };
+        let mut report = |progress: &Progress<'_>| {
+            let tables = progress.tables.iter();
+            let done = tables.map(|table| (table.name.to_owned(), table.done, table.rows)).collect();
+            let _ = self.news.send(News::Progress(done));
+        };
+        let loaded = load_rows(&self.workload.dataset, &options, &|| self.driver.admin(), &mut report);
+        let _ = self.news.send(News::Over(loaded));
+    }
 }

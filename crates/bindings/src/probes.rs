@@ -8,6 +8,7 @@ use nephoscope_engine::probes::{Probes as EngineProbes, ProbesSpec};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::signals::{LOOK, Signals};
 
 /// Probes that are going on. They have begun when this is made; `next` gives their samples until it gives `None` after
 /// `stop`.
@@ -20,24 +21,35 @@ impl Probes {
     #[new]
     fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
         let spec: ProbesSpec = errors::parse(py, spec)?;
-        let probes = py.detach(|| EngineProbes::start(&spec));
-        probes.map(Self).map_err(|error| errors::engine(py, &error))
+        let mut signals = Signals::default();
+        let probes = py.detach(|| EngineProbes::start_unless(&spec, &mut || signals.look()));
+        signals.or(probes.map(Self).map_err(|error| errors::engine(py, &error)))
     }
 
     /// The next samples as lines of JSON, each a row of `probes.parquet`, or `None` if there are none within the time in
     /// seconds.
     fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
-        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
-        let text = py.detach(|| {
-            let samples = self.0.next(timeout)?;
-            Ok(samples.map(|samples| self.0.legend().lines(&samples)))
-        });
-        text.map_err(|error| errors::engine(py, &error))
+        let mut left = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
+        loop {
+            let wait = left.min(LOOK);
+            let lines = py.detach(|| {
+                let samples = self.0.next(wait)?;
+                Ok(samples.map(|samples| self.0.legend().lines(&samples)))
+            });
+            let lines = lines.map_err(|error| errors::engine(py, &error))?;
+            left -= wait;
+            if lines.is_some() || left.is_zero() {
+                return Ok(lines);
+            }
+            py.check_signals()?;
+        }
     }
 
     /// Ends the probes, when those on their way have ended; `next` goes on to give what there is.
-    fn stop(&self, py: Python<'_>) {
-        py.detach(|| self.0.stop());
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let mut signals = Signals::default();
+        py.detach(|| self.0.stop_unless(&mut || signals.look()));
+        signals.or(Ok(()))
     }
 }
 

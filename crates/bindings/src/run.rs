@@ -7,6 +7,7 @@ use nephoscope_engine::{EngineError, LoadSpec, Run as EngineRun, json};
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::signals::{LOOK, Signals};
 
 /// A load that is going on. It has begun when it is made; `next` gives its records until the one that says `end`.
 #[pyclass(frozen)]
@@ -14,12 +15,14 @@ pub(crate) struct Run(EngineRun);
 
 #[pymethods]
 impl Run {
-    /// Checks a load (a JSON object: see the engine's `LoadSpec`), connects its sessions and starts it.
+    /// Checks a load (a JSON object: see the engine's `LoadSpec`), connects its sessions and starts it. A signal ends the
+    /// wait for the sessions: then nothing has begun.
     #[new]
     fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
         let spec: LoadSpec = errors::parse(py, spec)?;
-        let run = py.detach(|| EngineRun::start(&spec));
-        run.map(Self).map_err(|error| errors::engine(py, &error))
+        let mut signals = Signals::default();
+        let run = py.detach(|| EngineRun::start_unless(&spec, &mut || signals.look()));
+        signals.or(run.map(Self).map_err(|error| errors::engine(py, &error)))
     }
 
     /// The start of the load on the monotonic clock, in nanoseconds.
@@ -33,10 +36,19 @@ impl Run {
         self.0.elapsed() as f64 / 1e9
     }
 
-    /// The next record as JSON, or `None` if there is none within the time in seconds.
-    fn next(&self, py: Python<'_>, timeout: f64) -> Option<String> {
-        let timeout = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
-        py.detach(|| self.0.next(timeout).map(|record| json::record(&record).to_string()))
+    /// The next record as JSON, or `None` if there is none within the time in seconds. A signal ends the wait, and never
+    /// takes a record with it.
+    fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+        let mut left = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
+        loop {
+            let wait = left.min(LOOK);
+            let record = py.detach(|| self.0.next(wait).map(|record| json::record(&record).to_string()));
+            left -= wait;
+            if record.is_some() || left.is_zero() {
+                return Ok(record);
+            }
+            py.check_signals()?;
+        }
     }
 
     /// Changes the load (a JSON object: see the engine's `PhaseSpec`) at a time in seconds since its start, or now if

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use nephoscope_drivers::Statement;
+use nephoscope_drivers::{Dialect, Statement};
 use nephoscope_engine::read_source;
 use nephoscope_engine::spec::WorkloadSpec;
-use nephoscope_script::{OptionKind, OptionValue, When, Workload};
+use nephoscope_script::{OptionKind, OptionValue, Source, When, Workload};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors;
+use crate::signals::{Signals, beside};
 
 /// Reads the workload that a JSON object names (the engine's `WorkloadSpec`), in the dialect of a URL's driver, and
 /// gives what it says as a JSON object. Raises `InputError` with file and line.
@@ -18,12 +19,21 @@ pub(crate) fn workload(py: Python<'_>, spec: &str, url: &str) -> PyResult<String
     let spec: WorkloadSpec = errors::parse(py, spec)?;
     let driver = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default())
         .map_err(|error| errors::input(py, &error.0))?;
-    let source = read_source(&spec, driver.dialect()).map_err(|error| errors::engine(py, &error))?;
-    let workload = source.workload().map_err(|error| errors::input(py, &error.to_string()))?;
+    let (source, workload) = read(py, spec, driver.dialect())?;
     let mut description = describe(&workload);
     description["files"] = source.files().iter().map(|file| file.display().to_string()).collect();
     description["dialect"] = driver.dialect().name().into();
     Ok(description.to_string())
+}
+
+/// Reads a workload's files and runs its Lua file; a signal ends the wait.
+pub(crate) fn read(py: Python<'_>, spec: WorkloadSpec, dialect: Dialect) -> PyResult<(Source, Workload)> {
+    let source = beside(py, "workload-files", move || read_source(&spec, dialect))?;
+    let source = source.map_err(|error| errors::engine(py, &error))?;
+    let mut signals = Signals::default();
+    let workload = py.detach(|| source.workload_unless(&mut || signals.look()));
+    let workload = signals.or(workload.map_err(|error| errors::input(py, &error.to_string())))?;
+    Ok((source, workload))
 }
 
 /// SQL with its parameters `:name` written as numbers. Raises `ValueError` for a parameter without a value.
@@ -33,10 +43,11 @@ pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String
     let mut out = Vec::new();
     statement.render(&mut out, |place, out| {
         let name = &statement.params()[place];
-        let value = values.get(name).ok_or_else(|| {
+        let value = *values.get(name).ok_or_else(|| {
             pyo3::exceptions::PyValueError::new_err(format!("the parameter :{name} has no value"))
         })?;
         // In parentheses, so that a sign cannot meet an operator.
+        let value = value.clamp(f64::MIN, f64::MAX);
         out.extend_from_slice(format!("({value:.6})").as_bytes());
         Ok::<(), PyErr>(())
     })?;

@@ -1,5 +1,7 @@
 //! Set-up, loading and checks: what happens outside the measured load.
 
+use nephoscope_runtime::Nanos;
+
 use crate::error::Error;
 use crate::value::Value;
 
@@ -29,6 +31,9 @@ pub struct Table {
 
 /// A connection for set-up, loading and checks. It blocks, and it stays on the thread that made it.
 pub trait Admin {
+    /// Sets how long each question may take from now on, its answer included. Drivers that answer at once have no limit.
+    fn limit_answers(&mut self, _limit: Nanos) {}
+
     /// Runs one or several statements and gives the last one's result.
     fn query(&mut self, sql: &str) -> Result<Table, Error>;
 

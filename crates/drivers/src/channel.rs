@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io::{self, Read, Write};
 use std::task::{Context, Poll, ready};
 
-use nephoscope_runtime::{Inbox, Nanos, Runtime, Stream};
+use nephoscope_runtime::{Inbox, Nanos, Runtime, Stream, Yield};
 use rustls::ClientConnection;
 
 /// A connection to a server: what is put into [`Channel::out`] leaves, encrypted or not, and what arrives is in
@@ -85,6 +85,14 @@ impl Channel {
         }
     }
 
+    /// Whether the deadline has passed.
+    pub(crate) fn is_late(&self) -> bool {
+        match self {
+            Self::Plain(stream) => stream.is_late(),
+            Self::Tls(tls) => tls.stream.is_late(),
+        }
+    }
+
     /// Sends what is in [`Channel::out`]; complete when it is empty.
     #[inline]
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -127,8 +135,13 @@ impl Channel {
         poll_fn(|cx| self.poll_flush(cx)).await
     }
 
-    /// Reads at least one byte; the end of the stream is an error.
+    /// Reads at least one byte; the end of the stream is an error. Ends at the deadline, and leaves others their turn,
+    /// even if the server never stops sending.
     pub(crate) async fn fill(&mut self) -> io::Result<()> {
+        Yield::default().await;
+        if self.is_late() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         match poll_fn(|cx| self.poll_fill(cx)).await? {
             0 => Err(closed()),
             _ => Ok(()),

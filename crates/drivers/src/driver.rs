@@ -9,6 +9,7 @@ use nephoscope_runtime::{Nanos, Runtime};
 
 use crate::bulk::Admin;
 use crate::error::{ConfigError, Error};
+use crate::interrupt::Interrupt;
 use crate::rows::{ResultIndex, Rows};
 use crate::statement::Statement;
 use crate::value::Params;
@@ -39,6 +40,8 @@ pub struct Settings {
     pub answer_timeout: Nanos,
     /// SQL that each connection runs first, in this order.
     pub on_connect: Vec<String>,
+    /// Ends the waits of set-up connections.
+    pub interrupt: Interrupt,
 }
 
 impl Default for Settings {
@@ -49,6 +52,7 @@ impl Default for Settings {
             // An index on a large table takes its time.
             answer_timeout: 24 * 3600 * nephoscope_runtime::clock::SECOND,
             on_connect: Vec::new(),
+            interrupt: Interrupt::default(),
         }
     }
 }

@@ -16,6 +16,7 @@ mod channel;
 mod driver;
 mod echo;
 mod error;
+mod interrupt;
 pub mod noop;
 pub mod postgres;
 pub mod probe_tables;
@@ -30,6 +31,7 @@ pub use driver::{
     StatementMode, Want, open,
 };
 pub use error::{ConfigError, Error, ErrorClass};
-pub use rows::{Column, Columns, Decode, ResultIndex, Rows};
+pub use interrupt::Interrupt;
+pub use rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use statement::Statement;
 pub use value::{Params, Value};

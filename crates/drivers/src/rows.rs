@@ -51,6 +51,11 @@ struct Set {
     count: usize,
 }
 
+/// The most rows that a transaction may read: what a workload keeps of each takes memory, too.
+pub const MOST_ROWS: usize = 1_000_000;
+/// The most bytes that they may have.
+pub const MOST_BYTES: usize = 64 << 20;
+
 /// All rows that a transaction has read so far, so that a workload may use a row after further statements.
 ///
 /// The bytes of a row are kept as cells, each a length (a big-endian `i32`, −1 for null) and its body. The
@@ -75,6 +80,13 @@ impl Rows {
         let index = ResultIndex(self.sets.len() as u32);
         self.sets.push(Set { columns: Rc::clone(columns), first: self.starts.len(), count: 0 });
         index
+    }
+
+    /// Whether a further row of so many bytes may be added.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.starts.len() < MOST_ROWS && self.cells.len() + bytes <= MOST_BYTES
     }
 
     /// Adds a row whose cells are encoded as the store keeps them.

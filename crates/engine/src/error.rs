@@ -1,5 +1,8 @@
 //! Why a load could not be run.
 
+/// Whether whoever waits has had enough: asked ten times a second.
+pub type GiveUp<'a> = &'a mut dyn FnMut() -> bool;
+
 /// An error of the engine, by what the user can do about it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {

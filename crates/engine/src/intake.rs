@@ -10,7 +10,7 @@ use nephoscope_script::KeySpace;
 
 use crate::collect::{Collector, Record, SeriesName};
 use crate::recorder::{SeriesData, Shard};
-use crate::report::{Report, WorkerTotals};
+use crate::report::{Report, WorkerTotals, add};
 use crate::spec::PhaseSpec;
 use crate::watchdog::Watchdog;
 
@@ -165,8 +165,8 @@ impl Intake {
                 let of_tenant = totals.tallies.entry(tenant.clone()).or_default();
                 for (name, sure, uncertain) in tallies {
                     let tally = of_tenant.entry(name.clone()).or_default();
-                    tally.0 += sure;
-                    tally.1 += uncertain;
+                    add(&mut tally.0, *sure);
+                    add(&mut tally.1, *uncertain);
                 }
             }
         }

@@ -38,7 +38,7 @@ mod watchdog;
 mod worker;
 
 pub use collect::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval};
-pub use error::EngineError;
+pub use error::{EngineError, GiveUp};
 pub use heartbeat::Gap;
 pub use intake::{Ending, Totals};
 pub use open::{read_source, settings};

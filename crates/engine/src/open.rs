@@ -9,7 +9,7 @@ use nephoscope_runtime::clock::{MILLISECOND, Nanos};
 use nephoscope_script::{OptionValue, Source, Transaction, Workload};
 
 use crate::collect::SeriesName;
-use crate::error::EngineError;
+use crate::error::{EngineError, GiveUp};
 use crate::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::routes::{Opener, TenantPlan};
 use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Role, TenantSpec, WorkloadSpec};
@@ -25,12 +25,12 @@ pub(crate) struct Opening {
 }
 
 /// Checks a load, opens its tenants and resolves its phases.
-pub(crate) fn open(spec: &LoadSpec) -> Result<Opening, EngineError> {
+pub(crate) fn open(spec: &LoadSpec, give_up: GiveUp<'_>) -> Result<Opening, EngineError> {
     check(spec)?;
     let settings = settings(spec)?;
     let (mut setups, mut resolvers, mut series) = (Vec::new(), Vec::new(), Vec::new());
     for (index, tenant) in spec.tenants.iter().enumerate() {
-        let opened = open_tenant(tenant, spec, &settings, index, series.len())?;
+        let opened = open_tenant(tenant, spec, &settings, (index, series.len()), give_up)?;
         setups.push(opened.setup);
         resolvers.push(opened.resolver);
         series.extend(opened.series);
@@ -88,8 +88,8 @@ fn open_tenant(
     spec: &TenantSpec,
     load: &LoadSpec,
     settings: &Settings,
-    index: usize,
-    first_series: usize,
+    (index, first_series): (usize, usize),
+    give_up: GiveUp<'_>,
 ) -> Result<Opened, EngineError> {
     let mut opener = Opener::new(settings);
     let routes = opener.begin(&spec.rw, &spec.ro, spec.reads)?;
@@ -101,7 +101,7 @@ fn open_tenant(
         return Err(EngineError::Input(message));
     }
     let source = read_source(&spec.workload, dialect)?;
-    let workload = source.workload()?;
+    let workload = source.workload_unless(give_up)?;
     let series = series_of(spec, &workload, |read_only| routes.role(read_only));
     let statements: Arc<[Statement]> = workload.statements.clone().into();
     let keys = workload.key_spaces(&spec.workload.handed_out);

@@ -42,3 +42,8 @@ pub(crate) struct WorkerTotals {
     /// Memory of the Lua states, in bytes.
     pub(crate) script_memory: usize,
 }
+
+/// Adds to a tally. One that is too large stays the largest number, for no text of JSON has infinity.
+pub(crate) fn add(tally: &mut f64, amount: f64) {
+    *tally = (*tally + amount).clamp(f64::MIN, f64::MAX);
+}

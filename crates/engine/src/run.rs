@@ -9,7 +9,7 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox::{self, mailbox};
 
 use crate::collect::{Collector, Record};
-use crate::error::EngineError;
+use crate::error::{EngineError, GiveUp};
 use crate::heartbeat::Heartbeat;
 use crate::intake::{Announcement, Intake};
 use crate::load::{Change, Resolver};
@@ -55,11 +55,16 @@ impl Run {
     /// An [`EngineError::Input`] comes before any endpoint is touched; [`EngineError::Failed`] when the endpoints
     /// cannot be used.
     pub fn start(spec: &LoadSpec) -> Result<Self, EngineError> {
-        let (mut prepared, setups) = prepare(spec)?;
+        Self::start_unless(spec, &mut || false)
+    }
+
+    /// As [`Run::start`]; where `give_up` says so before the load has begun, it never does, and the sessions are let go.
+    pub fn start_unless(spec: &LoadSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
+        let (mut prepared, setups) = prepare(spec, give_up)?;
         for setup in setups {
             prepared.intake.threads.push(spawn(setup)?);
         }
-        prepared.await_ready()?;
+        prepared.await_ready(give_up)?;
         let mut run = prepared.begin();
         run.heartbeat = Some(Mutex::new(Heartbeat::start(run.origin)?));
         Ok(run)
@@ -188,8 +193,11 @@ pub(crate) struct Prepared {
 }
 
 /// Checks a load and prepares its run, and what its workers are made with.
-pub(crate) fn prepare(spec: &LoadSpec) -> Result<(Prepared, Vec<WorkerSetup>), EngineError> {
-    let Opening { setups, resolvers, series, changes } = open(spec)?;
+pub(crate) fn prepare(
+    spec: &LoadSpec,
+    give_up: GiveUp<'_>,
+) -> Result<(Prepared, Vec<WorkerSetup>), EngineError> {
+    let Opening { setups, resolvers, series, changes } = open(spec, give_up)?;
     let (io, _) = spec.io.decide()?;
     let (shard_sender, shards) = channel();
     let (report_sender, reports) = channel();
@@ -251,8 +259,12 @@ fn spawn(setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
 
 impl Prepared {
     /// Waits until every worker is connected, or gives up with the first that cannot.
-    fn await_ready(&mut self) -> Result<(), EngineError> {
+    fn await_ready(&mut self, give_up: GiveUp<'_>) -> Result<(), EngineError> {
         while self.ready < self.intake.workers {
+            if give_up() {
+                let message = "interrupted while the sessions were connected".to_owned();
+                self.hear(0, Report::NotReady(EngineError::Failed(message)))?;
+            }
             match self.intake.reports.recv_timeout(Duration::from_millis(100)) {
                 Ok((number, report)) => self.hear(number, report)?,
                 Err(_) if self.intake.threads.iter().any(JoinHandle::is_finished) => {

@@ -197,7 +197,7 @@ impl Session {
                 Err(Trouble::Database(error)) => error,
             };
             self.worker.add_error(series, &error);
-            if is_unanswered(&error) && self.may_have_committed(transaction) {
+            if (is_unanswered(&error) || self.is_waiting(role)) && self.may_have_committed(transaction) {
                 let tenant = Rc::clone(&self.tenant);
                 self.worker.tally(&tenant, self.script.take_tallies(), false);
             }
@@ -293,6 +293,12 @@ impl Session {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the server has not answered everything: the error is this side's.
+    fn is_waiting(&self, role: Role) -> bool {
+        let connection = self.connections[role as usize].as_ref();
+        connection.is_some_and(|connection| connection.state() == ConnectionState::Waiting)
     }
 
     /// Whether the transaction was sent a commit that was not answered, and would have changed something by it.

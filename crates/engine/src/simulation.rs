@@ -34,7 +34,7 @@ impl Simulation {
     /// If this thread simulates time already.
     pub fn start(spec: &LoadSpec) -> Result<Self, EngineError> {
         let clock = Clock::begin(BEGINNING);
-        let (mut prepared, setups) = prepare(spec)?;
+        let (mut prepared, setups) = prepare(spec, &mut || false)?;
         let mut workers = Workers::new(setups)?;
         get_ready(&mut prepared, &mut workers, &clock)?;
         Ok(Self { run: prepared.begin(), workers, clock })

@@ -18,7 +18,7 @@ use nephoscope_script::{KeySpace, Source, Vm};
 use crate::error::EngineError;
 use crate::load::Change;
 use crate::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
-use crate::report::{Order, Report, WorkerTotals};
+use crate::report::{Order, Report, WorkerTotals, add};
 use crate::routes::TenantPlan;
 use crate::session::Session;
 use crate::spec::{RetrySpec, Role};
@@ -473,7 +473,7 @@ impl Worker {
                 tallies.extend(names[tallies.len()..].iter().map(|name| (name.clone(), 0.0, 0.0)));
             }
             let (_, sure, uncertain) = &mut tallies[tally];
-            *(if surely { sure } else { uncertain }) += if surely { amount } else { amount.abs() };
+            if surely { add(sure, amount) } else { add(uncertain, amount.abs()) }
         }
     }
 

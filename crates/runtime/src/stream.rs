@@ -15,7 +15,7 @@ use rustix::net::{
 };
 
 use crate::buffer::Inbox;
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
 use crate::executor::Runtime;
 use crate::reactor::Key;
 
@@ -35,6 +35,7 @@ pub enum Address {
 pub struct Stream {
     runtime: Runtime,
     key: Key,
+    deadline: Nanos,
     /// Bytes to be sent.
     pub out: Vec<u8>,
     /// Bytes received.
@@ -77,13 +78,22 @@ impl Stream {
     /// A stream of a socket that is connected, as the runtime's way of waiting needs it, or is being connected.
     pub(crate) fn registered(runtime: &Runtime, fd: OwnedFd) -> io::Result<Self> {
         let key = runtime.reactor().register(fd)?;
-        Ok(Self { runtime: runtime.clone(), key, out: Vec::new(), inbox: Inbox::default() })
+        let (out, inbox) = (Vec::new(), Inbox::default());
+        Ok(Self { runtime: runtime.clone(), key, deadline: Nanos::MAX, out, inbox })
     }
 
     /// Sets the time after which a wait of this stream ends with [`io::ErrorKind::TimedOut`], to within 10 ms;
     /// `Nanos::MAX` is never. It stands until it is set anew.
     pub fn set_deadline(&mut self, deadline: Nanos) {
+        self.deadline = deadline;
         self.runtime.reactor().set_deadline(self.key, deadline);
+    }
+
+    /// Whether the deadline has passed. Waits end by it; whoever never has to wait, because the peer never stops
+    /// sending, is to ask now and then.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        clock::now() >= self.deadline
     }
 
     /// The runtime that the stream belongs to.

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use mlua::{Function, LightUserData, Lua, MultiValue, Value};
 use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunction, decimal_units};
 use nephoscope_drivers::{Error, Params, Value as Cell};
+use nephoscope_runtime::Nanos;
 
-use crate::define::{at, describe};
+use crate::define::{Patience, at, describe};
 use crate::workload::Source;
 use crate::{define, sandbox};
 
@@ -331,7 +332,9 @@ impl RowFunction for LuaFunction {
     fn instance(&self) -> Result<Box<dyn CellFunction>, Error> {
         let wrong = |message: String| Error::other(message);
         let lua = sandbox::state().map_err(|error| wrong(error.to_string()))?;
-        define::run(&self.source, &lua).map_err(|error| wrong(error.to_string()))?;
+        let patience = Patience::of(&self.source);
+        define::run(&self.source, &lua, patience).map_err(|error| wrong(error.to_string()))?;
+        let since = define::watch_calls(&lua, self.source.limit).map_err(|error| wrong(describe(&error)))?;
         let function = lua
             .app_data_ref::<RefCell<Made>>()
             .and_then(|derived| derived.borrow().functions.get(self.place).cloned())
@@ -348,7 +351,7 @@ impl RowFunction for LuaFunction {
                 })
             })
             .map_err(|error| wrong(describe(&error)))?;
-        Ok(Box::new(LuaCell { function, random, draws, kind: self.kind, text: Vec::new(), lua }))
+        Ok(Box::new(LuaCell { function, random, draws, since, kind: self.kind, text: Vec::new(), lua }))
     }
 }
 
@@ -357,6 +360,8 @@ struct LuaCell {
     /// The function's `random` argument, and what it draws from: the cell's own numbers.
     random: Function,
     draws: Rc<RefCell<Option<Draws>>>,
+    /// Since when the present call goes on, once that was looked at.
+    since: Rc<std::cell::Cell<Option<Nanos>>>,
     kind: Kind,
     text: Vec<u8>,
     lua: Lua,
@@ -381,6 +386,7 @@ impl LuaCell {
     }
 
     fn run(&mut self, row: u64, draws: Draws, inputs: &Params) -> mlua::Result<Value> {
+        self.since.set(None);
         *self.draws.borrow_mut() = Some(draws);
         let mut arguments = vec![Value::Number(row as f64), Value::Function(self.random.clone())];
         for input in inputs.iter() {

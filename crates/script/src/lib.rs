@@ -15,6 +15,7 @@ mod error;
 pub mod fuzzing;
 mod generators;
 mod random;
+mod reading;
 mod sandbox;
 mod statements;
 mod vm;

@@ -2,17 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mlua::{Function, Lua};
 use nephoscope_datagen::{Dataset, Generator, TableSpec};
 use nephoscope_drivers::{Dialect, Statement};
 
 use crate::access::KeySpace;
-use crate::define;
+use crate::define::{self, Patience};
 use crate::error::ScriptError;
+use crate::reading;
 use crate::statements::{override_statements, parse_statements};
+use crate::vm::LONGEST;
+
+/// The longest file of a workload, in bytes.
+const LONGEST_FILE: u64 = 16 << 20;
 
 /// A value of a workload's option.
 #[derive(Clone, Debug, PartialEq)]
@@ -214,6 +222,8 @@ pub struct Source {
     pub(crate) options: BTreeMap<String, OptionValue>,
     pub(crate) scale: f64,
     pub(crate) seed: u64,
+    /// How much processor time the Lua file may take.
+    pub(crate) limit: Duration,
     files: Vec<PathBuf>,
 }
 
@@ -233,7 +243,7 @@ impl Source {
         let mut files = Vec::new();
         let mut read = |name: &str, required: bool| -> Result<Option<String>, ScriptError> {
             let path = folder.join(name);
-            match std::fs::read_to_string(&path) {
+            match read_text(&path) {
                 Ok(text) => {
                     files.push(path);
                     Ok(Some(text))
@@ -257,7 +267,15 @@ impl Source {
         };
         let statements = named("statements", true)?;
         let schema = schema(&named("schema", false)?)?;
-        Ok(Self { lua, lua_name: "workload.lua".to_owned(), statements, schema, options, scale, seed, files })
+        let lua_name = "workload.lua".to_owned();
+        Ok(Self { lua, lua_name, statements, schema, options, scale, seed, limit: LONGEST, files })
+    }
+
+    /// Lets the Lua file have another limit than [`LONGEST`].
+    #[must_use]
+    pub fn within(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The files that were read.
@@ -266,14 +284,28 @@ impl Source {
         &self.files
     }
 
-    /// Runs the Lua file in a new state and checks what it declares.
+    /// Runs the Lua file in a new state, on a thread of its own, and checks what it declares.
     pub fn workload(&self) -> Result<Workload, ScriptError> {
-        self.run(&crate::sandbox::state()?).map(|(workload, _)| workload)
+        self.workload_unless(&mut || false)
+    }
+
+    /// As [`Source::workload`]; ends with an error when `give_up`, asked ten times a second, says so.
+    pub fn workload_unless(&self, give_up: &mut dyn FnMut() -> bool) -> Result<Workload, ScriptError> {
+        reading::read(self, give_up)
+    }
+
+    /// An error about the Lua file as a whole.
+    pub(crate) fn error(&self, message: &str) -> ScriptError {
+        ScriptError::new(&self.lua_name, 0, message)
     }
 
     /// Runs the Lua file: what it declares, and its transactions' functions in the same order.
-    pub(crate) fn run(&self, lua: &Lua) -> Result<(Workload, Vec<Function>), ScriptError> {
-        let draft = define::run(self, lua)?;
+    pub(crate) fn run(
+        &self,
+        lua: &Lua,
+        patience: Patience,
+    ) -> Result<(Workload, Vec<Function>), ScriptError> {
+        let draft = define::run(self, lua, patience)?;
         let dataset = Dataset::new(&draft.tables, self.seed).map_err(|error| draft.error(&error.0))?;
         let tables =
             draft.tables.iter().zip(dataset.tables()).map(|(spec, plan)| table_info(spec, plan.rows()));
@@ -310,6 +342,20 @@ impl Source {
         };
         Ok((workload, functions))
     }
+}
+
+/// Reads a file whole: a regular one, for others may have no end.
+fn read_text(path: &Path) -> io::Result<String> {
+    let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(wrong("it is no regular file"));
+    }
+    let mut text = String::new();
+    let read = File::open(path)?.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > LONGEST_FILE {
+        return Err(wrong("it is longer than 16 MiB"));
+    }
+    Ok(text)
 }
 
 fn table_info(spec: &TableSpec, rows: u64) -> TableInfo {

@@ -109,6 +109,8 @@ const BODIES: &[&str] = &[
     "tx.time = 5",
     "tx:tally(5, 1)",
     "tx:tally(\"paid\", \"much\")",
+    "tx:tally(\"paid\", 0 / 0)",
+    "tx:tally(\"paid\", -1 / 0)",
     "tx:inserted(\"nowhere\", 1)",
     "tx:inserted(\"item\", \"x\")",
     "pick.nowhere()",

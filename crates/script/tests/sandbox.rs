@@ -172,11 +172,3 @@ fn memory_without_end_is_an_error_and_the_session_goes_on() {
     let error = declared("local t = {} while true do t[#t + 1] = (\"x\"):rep(100000) .. #t end").map(|_| ());
     assert!(error.unwrap_err().contains("not enough memory"));
 }
-
-#[test]
-fn a_file_without_an_end_is_an_error() {
-    let error = declared("local x = 0\nwhile true do\nx = x + 1\nend").map(|_| ()).unwrap_err();
-    let place = error.split(": ").next().unwrap();
-    assert!(["workload.lua:5", "workload.lua:6"].contains(&place), "{error}");
-    assert!(error.contains("is this a loop?"), "{error}");
-}

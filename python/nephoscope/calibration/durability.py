@@ -11,7 +11,7 @@ from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.failover import failure
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Done
+from nephoscope.systems.base import ROLES, Action, Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ class _Crash:
     def kill(self, inner: EmbeddedPostgres) -> Done:
         """Shut the gate, let the replica have everything and stop it, let so many through, and kill the primary."""
         (replica,) = (node for node, role in inner.nodes().items() if role == "ro")
-        rw, ro = _engine.Admin(inner.endpoints("rw")[0]), _engine.Admin(inner.endpoints("ro")[0])
+        rw, ro = (_engine.Admin(inner.endpoints(role)[0], answer_timeout_s=_PATIENCE_S) for role in ROLES)
         try:
             for statement in _GATE:
                 rw.query(statement)

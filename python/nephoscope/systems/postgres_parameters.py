@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres_server import PostgresServer
     from nephoscope.systems.postgres_settings import SettingValue
 
+_ANSWER_S = 10.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _NOT_LESS_THAN_THE_PRIMARY = (
     "max_connections",
@@ -35,7 +36,7 @@ def shown(url: str, name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise MeasurementError(f"{name!r} is not the name of a PostgreSQL setting")
-    admin = _engine.Admin(url)
+    admin = _engine.Admin(url, answer_timeout_s=_ANSWER_S)
     try:
         _, rows = admin.query(f"SELECT current_setting('{name}', true)")
     finally:

@@ -9,8 +9,9 @@ use crate::bulk::{Admin, RowSource, Table};
 use crate::channel::Channel;
 use crate::driver::Settings;
 use crate::error::{Error, ErrorClass};
+use crate::interrupt::Interrupt;
 use crate::postgres::copy;
-use crate::postgres::startup::{Endpoint, is_time_out, next_message, not_in_time};
+use crate::postgres::startup::{CancelKey, Endpoint, is_time_out, next_message, not_in_time};
 use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
 
@@ -22,9 +23,16 @@ const FACTS: &str = "SELECT name, current_setting(name) FROM pg_catalog.pg_setti
   'autovacuum', 'default_transaction_isolation', 'synchronous_standby_names', 'huge_pages', 'data_checksums',
   'server_encoding', 'block_size', 'io_method') ORDER BY name";
 
+/// How long the server may take to tell them.
+const FACTS_LIMIT: Nanos = 10 * SECOND;
+/// The most memory that a result may take, in bytes.
+const LARGEST: usize = 256 << 20;
+
 pub(crate) struct PostgresAdmin {
     runtime: Runtime,
     channel: Channel,
+    cancel_key: CancelKey,
+    interrupt: Interrupt,
     answer_timeout: Nanos,
     /// Whether a question was given up: its answer may still come, and would be taken for that of the next.
     is_given_up: bool,
@@ -34,14 +42,16 @@ impl PostgresAdmin {
     /// Connects and runs the set-up that every connection gets.
     pub(crate) fn connect(endpoint: &Arc<Endpoint>, settings: &Settings) -> Result<Self, Error> {
         let runtime = Runtime::new()?;
-        let channel = runtime.block_on(async {
+        let interrupt = settings.interrupt.clone();
+        let (channel, cancel_key) = runtime.block_on(interrupt.or(async {
             let deadline = endpoint.deadline();
-            let mut channel = endpoint.establish(&runtime, deadline).await?.channel;
-            channel.set_deadline(deadline);
-            set_up(&mut channel, &settings.on_connect).await.map_err(not_in_time)?;
-            Ok::<_, Error>(channel)
-        })?;
-        Ok(Self { runtime, channel, answer_timeout: settings.answer_timeout, is_given_up: false })
+            let mut established = endpoint.establish(&runtime, deadline).await?;
+            established.channel.set_deadline(deadline);
+            set_up(&mut established.channel, &settings.on_connect).await.map_err(not_in_time)?;
+            Ok((established.channel, established.cancel_key))
+        }))?;
+        let answer_timeout = settings.answer_timeout;
+        Ok(Self { runtime, channel, cancel_key, interrupt, answer_timeout, is_given_up: false })
     }
 
     /// Begins a question, which has so long from now on.
@@ -49,20 +59,26 @@ impl PostgresAdmin {
         if self.is_given_up {
             return Err(Error::connection_lost("an answer on this connection was given up"));
         }
-        self.channel.set_deadline(clock::now() + self.answer_timeout);
+        self.channel.set_deadline(clock::now().saturating_add(self.answer_timeout));
         Ok(())
     }
 
     fn end<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
-        self.is_given_up = matches!(&found, Err(error) if is_time_out(error));
+        let left = |error: &Error| is_time_out(error) || error.class() == ErrorClass::ConnectionLost;
+        self.is_given_up = self.interrupt.has_struck() || found.as_ref().is_err_and(left);
         found
     }
 }
 
 impl Drop for PostgresAdmin {
     fn drop(&mut self) {
-        self.channel.out().extend_from_slice(&wire::TERMINATE);
-        let Self { runtime, channel, .. } = self;
+        let Self { runtime, channel, cancel_key, .. } = self;
+        if self.is_given_up {
+            // A server that waits for a lock does not see that nobody waits for it any more, and does its work later.
+            runtime.block_on(cancel_key.cancel(runtime));
+            return;
+        }
+        channel.out().extend_from_slice(&wire::TERMINATE);
         channel.set_deadline(clock::now() + SECOND);
         // A polite end; closing the socket says the same.
         let _ = runtime.block_on(channel.flush());
@@ -70,21 +86,29 @@ impl Drop for PostgresAdmin {
 }
 
 impl Admin for PostgresAdmin {
+    fn limit_answers(&mut self, limit: Nanos) {
+        self.answer_timeout = limit;
+    }
+
     fn query(&mut self, sql: &str) -> Result<Table, Error> {
         self.begin()?;
-        let found = self.runtime.block_on(simple_query(&mut self.channel, sql));
+        let found = self.runtime.block_on(self.interrupt.or(simple_query(&mut self.channel, sql)));
         self.end(found)
     }
 
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
         self.begin()?;
-        let found = self.runtime.block_on(copy::copy_in(&mut self.channel, table, columns, rows));
+        let copied = copy::copy_in(&mut self.channel, table, columns, rows);
+        let found = self.runtime.block_on(self.interrupt.or(copied));
         self.end(found)
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
-        let version = self.query("SELECT version()")?;
-        let settings = self.query(FACTS)?;
+        let limit = self.answer_timeout;
+        self.answer_timeout = limit.min(FACTS_LIMIT);
+        let asked = self.query("SELECT version()").and_then(|version| Ok((version, self.query(FACTS)?)));
+        self.answer_timeout = limit;
+        let (version, settings) = asked?;
         let pair = |row: Vec<Option<String>>| {
             let mut cells = row.into_iter().flatten();
             Some((cells.next()?, cells.next()?))
@@ -166,11 +190,24 @@ pub(crate) async fn simple_query(channel: &mut Channel, sql: &str) -> Result<Tab
     wire::query(channel.out(), sql);
     channel.flush().await?;
     let mut replies = Replies::new(channel);
-    let (mut table, mut has_columns) = (Table::default(), false);
+    let (mut table, mut has_columns, mut size) = (Table::default(), false, 0);
     while let Some((tag, body)) = replies.next().await? {
         match tag {
-            b'T' => (table, has_columns) = (Table { columns: column_names(&body)?, rows: Vec::new() }, true),
-            b'D' => table.rows.push(text_row(&body)?),
+            b'T' => {
+                (table, has_columns) = (Table { columns: column_names(&body)?, rows: Vec::new() }, true);
+                size = 0;
+            }
+            b'D' => {
+                let row = text_row(&body)?;
+                size += body.len() + size_of_val(&row) + size_of_val(row.as_slice());
+                if size > LARGEST {
+                    let (rows, megabytes) = (table.rows.len(), LARGEST >> 20);
+                    return Err(Error::connection_lost(format!(
+                        "the result was given up after {rows} rows: it takes more than {megabytes} MiB"
+                    )));
+                }
+                table.rows.push(row);
+            }
             // The end of a statement that had no columns: what an earlier one gave is not its result.
             b'C' | b'I' if !std::mem::take(&mut has_columns) => table = Table::default(),
             b'G' | b'H' => {

@@ -15,6 +15,9 @@ use crate::postgres::wire;
 use crate::rows::Rows;
 use crate::value::Params;
 
+/// How often is read until others have their turn.
+const UNINTERRUPTED: u32 = 256;
+
 pub(crate) struct PostgresConnection {
     channel: Channel,
     machine: Machine,
@@ -62,7 +65,7 @@ impl Connection for PostgresConnection {
             // What has been answered is read meanwhile: a server whose answers nobody takes reads no more either.
             Poll::Pending => false,
         };
-        loop {
+        for _ in 0..UNINTERRUPTED {
             match self.machine.feed(self.channel.inbox(), rows) {
                 Ok(Progress::Done(reply)) if sent => return Poll::Ready(Ok(reply)),
                 Ok(Progress::Done(_)) => {
@@ -77,6 +80,12 @@ impl Connection for PostgresConnection {
                 Err(error) => return Poll::Ready(Err(self.lost(error))),
             }
         }
+        // A server that sends faster than it is read never makes this side wait, where the time limit would be seen.
+        if self.channel.is_late() {
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut).into()));
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn set_deadline(&mut self, deadline: Nanos) {

@@ -96,12 +96,13 @@ async fn load(
 fn has_failed(channel: &mut Channel) -> Result<bool, Error> {
     let mut cx = Context::from_waker(Waker::noop());
     let ended = matches!(channel.poll_fill(&mut cx), Poll::Ready(Ok(0) | Err(_)));
-    let (inbox, mut at) = (channel.inbox(), 0);
-    while let Frame::Message(message, size) = wire::frame(&inbox.bytes()[at..])? {
+    let inbox = channel.inbox();
+    while let Frame::Message(message, size) = wire::frame(inbox.bytes())? {
         if message.tag == b'E' {
             return Ok(true);
         }
-        at += size;
+        // Notices, and changes of settings: kept, they would pile up.
+        inbox.consume(size);
     }
     Ok(ended)
 }

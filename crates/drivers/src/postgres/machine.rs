@@ -14,7 +14,7 @@ use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::error::{Error, ErrorClass};
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
-use crate::rows::{Column, Columns, ResultIndex, Rows};
+use crate::rows::{Column, Columns, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 use crate::statement::Statement;
 use crate::value::{Params, Value};
 
@@ -109,6 +109,8 @@ pub(crate) struct Machine {
     warning: Option<Error>,
     reply: Reply,
     result: Option<ResultIndex>,
+    /// The rows are too many: the error is told now, and not when the server comes to an end.
+    overflown: bool,
 }
 
 /// What feeding has come to.
@@ -139,6 +141,7 @@ impl Machine {
             warning: None,
             reply: Reply::default(),
             result: None,
+            overflown: false,
         }
     }
 
@@ -220,6 +223,10 @@ impl Machine {
                         return Err(self.lose(error));
                     }
                     used += size;
+                    if self.overflown {
+                        inbox.consume(used);
+                        return Err(self.overflow());
+                    }
                 }
                 Ok(Frame::Partial(size)) => {
                     inbox.consume(used);
@@ -322,6 +329,12 @@ impl Machine {
         let Some((_count, cells)) = body.split_first_chunk::<2>() else {
             return Err(wire::garbage("DataRow"));
         };
+        if !rows.has_room(cells.len()) {
+            // What still comes of this result is read and not kept.
+            self.result = None;
+            self.overflown = true;
+            return Ok(());
+        }
         if self.mode == StatementMode::Simple {
             let columns = match self.expected.front() {
                 Some(Expected::Command { rows, .. }) => rows.as_deref(),
@@ -331,6 +344,18 @@ impl Machine {
         }
         rows.push_cells(cells);
         Ok(())
+    }
+
+    /// Tells that the rows are too many. Replies are still outstanding: the server may be asked to give up.
+    #[cold]
+    fn overflow(&mut self) -> Error {
+        self.overflown = false;
+        let megabytes = MOST_BYTES >> 20;
+        let message = format!(
+            "the transaction reads more rows than are kept: {MOST_ROWS} at most, and {megabytes} MiB; let the \
+             statement return less"
+        );
+        self.error.take().unwrap_or_else(|| Error::other(message))
     }
 
     fn failed(&mut self, error: Error) {

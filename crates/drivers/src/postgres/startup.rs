@@ -22,6 +22,8 @@ use crate::postgres::wire::{self, Frame};
 const VERSION: u32 = 196_608;
 const SSL_REQUEST: u32 = 80_877_103;
 const CANCEL_REQUEST: u32 = 80_877_102;
+/// How many bytes a server may send before it is ready for queries.
+const MOST_GREETINGS: usize = 1 << 20;
 /// How long a request to cancel may take to deliver.
 const CANCEL_TIMEOUT: Nanos = SECOND;
 
@@ -39,6 +41,8 @@ pub(crate) struct Established {
     pub(crate) cancel_key: CancelKey,
     /// What the server reports of itself: `server_version`, `in_hot_standby` …
     pub(crate) parameters: Vec<(String, String)>,
+    /// How many bytes the server has sent before it was ready.
+    greeting: usize,
 }
 
 /// What it takes to cancel a statement of a connection, from another one.
@@ -257,6 +261,7 @@ impl Endpoint {
             },
             channel,
             parameters: Vec::new(),
+            greeting: 0,
         };
         while !established.greet(&mut authentication).await? {}
         Ok(established)
@@ -266,7 +271,13 @@ impl Endpoint {
 impl Established {
     /// Handles one message of the start-up; says whether the server is ready.
     async fn greet(&mut self, authentication: &mut Authentication) -> Result<bool, Error> {
-        let (tag, body) = next_message(&mut self.channel).await?;
+        let (tag, body) = next_within(&mut self.channel, wire::LONGEST_GREETING).await?;
+        self.greeting += body.len();
+        if self.greeting > MOST_GREETINGS {
+            return Err(Error::connection_lost(format!(
+                "the server sent more than {MOST_GREETINGS} bytes before it was ready"
+            )));
+        }
         match tag {
             b'R' => {
                 let progress = authentication.receive(&body, self.channel.out())?;
@@ -300,9 +311,14 @@ impl Established {
 
 /// The next message, whole.
 pub(crate) async fn next_message(channel: &mut Channel) -> Result<(u8, Vec<u8>), Error> {
+    next_within(channel, wire::LONGEST).await
+}
+
+/// The next message, if it is not longer than `longest`.
+async fn next_within(channel: &mut Channel, longest: usize) -> Result<(u8, Vec<u8>), Error> {
     loop {
         let inbox = channel.inbox();
-        match wire::frame(inbox.bytes())? {
+        match wire::frame_within(inbox.bytes(), longest)? {
             Frame::Message(message, size) => {
                 let whole = (message.tag, message.body.to_vec());
                 inbox.consume(size);

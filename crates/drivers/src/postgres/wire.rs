@@ -6,8 +6,21 @@ use nephoscope_runtime::Inbox;
 use crate::error::Error;
 use crate::postgres::sqlstate;
 
-/// No message is longer than this; what claims to be is not PostgreSQL.
-const LONGEST: usize = 1 << 30;
+/// The longest message that is read: more than a row of any workload, less than a machine's memory.
+pub(crate) const LONGEST: usize = 64 << 20;
+/// PostgreSQL itself sends none of this size; what claims to is something else.
+const LONGEST_OF_SERVERS: usize = 1 << 30;
+/// The longest before the server has let the client in: nobody has proved anything yet.
+pub(crate) const LONGEST_GREETING: usize = 64 << 10;
+/// How much of an error's or a notice's text is kept, in bytes; of its detail as much again.
+const LONGEST_TEXT: usize = 2048;
+/// Codes have five characters.
+const LONGEST_CODE: usize = 16;
+/// What an error may come to at most: message, detail and code, and what stands between them and for the rest of each.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) const LONGEST_TOLD: usize = 2 * LONGEST_TEXT + LONGEST_CODE + 3 * CUT.len() + 5;
+/// What stands in place of the rest.
+const CUT: &str = "… (cut)";
 
 /// How large a message may claim to be at its beginning.
 const BELIEVED: usize = 64 * 1024;
@@ -31,10 +44,16 @@ pub(crate) enum Frame<'a> {
 /// Finds the message at the start of `bytes`.
 #[inline]
 pub(crate) fn frame(bytes: &[u8]) -> Result<Frame<'_>, Error> {
+    frame_within(bytes, LONGEST)
+}
+
+/// Finds the message at the start of `bytes`; one of more than `longest` bytes is refused by its header.
+#[inline]
+pub(crate) fn frame_within(bytes: &[u8], longest: usize) -> Result<Frame<'_>, Error> {
     let Some((header, rest)) = bytes.split_first_chunk::<5>() else { return Ok(Frame::Partial(5)) };
     let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-    if !(4..LONGEST).contains(&length) || !header[0].is_ascii_graphic() {
-        return Err(garbage("the message header"));
+    if !(4..=longest).contains(&length) || !header[0].is_ascii_graphic() {
+        return Err(refused(header[0], length, longest));
     }
     Ok(match rest.get(..length - 4) {
         Some(body) => Frame::Message(Message { tag: header[0], body }, length + 1),
@@ -47,6 +66,17 @@ pub(crate) fn frame(bytes: &[u8]) -> Result<Frame<'_>, Error> {
 pub(crate) fn make_room(inbox: &mut Inbox, size: usize) {
     let received = inbox.bytes().len();
     inbox.expect(size.min(2 * received + BELIEVED));
+}
+
+#[cold]
+fn refused(tag: u8, length: usize, longest: usize) -> Error {
+    if !tag.is_ascii_alphanumeric() || length <= longest || length > LONGEST_OF_SERVERS {
+        return garbage("the message header");
+    }
+    Error::connection_lost(format!(
+        "the server sent a message of {length} bytes; at most {longest} are read{}",
+        if longest == LONGEST_GREETING { " before it has let the client in" } else { "" }
+    ))
 }
 
 /// The server sent what the protocol does not allow.
@@ -83,10 +113,9 @@ impl<'a> Fields<'a> {
 
 /// Reads an `ErrorResponse` or `NoticeResponse`.
 pub(crate) fn error(body: &[u8]) -> Error {
-    let (mut code, mut message, mut detail) = ("", "", "");
+    let (mut code, mut message, mut detail): (&[u8], &[u8], &[u8]) = (b"", b"", b"");
     for field in body.split(|byte| *byte == 0) {
         let Some((kind, text)) = field.split_first() else { continue };
-        let text = std::str::from_utf8(text).unwrap_or_default();
         match kind {
             b'C' => code = text,
             b'M' => message = text,
@@ -94,8 +123,22 @@ pub(crate) fn error(body: &[u8]) -> Error {
             _ => {}
         }
     }
-    let message = if detail.is_empty() { message.to_owned() } else { format!("{message}: {detail}") };
-    Error::new(sqlstate::class(code), code, message)
+    let (code, mut message) = (shown(code, LONGEST_CODE), shown(message, LONGEST_TEXT));
+    if !detail.is_empty() {
+        message.push_str(": ");
+        message.push_str(&shown(detail, LONGEST_TEXT));
+    }
+    Error::new(sqlstate::class(&code), code, message)
+}
+
+/// A server's text: what is not UTF-8 is replaced, and what is too long cut.
+fn shown(text: &[u8], longest: usize) -> String {
+    if text.len() <= longest {
+        return String::from_utf8_lossy(text).into_owned();
+    }
+    // Not within a character.
+    let end = (longest - 3..=longest).rev().find(|end| text[*end] & 0xc0 != 0x80).unwrap_or(longest);
+    String::from_utf8_lossy(&text[..end]).into_owned() + CUT
 }
 
 /// The number of rows in a `CommandComplete` tag: `UPDATE 5`, `INSERT 0 1`, `SELECT 3`; 0 where there is none.
@@ -181,6 +224,43 @@ mod tests {
         assert_eq!(error.code(), "40001");
         assert_eq!(error.class(), crate::ErrorClass::Serialization);
         assert_eq!(error.message(), "could not serialize access: by a concurrent update");
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf8_is_shown_as_far_as_it_goes() {
+        let error = error(b"SFEHLER\0C42P01\0MRelation \xbbkunden\xab fehlt\0\0");
+        assert_eq!(error.message(), "Relation \u{fffd}kunden\u{fffd} fehlt");
+        assert_eq!(error.code(), "42P01");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters_and_say_so() {
+        let long = "ä€".repeat(LONGEST_TEXT);
+        let body = format!("SERROR\0C{long}\0M{long}\0D{long}\0\0");
+        let error = error(body.as_bytes());
+        let (message, detail) = error.message().split_once(": ").unwrap();
+        for (text, longest) in [(message, LONGEST_TEXT), (detail, LONGEST_TEXT), (error.code(), LONGEST_CODE)]
+        {
+            let kept = text.strip_suffix(CUT).unwrap();
+            assert!(long.starts_with(kept) && (longest - 3..=longest).contains(&kept.len()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_refused_by_its_header_where_it_is_too_long() {
+        let header = |tag: u8, length: usize| [&[tag][..], &(length as u32).to_be_bytes()].concat();
+        for longest in [LONGEST_GREETING, LONGEST] {
+            assert_eq!(frame_within(&header(b'D', longest), longest).unwrap(), Frame::Partial(longest + 1));
+            let error = frame_within(&header(b'D', longest + 1), longest).unwrap_err();
+            assert_eq!(error.class(), crate::ErrorClass::ConnectionLost);
+            assert!(error.message().contains(&format!("at most {longest} are read")), "{error}");
+            for cut in 0..5 {
+                let part = &header(b'D', longest + 1)[..cut];
+                assert_eq!(frame_within(part, longest).unwrap(), Frame::Partial(5));
+            }
+        }
+        assert!(frame(&header(b'D', 3)).unwrap_err().message().contains("makes no sense"));
+        assert!(frame(b"HTTP/1.1 400").unwrap_err().message().contains("does not speak PostgreSQL"));
     }
 
     proptest! {

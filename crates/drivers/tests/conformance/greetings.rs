@@ -4,19 +4,19 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
-use nephoscope_drivers::{ConnectionState, ErrorClass, Settings, open};
+use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Settings, open};
 use nephoscope_runtime::clock::SECOND;
 use proptest::prelude::*;
 
 use crate::client::Client;
 
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = (body.len() as u32 + 4).to_be_bytes();
     [&[tag][..], &length, body].concat()
 }
 
 /// What a server says that lets everybody in: the start-up, then the description of BEGIN, COMMIT and ROLLBACK.
-fn greeting() -> Vec<u8> {
+pub(crate) fn greeting() -> Vec<u8> {
     let mut bytes = message(b'R', &[0; 4]);
     bytes.extend(message(b'S', b"server_version\x0015.0\0"));
     bytes.extend(message(b'N', b"SNOTICE\0C00000\0Mwelcome\0\0"));
@@ -33,6 +33,11 @@ fn greeting() -> Vec<u8> {
 
 /// Connects to a server that says `bytes`, a piece at a time, and then closes; gives the state, or the error's class.
 fn meet(bytes: &[u8], cuts: &[usize]) -> Result<ConnectionState, ErrorClass> {
+    hear(bytes, cuts).map_err(|error| error.class())
+}
+
+/// The same, with the error itself.
+pub(crate) fn hear(bytes: &[u8], cuts: &[usize]) -> Result<ConnectionState, Error> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgresql://u@{}/d?sslmode=disable", listener.local_addr().unwrap());
     let (bytes, cuts) = (bytes.to_vec(), cuts.to_vec());
@@ -53,7 +58,7 @@ fn meet(bytes: &[u8], cuts: &[usize]) -> Result<ConnectionState, ErrorClass> {
     });
     let settings = Settings { connect_timeout: 20 * SECOND, ..Settings::default() };
     let outcome = Client::try_new(&*open(&url, &settings).unwrap(), &[]);
-    let outcome = outcome.map(|client| client.state()).map_err(|error| error.class());
+    let outcome = outcome.map(|client| client.state());
     server.join().unwrap();
     outcome
 }

@@ -12,6 +12,7 @@ mod client;
 mod connecting;
 mod counting;
 mod errors;
+mod excess;
 mod fixtures;
 mod greetings;
 mod kills;

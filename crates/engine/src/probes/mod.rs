@@ -19,14 +19,14 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nephoscope_drivers::{Driver, Error, Settings};
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_runtime::mailbox::{self, mailbox};
 use nephoscope_runtime::{Io, Runtime};
 
-use crate::error::EngineError;
+use crate::error::{EngineError, GiveUp};
 use crate::run::lock;
 use crate::spec::Role;
 use availability::Prober;
@@ -39,6 +39,8 @@ pub use sample::{Kind, Legend, Outcome, Sample};
 pub use simulation::simulate;
 pub use spec::{AvailabilitySpec, EndpointSpec, LagSpec, ProbesSpec};
 
+/// How often whoever starts them is asked whether to give up.
+const LOOK: Duration = Duration::from_millis(100);
 /// How often samples are handed over.
 const HAND_OVER: Nanos = 100 * MILLISECOND;
 /// How much longer than a probe's limit the end may take.
@@ -58,6 +60,11 @@ impl Probes {
     /// An [`EngineError::Input`] comes before any endpoint is touched; [`EngineError::Failed`] when an endpoint cannot
     /// be used.
     pub fn start(spec: &ProbesSpec) -> Result<Self, EngineError> {
+        Self::start_unless(spec, &mut || false)
+    }
+
+    /// As [`Probes::start`]; where `give_up` says so before they have begun, they never do.
+    pub fn start_unless(spec: &ProbesSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
         let (setup, samples, stop) = prepare(spec)?;
         let legend = setup.legend.clone();
         let (report, reports) = channel();
@@ -65,10 +72,19 @@ impl Probes {
             .name("probes".to_owned())
             .spawn(move || run(setup, &report))
             .map_err(|error| EngineError::Failed(format!("no thread for the probes: {error}")))?;
-        let probes = Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)) };
-        let died = || Err(EngineError::Failed("the probes' thread died before it began".to_owned()));
-        reports.recv().unwrap_or_else(|_| died())?;
-        Ok(probes)
+        let failed = |message: &str| Err(EngineError::Failed(message.to_owned()));
+        loop {
+            match reports.recv_timeout(LOOK) {
+                Ok(report) => break report?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return failed("the probes' thread died before it began");
+                }
+                // The thread finds that nobody listens when its connections are made, within their limits.
+                Err(RecvTimeoutError::Timeout) if give_up() => return failed("interrupted"),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        Ok(Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)) })
     }
 
     /// What samples are written with.
@@ -93,13 +109,26 @@ impl Probes {
     /// Ends the probes. Those on their way are waited for, within their limits; [`Probes::next`] goes on to give what
     /// there is.
     pub fn stop(&self) {
+        self.stop_unless(&mut || false);
+    }
+
+    /// As [`Probes::stop`]; waits no more where `give_up` says so.
+    pub fn stop_unless(&self, give_up: GiveUp<'_>) {
         // Taken first: a reader who finds that there will be no more samples is to know that this is the end.
-        let thread = lock(&self.thread).take();
+        let Some(thread) = lock(&self.thread).take() else { return };
         self.stop.send(());
-        if let Some(thread) = thread {
-            // A thread that panicked has said so on standard error.
-            let _ = thread.join();
+        let mut asked = Instant::now();
+        while !thread.is_finished() {
+            std::thread::sleep(Duration::from_millis(1));
+            if asked.elapsed() >= LOOK {
+                if give_up() {
+                    return;
+                }
+                asked = Instant::now();
+            }
         }
+        // A thread that panicked has said so on standard error.
+        let _ = thread.join();
     }
 }
 
@@ -171,7 +200,9 @@ async fn life(runtime: &Runtime, mut setup: Setup, report: &Sender<Report>) {
         let _ = report.send(Err(error));
         return;
     }
-    let _ = report.send(Ok(()));
+    if report.send(Ok(())).is_err() {
+        return;
+    }
     team.begin(runtime);
     std::future::poll_fn(|cx| setup.stop.poll_receive(cx).map(drop)).await;
     team.end(runtime).await;

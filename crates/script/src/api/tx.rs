@@ -192,6 +192,12 @@ unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> Results {
             let name = text(l, 2)
                 .ok_or_else(|| format!("a tally's name must be a text, not {}", type_name(l, 2)))?;
             let amount = number(l, 3, "the amount of a tally")?;
+            if !amount.is_finite() {
+                let name = String::from_utf8_lossy(name);
+                return Err(format!(
+                    "the amount of the tally {name:?} is {amount}; it must be a finite number"
+                ));
+            }
             let mut names = shared.tally_names.borrow_mut();
             let place = names.iter().position(|known| known.as_bytes() == name).unwrap_or_else(|| {
                 names.push(String::from_utf8_lossy(name).into_owned());

@@ -1,17 +1,19 @@
 //! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
-use std::time::Instant;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, HookTriggers, Lua, Table, Value, VmState};
 use nephoscope_datagen::TableSpec;
+use nephoscope_runtime::{Nanos, clock};
 
 use crate::error::ScriptError;
 use crate::generators;
 use crate::sandbox;
-use crate::vm::LONGEST;
 use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
 
 mod words;
@@ -40,8 +42,70 @@ impl Draft {
     }
 }
 
+/// How often is looked whether the file has run for too long, in instructions: some may take their time.
+const LOOK: u32 = 1000;
+
+/// How long a file may run.
+pub(crate) struct Patience {
+    /// Processor time.
+    pub(crate) limit: Duration,
+    /// Ends it before that.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Patience {
+    /// As long as the source says.
+    pub(crate) fn of(source: &Source) -> Self {
+        Self { limit: source.limit, stop: Arc::default() }
+    }
+}
+
+/// Ends the file when its time is over. An error could be caught by the file's own `pcall` and a loop go on, so from
+/// then on every instruction raises it, until nothing of the file is left.
+fn watch(lua: &Lua, patience: Patience, over: &Rc<RefCell<Option<Error>>>) -> mlua::Result<()> {
+    let Patience { limit, stop } = patience;
+    let (end, over) = (clock::thread_cpu() + limit.as_nanos() as u64, Rc::clone(over));
+    lua.set_hook(HookTriggers::new().every_nth_instruction(LOOK), move |lua, _| {
+        if clock::thread_cpu() < end && !stop.load(Ordering::Relaxed) {
+            return Ok(VmState::Continue);
+        }
+        let error = condemn(lua, "the file", limit);
+        over.replace(Some(error.clone()));
+        Err(error)
+    })
+}
+
+/// From now on every instruction raises the error that is returned.
+fn condemn(lua: &Lua, what: &str, limit: Duration) -> Error {
+    let seconds = limit.as_secs_f64();
+    let error = at(lua, &format!("{what} has run for {seconds} s without an end; is this a loop?"));
+    let again = error.clone();
+    match lua.set_hook(HookTriggers::new().every_nth_instruction(1), move |_, _| Err(again.clone())) {
+        Ok(()) => error,
+        Err(error) => error,
+    }
+}
+
+/// Ends a function of the file that computes cells when one call has gone on for too long. To be told where a call
+/// begins: by setting what is returned to none.
+pub(crate) fn watch_calls(lua: &Lua, limit: Duration) -> mlua::Result<Rc<Cell<Option<Nanos>>>> {
+    let since = Rc::new(Cell::new(None));
+    let met = Rc::clone(&since);
+    // Seldom: a call has some hundred instructions, and none of them should pay for this.
+    lua.set_hook(HookTriggers::new().every_nth_instruction(100 * LOOK), move |lua, _| {
+        let now = clock::thread_cpu();
+        let since = met.get().unwrap_or(now);
+        met.set(Some(since));
+        if now - since < limit.as_nanos() as u64 {
+            return Ok(VmState::Continue);
+        }
+        Err(condemn(lua, "the function of a column", limit))
+    })?;
+    Ok(since)
+}
+
 /// Runs the Lua file of a source and gives what it declares.
-pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
+pub(crate) fn run(source: &Source, lua: &Lua, patience: Patience) -> Result<Draft, ScriptError> {
     let draft = Rc::new(RefCell::new(Draft {
         file: source.lua_name.clone(),
         scale: source.scale,
@@ -63,18 +127,13 @@ pub(crate) fn run(source: &Source, lua: &Lua) -> Result<Draft, ScriptError> {
             builder(lua, &handle)
         };
         globals.set("workload", lua.create_function(begin)?)?;
-        let deadline = Instant::now() + LONGEST;
-        lua.set_hook(HookTriggers::new().every_nth_instruction(1_000_000), move |lua, _| {
-            if Instant::now() < deadline {
-                return Ok(VmState::Continue);
-            }
-            let seconds = LONGEST.as_secs();
-            Err(at(lua, &format!("the file has run for {seconds} s without an end; is this a loop?")))
-        })?;
+        let over = Rc::new(RefCell::new(None));
+        watch(lua, patience, &over)?;
         let ran =
             lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec();
         lua.remove_hook();
-        ran?;
+        // Said first, and not what the file has made of it.
+        over.take().map_or(ran, Err)?;
         sandbox::close(lua)
     };
     execute().map_err(|error| located(source, describe(&error)))?;

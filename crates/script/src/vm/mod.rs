@@ -26,6 +26,7 @@ use mlua::Lua;
 use mlua::ffi::{self, lua_State};
 
 use crate::access::{Access, KeySpace, Picker};
+use crate::define::Patience;
 use crate::error::ScriptError;
 use crate::workload::{Source, Workload};
 use crate::{api, sandbox};
@@ -82,7 +83,7 @@ impl Vm {
         pipeline: bool,
     ) -> Result<(Self, Workload), ScriptError> {
         let lua = sandbox::state()?;
-        let (workload, functions) = source.run(&lua)?;
+        let (workload, functions) = source.run(&lua, Patience::of(source))?;
         let shared = Box::new(Shared {
             current: AtomicPtr::default(),
             describing: AtomicPtr::default(),

@@ -94,7 +94,11 @@ fn describe(message: Message<'_>) {
             // What is not UTF-8 grows to three bytes for one.
             assert!(cells.iter().flatten().map(String::len).sum::<usize>() <= 3 * size);
         }
-        b'E' | b'N' => assert!(wire::error(message.body).to_string().len() <= size + 4),
+        b'E' | b'N' => {
+            // Besides: ": " and " ()", and three words for what was cut.
+            let told = wire::error(message.body).to_string().len();
+            assert!(told <= 3 * size + 5 && told <= 3 * wire::LONGEST_TOLD);
+        }
         b'C' => {
             wire::affected(message.body);
         }
