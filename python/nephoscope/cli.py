@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
 from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.interrupts import Interrupted, catch_signals, leave
 from nephoscope.live import make_console, make_view
+from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,23 +59,23 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except NephoscopeError as error:
-        _err.print(f"[bold red]nephoscope:[/] {_escaped(str(error))}")
+        _complain(str(error))
         leave(error.exit_code)
     except (typer.Abort, Interrupted) as error:
-        _err.print(f"nephoscope: {_escaped(str(error) or 'interrupted')}")
+        _err.print(f"nephoscope: {str(error) or 'interrupted'}")
         leave(MeasurementError.exit_code)
     except Exception as error:
         # Wrong options and arguments, as the parser reports them.
         if not hasattr(error, "format_message"):
             raise
         if message := error.format_message():  # none where there was no command: then its help was shown
-            _err.print(f"[bold red]nephoscope:[/] {_escaped(message)}")
+            _complain(message)
         leave(InputError.exit_code)
     leave(code if isinstance(code, int) else 0)
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
+def _complain(message: str) -> None:
+    _err.print(Text.assemble(("nephoscope:", "bold red"), " ", visible(message)))
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -91,9 +92,9 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler()
+    handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
             "status": outcome.status,
             "reason": outcome.reason,
         }
-        sys.stdout.write(json.dumps({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
+        sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
         _out.print(summary(outcome))
     return outcome
@@ -151,7 +152,7 @@ def _finish(outcome: Outcome, *, as_json: bool) -> None:
         return
     if not as_json:
         failed = "the run failed: " if outcome.status == "failed" else ""
-        _err.print(f"[bold red]nephoscope:[/] {failed}{_escaped(outcome.reason or outcome.status)}")
+        _complain(f"{failed}{outcome.reason or outcome.status}")
     raise typer.Exit(MeasurementError.exit_code)
 
 
@@ -181,7 +182,7 @@ def load(
         finally:
             view.end()
     for tenant, outcome in outcomes.items():
-        _out.print(_escaped(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message))
+        _out.print(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message)
 
 
 @app.command()
@@ -203,7 +204,7 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
             for tenant, found in results.items()
             for result in found
         ]
-        sys.stdout.write(json.dumps(facts) + "\n")
+        sys.stdout.write(json_text(facts) + "\n")
     else:
         for tenant, found in results.items():
             if len(results) > 1:
@@ -249,7 +250,7 @@ def report(
         made = _report_one(run_directories[0], form)
     if tables is not None:
         files = write_tables(made, tables)
-        (_err if form == "markdown" else _out).print(f"tables: {_escaped(str(tables))} ({len(files)} files)")
+        (_err if form == "markdown" else _out).print(f"tables: {tables} ({len(files)} files)")
 
 
 def _report_one(run_directory: Path, form: str) -> Sequence[Table]:
@@ -297,11 +298,11 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
 
     figures, notes = compare_runs(StoredRun(baseline), StoredRun(candidate))
     if as_json:
-        sys.stdout.write(json.dumps(comparison_json(figures, notes)) + "\n")
+        sys.stdout.write(json_text(comparison_json(figures, notes)) + "\n")
         return
     _out.print(comparison_table(figures))
     for note in notes:
-        _out.print(f"note: {_escaped(note)}")
+        _out.print(f"note: {note}")
 
 
 @app.command()
@@ -318,7 +319,7 @@ def score(
 
     found = score_systems(*read_figures(file))
     if as_json:
-        sys.stdout.write(json.dumps([system.to_json() for system in found]) + "\n")
+        sys.stdout.write(json_text([system.to_json() for system in found]) + "\n")
     elif form == "markdown":
         sys.stdout.write(score_markdown(found))
     else:
@@ -341,10 +342,10 @@ def calibrate(
     from nephoscope.calibration_table import calibration_table  # noqa: PLC0415
 
     cases = calibration.cases_of(evaluator, short=short)
-    tell = (lambda _: None) if as_json else (lambda message: _out.print(_escaped(message)))
+    tell = (lambda _: None) if as_json else _out.print
     results = calibration.calibrate(cases, tell, short=short)
     if as_json:
-        sys.stdout.write(json.dumps([result.to_json() for result in results]) + "\n")
+        sys.stdout.write(json_text([result.to_json() for result in results]) + "\n")
     else:
         _out.print(calibration_table(results))
     if not all(result.holds for result in results):
@@ -371,7 +372,7 @@ def workloads(
     names = [name] if name is not None else packaged_workloads()
     found = [Workload(find_workload(one), scale, 7, {}, any_postgres) for one in names]
     if as_json:
-        sys.stdout.write(json.dumps([workload.description for workload in found]) + "\n")
+        sys.stdout.write(json_text([workload.description for workload in found]) + "\n")
     elif name is None:
         _out.print(list_workloads(found))
     else:
