@@ -134,7 +134,11 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
     from nephoscope.measure import run_study  # noqa: PLC0415
     from nephoscope.summary import summary  # noqa: PLC0415
 
-    outcome = run_study(study, out, make_view(as_json=as_json))
+    view = make_view(as_json=as_json)
+    try:
+        outcome = run_study(study, out, view)
+    finally:
+        view.end()  # it may have ended while it was loading
     if as_json:
         facts: dict[str, Any] = {
             "run": str(outcome.folder),

@@ -34,17 +34,9 @@ class VisibleConsole(Console):
     width (cells) should be ``visible`` before, for an escape is longer than what it stands for.
     """
 
-    def __init__(self, *, stderr: bool = False, width: int | None = None, quiet: bool = False) -> None:
-        """Print on standard output, or on standard error."""
-        super().__init__(
-            stderr=stderr,
-            width=width,
-            quiet=quiet,
-            soft_wrap=True,
-            markup=False,
-            highlight=False,
-            emoji=False,
-        )
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own
+        """Print on standard output, or where the options of ``rich`` say."""
+        super().__init__(soft_wrap=True, markup=False, highlight=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
         """Make a text of a string."""
@@ -174,10 +166,15 @@ class LiveView(_Base):
 
     def say(self, message: str) -> None:
         """Tell something above the view."""
+        self._drop_bars()
+        super().say(message)
+
+    def _drop_bars(self) -> None:
+        """Let go of the bars and of their tasks: the next load, of another tenant say, has its own."""
         if self._bars is not None:
             self._bars.stop()
-            self._bars = None
-        super().say(message)
+        self._bars = None
+        self._tasks.clear()
 
     def begin(self, folder: Path, seconds: float) -> None:
         """Begin to draw."""
@@ -199,10 +196,10 @@ class LiveView(_Base):
 
     def end(self) -> None:
         """Stop drawing."""
-        for display in (self._bars, self._live):
-            if display is not None:
-                display.stop()
-        self._bars = self._live = None
+        self._drop_bars()
+        if self._live is not None:
+            self._live.stop()
+        self._live = None
 
     def _draw(self) -> Group:
         rates = self.rates

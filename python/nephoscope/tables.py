@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from nephoscope.errors import InputError
+from nephoscope.terminal_table import TerminalTable
 from nephoscope.visible import visible
 
 if TYPE_CHECKING:
@@ -134,28 +134,15 @@ def interval_of(name: str, what: str) -> list[Column]:
 # --- showing ----------------------------------------------------------------------------------------------------
 
 
-def terminal(table: Table) -> RichTable:
+def terminal(table: Table) -> TerminalTable:
     """Lay a table out for a terminal."""
-    made = RichTable(
-        title=Text(visible(table.title), style="table.title"),
-        title_justify="left",
-        box=None,
-        pad_edge=False,
-        padding=(0, 3, 0, 0),
-    )
-    for column in table.shown:
-        made.add_column(
-            Text(visible(column.heading)), justify="left" if column.kind == "text" else "right", no_wrap=True
-        )
+    texts = [place for place, column in enumerate(table.shown) if column.kind == "text"]
+    made = TerminalTable(table.headings, title=table.title, texts=texts, left=texts)
     for row in table.cells:
-        made.add_row(*(Text(visible(cell)) for cell in row))
+        made.add_row(*row)
     if table.foot:
-        made.add_section()
         made.add_row(
-            *(
-                Text(visible(cell), style="bold green" if place else "")
-                for place, cell in enumerate(table.foot)
-            )
+            *(Text(cell, style="bold green" if place else "") for place, cell in enumerate(table.foot))
         )
     return made
 
