@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
+    from nephoscope.scoring import Score, ScoreName
+
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 
@@ -112,6 +114,12 @@ class _Base:
         """Begin to show the load."""
         self.total, self.began = seconds, time.monotonic()
         self.say(f"run: {folder} (about {describe_seconds(seconds)})")
+
+    def score(self, name: ScoreName, score: Score) -> None:
+        """Tell a score that has just been measured."""
+        from nephoscope.run_figures import score_line  # noqa: PLC0415 - tables are not for every command
+
+        self.say(score_line(name, score))
 
     def phase(self, record: Mapping[str, Any]) -> None:
         """Take note of a phase."""
@@ -280,6 +288,10 @@ class JsonView(_Base):
     def begin(self, folder: Path, seconds: float) -> None:
         """Write that the load begins."""
         self._write("begin", {"run": str(folder), "seconds": seconds})
+
+    def score(self, name: ScoreName, score: Score) -> None:
+        """Write a score that has just been measured, as ``scores.json`` has it."""
+        self._write("score", {"score": name, **score.model_dump(mode="json")})
 
     def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
         """Write how far loading is."""
