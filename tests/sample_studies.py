@@ -14,6 +14,30 @@ RESOURCES = {"vcores": 4, "memory_gb": 16, "storage_gb": 100, "iops": 3000, "net
 
 Tables = dict[str, Any]
 
+_SHORT_QUICKSTART: Tables = {
+    "workload.scale": 0.002,
+    "measure.0": {"concurrency": "[1,2]", "repetitions": 2, "warmup": "100ms", "duration": "500ms"},
+    "measure.1": {"patterns": '["zero-valley"]', "tau": 2, "slot": "1200ms", "window": "5s"},
+    "measure.2": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
+    "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
+    "measure.4": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms", "rounds": 1},
+    "measure.5": {
+        "rate": 100,
+        "repetitions": 1,
+        "before": "1s",
+        "after": "5s",
+        "window": "500ms",
+        "hold": "1s",
+    },
+}
+BRIEF_QUICKSTART = [
+    word
+    for key, value in _SHORT_QUICKSTART.items()
+    for name, shorter in (value.items() if isinstance(value, dict) else [("", value)])
+    for word in ("--set", f"{key}.{name}={shorter}" if name else f"{key}={shorter}")
+]
+"""Options that let ``nephoscope quickstart`` measure everything in half a minute."""
+
 
 def throughput(**settings: Any) -> Tables:
     brief = {"mixes": ["SELECT"], "concurrency": [2], "warmup": "200ms", "duration": "1s", "repetitions": 1}

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from nephoscope.summary import MARKS, new_table
+from nephoscope.summary import MARKS
+from nephoscope.terminal_table import TerminalTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def calibration_table(results: Sequence[Result]) -> RenderableType:
     """Show what was planted, what was read, how far that may be apart, and the verdict."""
-    shown = new_table("case", "figure", "planted", "read", "error", "allowed", "stated ±", "")
+    shown = TerminalTable(["case", "figure", "planted", "read", "error", "allowed", "stated ±", ""])
     notes = []
     for result in results:
         name = str(result.case)

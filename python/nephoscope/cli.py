@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.text import Text
 
 from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError, UndecidedError
 from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
 from nephoscope.masking import masked
+from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,7 +62,7 @@ def main() -> None:
         code = _call()
     except Interrupted as error:
         ignore_signals()
-        _err.print(f"nephoscope: {_escaped(str(error))}")
+        _err.print(Text(f"nephoscope: {error}"))
         code = MeasurementError.exit_code
     leave(code)
 
@@ -86,12 +87,8 @@ def _call() -> int:
 
 def _complain(message: str, code: int) -> int:
     if message:  # none where there was no command: then its help was shown
-        _err.print(f"[bold red]nephoscope:[/] {_escaped(masked(message))}")
+        _err.print(Text.assemble(("nephoscope:", "bold red"), " ", visible(masked(message))))
     return code
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
@@ -108,16 +105,12 @@ def _options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[_log_handler()])
-
-
-def _log_handler() -> logging.Handler:
     handler = logging.StreamHandler()
     handler.setFormatter(_MaskedLines("%(levelname)s %(name)s: %(message)s"))
-    return handler
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
-class _MaskedLines(logging.Formatter):
+class _MaskedLines(VisibleFormatter):
     """Lines of the log, without the secrets that are known."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -161,14 +154,18 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
     from nephoscope.measure import run_study  # noqa: PLC0415
     from nephoscope.summary import summary  # noqa: PLC0415
 
-    outcome = run_study(study, out, make_view(as_json=as_json))
+    view = make_view(as_json=as_json)
+    try:
+        outcome = run_study(study, out, view)
+    finally:
+        view.end()  # it may have ended while it was loading
     if as_json:
         facts: dict[str, Any] = {
             "run": str(outcome.folder),
             "status": outcome.status,
             "reason": outcome.reason,
         }
-        sys.stdout.write(json.dumps({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
+        sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
         _out.print(summary(outcome))
     return outcome
@@ -179,7 +176,7 @@ def _finish(outcome: Outcome, *, as_json: bool) -> None:
         return
     if not as_json:
         failed = "the run failed: " if outcome.status == "failed" else ""
-        _err.print(f"[bold red]nephoscope:[/] {failed}{_escaped(outcome.reason or outcome.status)}")
+        _complain(f"{failed}{outcome.reason or outcome.status}", MeasurementError.exit_code)
     raise typer.Exit(MeasurementError.exit_code)
 
 
@@ -209,7 +206,7 @@ def load(
         finally:
             view.end()
     for tenant, outcome in outcomes.items():
-        _out.print(_escaped(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message))
+        _out.print(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message)
 
 
 @app.command()
@@ -231,7 +228,7 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
             for tenant, found in results.items()
             for result in found
         ]
-        sys.stdout.write(json.dumps(facts) + "\n")
+        sys.stdout.write(json_text(facts) + "\n")
     else:
         for tenant, found in results.items():
             if len(results) > 1:
@@ -280,7 +277,7 @@ def report(
         made = _report_one(run_directories[0], form)
     if tables is not None:
         files = write_tables(made, tables)
-        (_err if form == "markdown" else _out).print(f"tables: {_escaped(str(tables))} ({len(files)} files)")
+        (_err if form == "markdown" else _out).print(f"tables: {tables} ({len(files)} files)")
 
 
 def _report_one(run_directory: Path, form: str) -> Sequence[Table]:
@@ -328,7 +325,7 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
 
     compared = compare_runs(StoredRun(baseline), StoredRun(candidate))
     if as_json:
-        sys.stdout.write(json.dumps(comparison_json(compared)) + "\n")
+        sys.stdout.write(json_text(comparison_json(compared)) + "\n")
         return
     _out.print(comparison(compared))
 
@@ -347,7 +344,7 @@ def score(
 
     found = score_systems(*read_figures(file))
     if as_json:
-        sys.stdout.write(json.dumps([system.to_json() for system in found]) + "\n")
+        sys.stdout.write(json_text([system.to_json() for system in found]) + "\n")
     elif form == "markdown":
         sys.stdout.write(score_markdown(found))
     else:
@@ -370,10 +367,10 @@ def calibrate(
     from nephoscope.calibration_table import calibration_table  # noqa: PLC0415
 
     cases = calibration.cases_of(evaluator, short=short)
-    tell = (lambda _: None) if as_json else (lambda message: _out.print(_escaped(message)))
+    tell = (lambda _: None) if as_json else _out.print
     results = calibration.calibrate(cases, tell, short=short)
     if as_json:
-        sys.stdout.write(json.dumps([result.to_json() for result in results]) + "\n")
+        sys.stdout.write(json_text([result.to_json() for result in results]) + "\n")
     else:
         _out.print(calibration_table(results))
     if not all(result.holds for result in results):
@@ -400,7 +397,7 @@ def workloads(
     names = [name] if name is not None else packaged_workloads()
     found = [Workload(find_workload(one), scale, 7, {}, any_postgres) for one in names]
     if as_json:
-        sys.stdout.write(json.dumps([workload.description for workload in found]) + "\n")
+        sys.stdout.write(json_text([workload.description for workload in found]) + "\n")
     elif name is None:
         _out.print(list_workloads(found))
     else:

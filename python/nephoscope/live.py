@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import deque
@@ -11,25 +10,53 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from nephoscope.units import describe_seconds
+from nephoscope.visible import json_text, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from rich.console import ConsoleOptions, RenderableType
+
+    from nephoscope.scoring import Score, ScoreName
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 
 
+class VisibleConsole(Console):
+    """A console whose texts are data: none is markup, and what could command a terminal is shown as an escape.
+
+    Texts are cleaned where they become segments, which is the way of everything that is printed. What is laid out to a
+    width (cells) should be ``visible`` before, for an escape is longer than what it stands for.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own
+        """Print on standard output, or where the options of ``rich`` say."""
+        super().__init__(soft_wrap=True, markup=False, highlight=False, emoji=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - rich's own
+        """Make a text of a string."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Make segments of anything; only rich's own controls, which move the cursor, stay as they are."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(visible(segment.text), segment.style)
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """Make a console; what is piped is not cut to the width of a terminal that it never sees."""
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
-    if console.is_terminal:
-        return console
-    return Console(stderr=stderr, highlight=False, soft_wrap=True, emoji=False, width=160)
+    console = VisibleConsole(stderr=stderr)
+    return console if console.is_terminal else VisibleConsole(stderr=stderr, width=160)
 
 
 class _Rates:
@@ -81,12 +108,18 @@ class _Base:
 
     def say(self, message: str) -> None:
         """Tell something that happened."""
-        self.console.print(Text(message))
+        self.console.print(message)
 
     def begin(self, folder: Path, seconds: float) -> None:
         """Begin to show the load."""
         self.total, self.began = seconds, time.monotonic()
         self.say(f"run: {folder} (about {describe_seconds(seconds)})")
+
+    def score(self, name: ScoreName, score: Score) -> None:
+        """Tell a score that has just been measured."""
+        from nephoscope.run_figures import score_line  # noqa: PLC0415 - tables are not for every command
+
+        self.say(score_line(name, score))
 
     def phase(self, record: Mapping[str, Any]) -> None:
         """Take note of a phase."""
@@ -127,7 +160,11 @@ class LiveView(_Base):
     def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
         """Show a bar for each table."""
         if self._bars is None:
-            columns = (TextColumn("loading {task.description}"), BarColumn(), MofNCompleteColumn())
+            columns = (
+                TextColumn("loading {task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+            )
             self._bars = Progress(*columns, TimeRemainingColumn(), console=self.console, transient=True)
             self._bars.start()
         for name, done, rows in tables:
@@ -137,10 +174,15 @@ class LiveView(_Base):
 
     def say(self, message: str) -> None:
         """Tell something above the view."""
+        self._drop_bars()
+        super().say(message)
+
+    def _drop_bars(self) -> None:
+        """Let go of the bars and of their tasks: the next load, of another tenant say, has its own."""
         if self._bars is not None:
             self._bars.stop()
-            self._bars = None
-        super().say(message)
+        self._bars = None
+        self._tasks.clear()
 
     def begin(self, folder: Path, seconds: float) -> None:
         """Begin to draw."""
@@ -162,10 +204,10 @@ class LiveView(_Base):
 
     def end(self) -> None:
         """Stop drawing."""
-        for display in (self._bars, self._live):
-            if display is not None:
-                display.stop()
-        self._bars = self._live = None
+        self._drop_bars()
+        if self._live is not None:
+            self._live.stop()
+        self._live = None
 
     def _draw(self) -> Group:
         rates = self.rates
@@ -173,12 +215,14 @@ class LiveView(_Base):
         for _ in range(4):
             grid.add_column()
         name, kind = rates.phase.get("name", "starting"), rates.phase.get("kind", "")
-        counting = {"measure": "[bold green]measuring[/]", "warm_up": "[yellow]warming up[/]"}.get(kind, kind)
-        grid.add_row(f"[bold]{name}[/]", counting, "", f"[dim]{self.left()}[/]")
+        counting = {"measure": ("measuring", "bold green"), "warm_up": ("warming up", "yellow")}
+        grid.add_row(
+            Text(visible(name), "bold"), Text(*counting.get(kind, (kind, ""))), "", Text(self.left(), "dim")
+        )
         errors = ", ".join(f"{name} {count:,}" for name, count in rates.errors.items()) or "none"
         grid.add_row(
-            f"[bold cyan]{rates.tps:,.0f}[/] TPS",
-            f"p99 [bold]{_time_text(rates.p99_ms)}[/]",
+            Text.assemble((f"{rates.tps:,.0f}", "bold cyan"), " TPS"),
+            Text.assemble("p99 ", (_time_text(rates.p99_ms), "bold")),
             f"failed {rates.failed:,}",
             f"client CPU {rates.busy:.0%}",
         )
@@ -234,7 +278,7 @@ class JsonView(_Base):
     """One JSON object a line, for machines."""
 
     def _write(self, event: str, facts: Mapping[str, Any]) -> None:
-        sys.stdout.write(json.dumps({"event": event, **facts}, ensure_ascii=False) + "\n")
+        sys.stdout.write(json_text({"event": event, **facts}) + "\n")
         sys.stdout.flush()
 
     def say(self, message: str) -> None:
@@ -244,6 +288,10 @@ class JsonView(_Base):
     def begin(self, folder: Path, seconds: float) -> None:
         """Write that the load begins."""
         self._write("begin", {"run": str(folder), "seconds": seconds})
+
+    def score(self, name: ScoreName, score: Score) -> None:
+        """Write a score that has just been measured, as ``scores.json`` has it."""
+        self._write("score", {"score": name, **score.model_dump(mode="json")})
 
     def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
         """Write how far loading is."""
@@ -281,7 +329,7 @@ class Silence(_Base):
 
     def __init__(self) -> None:
         """Need no console."""
-        super().__init__(Console(quiet=True))
+        super().__init__(VisibleConsole(quiet=True))
 
 
 def make_view(*, as_json: bool) -> _Base:

@@ -21,7 +21,7 @@ from nephoscope.monitor import Monitor
 from nephoscope.presence import Presence, company
 from nephoscope.price_book import load_price_book
 from nephoscope.report import build_view, render
-from nephoscope.scores import scores_of, scores_text
+from nephoscope.scores import scores_of, scores_so_far, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.writer import seal, write_whole
 from nephoscope.systems.base import ROLES
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nephoscope.evaluators.base import Evaluator
+    from nephoscope.scoring import Score, ScoreName
     from nephoscope.study import Study
     from nephoscope.systems.base import Provider, System
 
@@ -55,6 +56,9 @@ class Audience(Watcher, Protocol):
 
     def begin(self, folder: Path, seconds: float) -> None:
         """Show that the load begins; it will take about so long."""
+
+    def score(self, name: ScoreName, score: Score) -> None:
+        """Show a score that has just been measured; more evaluators follow."""
 
     def end(self) -> None:
         """Stop showing: the load is over."""
@@ -285,7 +289,8 @@ class _Measurement:
             if keeps_book:
                 self._open_book()
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
-            for evaluator in self.evaluators:
+            for index, evaluator in enumerate(self.evaluators):
+                self._tell_scores(index - 1)
                 evaluator.drive(Means(load, self.provider, self._system_now(), self.study))
         except Interrupted as error:
             status, reason = "interrupted", str(error) or "interrupted"
@@ -301,6 +306,21 @@ class _Measurement:
             if keeps_book:
                 self._keep_book(load)
             return self._finish(load, status, reason)
+
+    def _tell_scores(self, index: int) -> None:
+        """Tell the scores of an evaluator that has finished, before the next begins: nothing is measured meanwhile.
+
+        The figures are computed again when the run has ended. What fails here is told then, and ends no run.
+        """
+        if index < 0:
+            return
+        try:
+            found = scores_so_far(self.writer.folder, index)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the measurement matters more
+            _log.info("no scores of measure.%d yet: %s", index, error)
+            return
+        for name, score in found.items():
+            self.audience.score(name, score)
 
     def _system_now(self) -> System:
         """Tell the system as it is now: an evaluator may have had nodes come or go."""

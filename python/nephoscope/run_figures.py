@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.scoring import DEFINITIONS
 from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nephoscope.report.reader import RunReader
+    from nephoscope.scoring import Score, ScoreName
 
 PERCENTILES = ("p50", "p95", "p99")
 """Those of latencies and lags that tables have."""
@@ -104,3 +106,9 @@ def difference(end: float | None, start: float | None) -> float | None:
 def with_spread(score: Mapping[str, Any], digits: str = ",.0f") -> str:
     """Write a score with its interval."""
     return spread("value", digits)({"value": score["value"], **ends("value", score["ci95"])})
+
+
+def score_line(name: ScoreName, score: Score) -> str:
+    """Write a score with its interval, its unit and its meaning."""
+    about = DEFINITIONS[name]
+    return f"{name}: {with_spread(score.model_dump(), '')} {about.unit} ({about.meaning})"

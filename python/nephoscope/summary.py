@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.syntax import Syntax
-from rich.table import Table
 from rich.text import Text
 
 from nephoscope import _engine, registry
@@ -17,6 +16,7 @@ from nephoscope.run_tables import tables_of
 from nephoscope.score_tables import notes_of_o
 from nephoscope.store import FILES, StoredRun
 from nephoscope.tables import markdown, terminal
+from nephoscope.terminal_table import TerminalTable
 from nephoscope.units import describe_value
 
 if TYPE_CHECKING:
@@ -37,14 +37,6 @@ MARKS = {
     "warning": ("!", "yellow"),
     "problem": ("✗", "bold red"),
 }
-
-
-def new_table(*columns: str, title: str | None = None) -> Table:
-    """Make a table whose first column is text and whose others are numbers."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right", no_wrap=True)
-    return table
 
 
 _SHOWN = ("elasticity", "failures", "lags", "tenants", "scaleout", "sweeps")
@@ -194,11 +186,16 @@ def comparison_json(compared: Compared) -> dict[str, Any]:
     }
 
 
-def list_workloads(workloads: Sequence[Workload]) -> Table:
+def list_workloads(workloads: Sequence[Workload]) -> RenderableType:
     """List workloads with a sentence each."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-    for workload in workloads:
-        table.add_row(workload.name, workload.description["description"])
+    return _list([(workload.name, workload.description["description"]) for workload in workloads])
+
+
+def _list(entries: Sequence[tuple[str, str]]) -> TerminalTable:
+    """List names with what they are."""
+    table = TerminalTable(["name", "about"], texts=(0, 1), left=(0, 1), has_header=False)
+    for entry in entries:
+        table.add_row(*entry)
     return table
 
 
@@ -267,8 +264,5 @@ def list_systems() -> RenderableType:
         ],
     }
     for heading, rows in entries.items():
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), show_header=False)
-        for name, about in rows:
-            table.add_row(name, about)
-        parts += [_heading(heading), table]
+        parts += [_heading(heading), _list(rows)]
     return Group(*parts)

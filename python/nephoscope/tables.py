@@ -7,17 +7,18 @@ it is shown, under which heading and in which form.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from rich.markup import escape
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from nephoscope.errors import InputError
+from nephoscope.terminal_table import TerminalTable
+from nephoscope.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -164,19 +165,13 @@ def interval_of(name: str, what: str) -> list[Column]:
 # --- showing ----------------------------------------------------------------------------------------------------
 
 
-def terminal(table: Table) -> RichTable:
+def terminal(table: Table) -> TerminalTable:
     """Lay a table out for a terminal."""
-    made = RichTable(
-        title=escape(table.title), title_justify="left", box=None, pad_edge=False, padding=(0, 3, 0, 0)
-    )
-    for column in table.shown:
-        made.add_column(
-            escape(column.heading), justify="left" if column.kind == "text" else "right", no_wrap=True
-        )
+    texts = [place for place, column in enumerate(table.shown) if column.kind == "text"]
+    made = TerminalTable(table.headings, title=table.title, texts=texts, left=texts)
     for row in table.cells:
-        made.add_row(*map(Text, row))
+        made.add_row(*row)
     if table.foot:
-        made.add_section()
         made.add_row(
             *(Text(cell, style="bold green" if place else "") for place, cell in enumerate(table.foot))
         )
@@ -191,7 +186,7 @@ def markdown(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
         lines += [f"**{_plain(table.title)}**", "", _markdown_row(table.headings)]
         lines.append("|" + "".join("---|" if column.kind == "text" else "---:|" for column in table.shown))
         lines += [*map(_markdown_row, [*table.cells, *foot]), ""]
-    lines += [f"- {_plain(note)}" for note in notes]
+    lines += [f"- {_plain_line(note)}" for note in notes]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -199,11 +194,25 @@ def _markdown_row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(map(_plain, cells)) + " |"
 
 
+_SPECIAL = re.compile(
+    r"""[\\`*\[\]<|~]             # code, emphasis, links and images, HTML, borders of cells
+    | (?<![^\W_])_ | _(?![^\W_])  # an underscore between letters means nothing
+    | &(?=[#\w]) | :(?=//)        # entities, and URLs that become links by themselves
+    | (?<=\bwww)\.""",
+    re.VERBOSE,
+)
+_BLOCK = re.compile(r"^(?:[-+#>]|\d+[.)])")
+"""What begins a heading or a list where it begins a line."""
+
+
 def _plain(text: str) -> str:
-    """Keep a text from meaning anything in Markdown: an asterisk is a star here, and a bracket no HTML."""
-    for special in ("\\", "|", "*", "<"):
-        text = text.replace(special, f"\\{special}")
-    return text.replace("\n", " ")
+    """Keep a text from meaning anything within a line of Markdown, and from leaving it."""
+    return _SPECIAL.sub(r"\\\g<0>", visible(text)).replace("\n", " ").replace("\t", " ")
+
+
+def _plain_line(text: str) -> str:
+    """Keep a text that begins a line of Markdown from meaning anything."""
+    return _BLOCK.sub(lambda mark: f"{mark[0][:-1]}\\{mark[0][-1]}", _plain(text).lstrip())
 
 
 # --- keeping ----------------------------------------------------------------------------------------------------
@@ -226,18 +235,42 @@ def check_folder(folder: Path) -> None:
 
 
 def write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
-    """Write each table as CSV and as Parquet; gives the files. Raises ``InputError`` where that cannot be done."""
+    """Write each table as CSV and as Parquet; gives the files. Raises ``InputError`` where that cannot be done.
+
+    In CSV, control characters are visible, and a text that a spreadsheet would take for a formula begins with ``'``.
+    """
     files = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for table in tables:
             made = arrow(table)
             files += [folder / f"{table.name}.csv", folder / f"{table.name}.parquet"]
-            pyarrow.csv.write_csv(made, files[-2])
+            pyarrow.csv.write_csv(_harmless(made), files[-2])
             pq.write_table(made, files[-1])
     except OSError as error:
         raise InputError(f"tables cannot be written to {folder}: {error.strerror or error}") from None
     return files
+
+
+_FORMULA = tuple("=+-@\t\n＝＋－＠")  # noqa: RUF001 - wide ones begin a formula too, in some languages
+
+
+def _harmless(table: pa.Table) -> pa.Table:
+    """Keep texts from being formulas to who opens a CSV file in a spreadsheet: there an apostrophe begins a text."""
+
+    def harmless(text: str | None) -> str | None:
+        if text is None:
+            return None
+        shown = visible(text)
+        return f"'{shown}" if shown.startswith(_FORMULA) else shown
+
+    columns = [
+        pa.array([harmless(text) for text in column.to_pylist()], pa.string())
+        if pa.types.is_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, schema=table.schema)
 
 
 def find(tables: Sequence[Table], name: str) -> Table | None:

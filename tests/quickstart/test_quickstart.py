@@ -11,6 +11,7 @@ from postgres_lab import Lab, users_of
 
 from commands import Ended, finish, start
 from nephoscope.store import StoredRun
+from sample_studies import BRIEF_QUICKSTART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.long
 
-_SHORTER = {
-    "workload.scale": 0.002,
-    "measure.0": {"concurrency": "[1,2]", "repetitions": 2, "warmup": "100ms", "duration": "500ms"},
-    "measure.1": {"patterns": '["zero-valley"]', "tau": 2, "slot": "1200ms", "window": "5s"},
-    "measure.2": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
-    "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
-    "measure.4": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms", "rounds": 1},
-    "measure.5": {
-        "rate": 100,
-        "repetitions": 1,
-        "before": "1s",
-        "after": "5s",
-        "window": "500ms",
-        "hold": "1s",
-    },
-}
-BRIEF = [
-    word
-    for key, value in _SHORTER.items()
-    for name, shorter in (value.items() if isinstance(value, dict) else [("", value)])
-    for word in ("--set", f"{key}.{name}={shorter}" if name else f"{key}={shorter}")
-]
 AGAIN = [
     *("--set", "workload.scale=0.002", "--set"),
     'measure=[{evaluator="throughput", concurrency=[1,2], repetitions=2, warmup="100ms", duration="500ms"}]',
@@ -62,7 +41,7 @@ def lab() -> Iterator[Lab]:
 def quickstarts(lab: Lab) -> list[Ended]:
     """Begin twice: the first makes the database and loads the data, the second finds them."""
     ended = []
-    for settings in (BRIEF, AGAIN):
+    for settings in (BRIEF_QUICKSTART, AGAIN):
         environment = {"NEPHOSCOPE_CACHE": str(lab.base / "cache")}
         with start("quickstart", *settings, cwd=lab.base, environment=environment) as process:
             ended.append(finish(process, PATIENCE_S))

@@ -217,7 +217,7 @@ def hour_run() -> SyntheticRun:
     return SyntheticRun("20261120T191500Z-hour", manifest(tape), STUDY, None, *_files(tape))
 
 
-ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&"
+ATTACK = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b\x9b\u202e\u200b"
 
 
 def hostile_run() -> SyntheticRun:

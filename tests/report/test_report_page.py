@@ -15,6 +15,7 @@ from report_runs import ATTACK, RUNS
 
 from nephoscope.report import assets
 from nephoscope.report.toml import highlight
+from nephoscope.visible import visible
 
 LOADING = {
     "script": "src",
@@ -154,14 +155,17 @@ def test_hostile_text_is_text() -> None:
     assert [e for e in found.all("script") if e.text == "alert(1)"] == []
     assert found.all("img") == []
     assert not [element for element in found.all() if any(key.startswith("on") for key in element.attributes)]
-    assert found.all("h1")[0].text == ATTACK
+    assert found.all("h1")[0].text == visible(ATTACK)
+    assert visible(html("hostile")) == html("hostile")
     assert found.visible.count("<img src=x onerror=alert(2)>") > 10
 
 
 def test_data_cannot_end_its_script_element() -> None:
     for script in page("hostile").all("script", "chart-data"):
         assert "<" not in script.text
-        json.loads(script.text)
+        shown = json.dumps(json.loads(script.text), ensure_ascii=False)
+        assert shown.isprintable()
+        assert r"\u001b" not in shown
     assert any(
         "</script>" in json.dumps(json.loads(s.text)) for s in page("hostile").all("script", "chart-data")
     )

@@ -18,6 +18,7 @@ from databases import Server, query, running_server, study_of
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.monitor import Monitor
+from nephoscope.presence import Presence
 from sample_studies import phases, sim_study, write_study
 
 if TYPE_CHECKING:
@@ -326,7 +327,8 @@ class Notes:
 def test_statistics_without_a_row_end_no_monitor() -> None:
     notes = Notes()
     with scripted(say_nothing_of_it) as server:
-        monitor = Monitor(notes, _engine.monotonic_ns(), {"server:rw": server.url})  # type: ignore[arg-type]
+        servers = {"server:rw": server.url}
+        monitor = Monitor(notes, _engine.monotonic_ns(), servers, Presence.of("test"))  # type: ignore[arg-type]
         wait_for(lambda: notes.metrics_of.count("host") >= 3, "samples after the one without a row")
         monitor.stop()
     assert set(notes.metrics_of) == {"host"}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from nephoscope.report import assets, numbers, toml
 from nephoscope.report.histograms import few_beyond
+from nephoscope.visible import visible
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -37,7 +38,7 @@ def render_several(view: SeveralView) -> str:
 
 
 def _rendered(template: str, view: ReportView | SeveralView) -> str:
-    return (
+    page = (
         _environment()
         .get_template(template)
         .render(
@@ -49,6 +50,8 @@ def _rendered(template: str, view: ReportView | SeveralView) -> str:
             policy=assets.content_security_policy(),
         )
     )
+    # Our own files have nothing that is hidden: they, and the policy's hashes of them, stay as they are.
+    return visible(page)
 
 
 @cache
@@ -83,9 +86,22 @@ def _environment() -> Environment:
 def _data(part: BaseModel) -> Markup:
     """Return a part of the view as JSON that may stand in a script element."""
     text = json.dumps(
-        part.model_dump(mode="json"), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        _visible(part.model_dump(mode="json")), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     )
     return Markup(text.translate(_JSON_ESCAPES))  # noqa: S704 - escaped in this line
+
+
+def _visible(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Make the texts of data visible: as escapes of JSON they would come back in a chart."""
+    match value:
+        case str():
+            return visible(value)
+        case list():
+            return [_visible(entry) for entry in value]
+        case dict():
+            return {visible(key): _visible(entry) for key, entry in value.items()}
+        case _:
+            return value
 
 
 def _slug(text: str) -> str:
