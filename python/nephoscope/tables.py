@@ -17,6 +17,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from nephoscope.errors import InputError
+from nephoscope.files import make_folders, replacing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -198,12 +199,13 @@ def write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
     """Write each table as CSV and as Parquet; gives the files. Raises ``InputError`` where that cannot be done."""
     files = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         for table in tables:
             made = arrow(table)
-            files += [folder / f"{table.name}.csv", folder / f"{table.name}.parquet"]
-            pyarrow.csv.write_csv(made, files[-2])
-            pq.write_table(made, files[-1])
+            for suffix, write in ((".csv", pyarrow.csv.write_csv), (".parquet", pq.write_table)):
+                files.append(folder / f"{table.name}{suffix}")
+                with replacing(files[-1]) as file:
+                    write(made, file)
     except OSError as error:
         raise InputError(f"tables cannot be written to {folder}: {error.strerror or error}") from None
     return files

@@ -95,5 +95,5 @@ def test_a_full_disk_ends_a_run_with_one_message(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_to_is_told_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     ended = call("run", write_study(tmp_path, sim_study(ENDLESS)), "--out", tmp_path / "runs")
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err == f"nephoscope: no run directory can be made in {tmp_path}/runs: Not a directory\n"

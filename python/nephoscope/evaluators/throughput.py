@@ -32,7 +32,7 @@ from nephoscope.units import Duration
 if TYPE_CHECKING:
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 
 class ThroughputSettings(MeasureSettings):
@@ -82,7 +82,7 @@ class Throughput(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = ThroughputSettings
 
-    def __init__(self, settings: ThroughputSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: ThroughputSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mixes."""
         self._settings = settings
         self._index = index
