@@ -140,7 +140,13 @@ def _measurements(
     for index, settings in enumerate(study.measure):
         if only is None or index in only:
             evaluator = registry.evaluator(settings.evaluator)(settings, workload, index)
-            found.append(evaluator.read(Stored(run, index, resources, prices, study.load.interval)))
+            stored = Stored(run, index, resources, prices, study.load.interval)
+            try:
+                found.append(evaluator.read(stored))
+            except (LookupError, ValueError) as error:
+                # Whether the phases of an evaluator fit together, by the labels that it gave them, is for it to tell.
+                where = f"{run.folder}: what was stored of measure.{index} ({settings.evaluator})"
+                raise InputError(f"{where} does not fit together: {type(error).__name__}: {error}") from error
     return found
 
 

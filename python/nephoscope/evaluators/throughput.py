@@ -177,7 +177,7 @@ class Throughput(Evaluator):
             estimate = mean_ci(values)
             ci95 = estimate.ci95
             if len(values) == 1 and concurrency is not None:
-                ci95 = next(point.ci95 for point in group if point.concurrency == concurrency)
+                ci95 = next((point.ci95 for point in group if point.concurrency == concurrency), None)
             detail["mixes"][mix] = {
                 "tps": estimate.mean,
                 "ci95": ci95,

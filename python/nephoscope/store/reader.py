@@ -32,6 +32,7 @@ from nephoscope.store.layout import (
 )
 from nephoscope.store.schema import (
     MOST_NAME,
+    MOST_SECONDS,
     Manifest,
     Refused,
     check_event,
@@ -262,9 +263,12 @@ class StoredRun:
         """``events.jsonl``; lines that a killed run has damaged are left out, and of another run they are refused."""
         path = self.folder / FILES.events
         rows: list[Mapping[str, Any]] = []
+        phase = (-1, -MOST_SECONDS)
         for row in read_journal(path):
             try:
                 check_event(row)
+                if _is_phase(row):
+                    phase = _after(phase, row)
             except Refused as error:
                 if not self.was_killed:
                     raise InputError(f"{path} cannot be read: event {len(rows) + 1}: {error}") from None
@@ -301,8 +305,13 @@ class StoredRun:
     def _entries(self) -> list[_Entry]:
         path = self.folder / FILES.histograms
         with _refusing(path), _opened(path) as file:
-            lines = (line.decode(errors="replace") for line in file or ())
-            return [entry for line in lines if (entry := _entry(line)) is not None]
+            entries = []
+            for number, line in enumerate(file or (), 1):
+                if (entry := _entry(line.decode(errors="replace"))) is not None:
+                    entries.append(entry)
+                elif line.startswith(b"Tag=") and not self.was_killed:
+                    raise Refused(f"line {number} is no histogram")
+            return entries
 
     @cached_property
     def _bounds(self) -> tuple[list[float], list[int]]:
@@ -321,7 +330,7 @@ class StoredRun:
         sums: dict[tuple[int | None, str, str, str, str], _engine.Histogram] = {}
         for entry in self._entries:
             key = (self._phase_at(entry.middle_s), entry.kind, entry.tenant, entry.role, entry.transaction)
-            if (histogram := _decode(entry.encoded)) is not None:
+            if (histogram := self._histogram(entry)) is not None:
                 if key in sums:
                     sums[key].add(histogram)
                 else:
@@ -359,7 +368,7 @@ class StoredRun:
             place = bisect_right(starts, entry.middle_s) - 1
             if place < 0 or entry.middle_s >= windows[place][1]:
                 continue
-            if (histogram := _decode(entry.encoded)) is None:
+            if (histogram := self._histogram(entry)) is None:
                 continue
             if (known := sums[place]) is None:
                 sums[place] = histogram
@@ -372,6 +381,15 @@ class StoredRun:
             ]
             for total in sums
         ]
+
+    def _histogram(self, entry: _Entry) -> _engine.Histogram | None:
+        """Decode a histogram; one that a killed run has damaged is left out, and of another run it is refused."""
+        try:
+            return _engine.Histogram.decode(entry.encoded)
+        except ValueError as error:
+            if self.was_killed:
+                return None
+            raise _unreadable(self.folder / FILES.histograms, error) from None
 
     def _selected(self, selection: Selection) -> Iterator[_Entry]:
         for entry in self._entries:
@@ -389,6 +407,14 @@ def _is_phase(event: Mapping[str, Any]) -> bool:
     return bool(event["event"] == "phase")
 
 
+def _after(last: tuple[int, float], event: Mapping[str, Any]) -> tuple[int, float]:
+    """Return a phase's number and time. Raises `Refused` where it does not come after the last one."""
+    number, time_s = event["phase"], float(event["time_s"])
+    if number <= last[0] or time_s < last[1]:
+        raise Refused(f"phase {number} at {time_s:g} s does not come after the one before it")
+    return number, time_s
+
+
 def _entry(line: str) -> _Entry | None:
     """Read a line of ``histograms``; None for comments, headings and what was cut off."""
     if not line.startswith("Tag=") or not line.endswith("\n"):
@@ -404,10 +430,3 @@ def _entry(line: str) -> _Entry | None:
     if not (is_time(start) and is_time(length)):
         return None
     return _Entry(start, length, tag[0], tag[1], tag[2], tag[3], parts[4])
-
-
-def _decode(encoded: str) -> _engine.Histogram | None:
-    try:
-        return _engine.Histogram.decode(encoded)
-    except ValueError:
-        return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from nephoscope.price_book import PriceBook
 from nephoscope.systems.base import Resources
@@ -194,30 +194,37 @@ class Manifest(_Table):
     inputs: _Inputs | None = None
     totals: dict[str, Count] | None = None
 
+    @field_validator("totals")
+    @classmethod
+    def _of_what_was_started(cls, totals: dict[str, int] | None) -> dict[str, int] | None:
+        if totals and "started" not in totals:
+            raise ValueError("it does not tell how many transactions were started")
+        return totals
+
 
 # --- events.jsonl -----------------------------------------------------------------------------------------------
 
 
 class _Labels(_Table):
-    """The labels of a phase that every reader knows."""
+    """The labels of a phase that every reader knows; one that is there has a value."""
 
-    measure: int | None = None
-    repetition: Repetition | None = None
-    planned_s: Seconds | None = None
+    measure: int = 0
+    repetition: Repetition = 1
+    planned_s: Seconds = 0.0
     mix: Name | None = None
-    of_mix: Name | None = None
-    pattern: Name | None = None
-    load: Name | None = None
-    alone: Name | None = None
-    role: Name | None = None
+    of_mix: Name = ""
+    pattern: Name = ""
+    load: Name = ""
+    alone: Name = ""
+    role: Name = ""
     concurrency: Level | None = None
     rate: Level | None = None
-    nodes: Count | None = None
-    place: Count | None = None
-    slot: Count | None = None
-    tau: Count | None = None
-    search: bool | None = None
-    sessions: Count | Annotated[str, Field(pattern=r"^[0-9]{1,9}( \+ [0-9]{1,9})*$")] | None = None
+    nodes: Count = 0
+    place: Count = 0
+    slot: Count = 0
+    tau: Count = 0
+    search: bool = False
+    sessions: Count | Annotated[str, Field(pattern=r"^[0-9]{1,9}( \+ [0-9]{1,9})*$")] = 0
 
 
 class _Event(_Table):
@@ -273,10 +280,11 @@ class _Durability(_Event):
 
 
 class _Scaling(_Acted):
-    nodes: Count | None = None
-    routed_s: Time | None = None
-    reached_s: Time | None = None
-    serve_s: Time | None = None
+    nodes: Count
+    took_s: Seconds
+    routed_s: Time
+    reached_s: Time
+    serve_s: Seconds
 
 
 class _Setting(_Acted):
