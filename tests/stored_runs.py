@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
+from nephoscope.manifest import inputs_of
 from nephoscope.measure import write_results
 from nephoscope.store import RunWriter
 from nephoscope.study import make_study
+from nephoscope.workload import Workload
 from sample_studies import RESOURCES, Tables
 
 if TYPE_CHECKING:
@@ -54,7 +56,9 @@ def begin_run(
 ) -> RunWriter:
     """Write a run but for its end."""
     folder.mkdir(parents=True, exist_ok=True)
-    writer = RunWriter(folder, {**_MANIFEST, **(manifest or {})}, make_study(tables, "planted").to_toml())
+    study = make_study(tables, "planted")
+    inputs = inputs_of(study, Workload.of(study.workload, "sim://"))
+    writer = RunWriter(folder, {**_MANIFEST, "inputs": inputs, **(manifest or {})}, study.to_toml())
     at = 0
     for number, step in enumerate(steps):
         labels = {"measure": 0, "repetition": 1, "planned_s": step.seconds, **step.labels}

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError, UndecidedError
+from nephoscope.files import keep_others_from_writing
 from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
 from nephoscope.masking import masked
@@ -57,6 +58,7 @@ FormatOption = Annotated[
 
 def main() -> None:
     """Run the command line; every error becomes one message and its exit code."""
+    keep_others_from_writing()
     try:
         catch_signals()
         code = _call()
@@ -172,6 +174,8 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
 
 
 def _finish(outcome: Outcome, *, as_json: bool) -> None:
+    if outcome.unwritten is not None:
+        raise MeasurementError(outcome.unwritten)
     if outcome.status == "measured":
         return
     if not as_json:
@@ -254,7 +258,10 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FILE", help="The page of several runs; side-by-side.html if left out."
+            "--out",
+            metavar="FILE",
+            help="Where to write the page: of several runs side-by-side.html if left out; of one run its directory, "
+            "to which nothing is written with --out.",
         ),
     ] = None,
     tables: Annotated[
@@ -271,40 +278,37 @@ def report(
         check_folder(tables)
     if len(run_directories) > 1:
         made = _report_several(run_directories, form, out or Path("side-by-side.html"))
-    elif out is not None:
-        raise InputError("--out is for several runs: the report of one lies in its run directory")
     else:
-        made = _report_one(run_directories[0], form)
+        made = _report_one(run_directories[0], form, out)
     if tables is not None:
         files = write_tables(made, tables)
         (_err if form == "markdown" else _out).print(f"tables: {tables} ({len(files)} files)")
 
 
-def _report_one(run_directory: Path, form: str) -> Sequence[Table]:
+def _report_one(run_directory: Path, form: str, page: Path | None) -> Sequence[Table]:
     """Score a run and write its report; also of a run that was killed. Gives its tables."""
-    from nephoscope.measure import Outcome, write_results  # noqa: PLC0415
+    from nephoscope.measure import report_run  # noqa: PLC0415
     from nephoscope.run_tables import tables_of  # noqa: PLC0415
-    from nephoscope.store import StoredRun  # noqa: PLC0415
     from nephoscope.summary import figures_of, run_markdown, summary  # noqa: PLC0415
 
-    # First as it was given, for the message where it is none.
-    folder = StoredRun(run_directory).folder
-    scores = write_results(folder)
-    manifest = StoredRun(folder).manifest
-    outcome = Outcome(folder, manifest["status"], manifest.get("reason"), scores)
+    outcome = report_run(run_directory, page)
     if form == "markdown":
         sys.stdout.write(run_markdown(figures_of(outcome)))
     else:
         _out.print(summary(outcome))
+    if outcome.unwritten is not None:
+        raise MeasurementError(f"{outcome.unwritten}; --out FILE writes the report elsewhere")
     return tables_of([figures_of(outcome)])
 
 
 def _report_several(run_directories: Sequence[Path], form: str, out: Path) -> Sequence[Table]:
     """Lay runs side by side and write their page; the runs are left as they are. Gives their tables."""
+    from nephoscope.files import check_named  # noqa: PLC0415
     from nephoscope.side_by_side import all_tables, read_runs, write_page  # noqa: PLC0415
     from nephoscope.summary import several_summary  # noqa: PLC0415
     from nephoscope.tables import markdown  # noqa: PLC0415
 
+    check_named(out)
     found = read_runs(run_directories)
     write_page(found, out)
     if form == "markdown":

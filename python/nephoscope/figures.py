@@ -6,13 +6,14 @@ and what is allowed, as one ``InputError``.
 
 from __future__ import annotations
 
-import tomllib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
+from nephoscope.files import read_toml
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, PriceBook, load_price_book
 from nephoscope.scoring import DEFAULT_DELTA, PerfectName
 from nephoscope.systems.base import Resources, Settings
@@ -304,13 +305,7 @@ class FigureFile(Settings):
 
 def read_figures(path: Path) -> tuple[FigureFile, PriceBook, PriceBook | None]:
     """Read a file of figures and its price books. Raises ``InputError`` that lists everything that is wrong."""
-    try:
-        tables = tomllib.loads(path.read_bytes().decode())
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: this is not TOML: {error}") from None
-    figures = _validated(tables, path)
+    figures = _validated(read_toml(path), path)
     book = load_price_book(_book_at(figures.cost.price_book, path.parent))
     starred = figures.cost.starred
     return figures, book, load_price_book(_book_at(starred, path.parent)) if starred is not None else None
@@ -318,7 +313,7 @@ def read_figures(path: Path) -> tuple[FigureFile, PriceBook, PriceBook | None]:
 
 def _book_at(name: str, folder: Path) -> str | Path:
     is_path = name.endswith(".toml") or Path(name).name != name
-    return folder / Path(name).expanduser() if is_path else name
+    return folder / os.path.expanduser(name) if is_path else name  # noqa: PTH111 - pathlib's raises for nobody's
 
 
 _TABLES: dict[str, type[Settings]] = {"cost": CostFigures, "method": MethodFigures}

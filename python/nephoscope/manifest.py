@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import __version__, _engine
+from nephoscope.price_book import load_price_book
 from nephoscope.systems.machine import this_machine
 from nephoscope.tenants import tenants_of
 
@@ -60,7 +61,21 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
                 "each": [tenant.facts() for tenant in tenants_of(study.tenants, system)],
             },
         },
+        "inputs": inputs_of(study, workload),
     }
+
+
+def inputs_of(study: Study, workload: Workload) -> dict[str, Any]:
+    """Keep what figures are made with that is outside of a run: who reads it need not have these files, or trust them.
+
+    Raises ``InputError`` for a price book that cannot be read.
+    """
+    books = {"price_book": study.cost.price_book, "starred": study.cost.starred}
+    prices = {
+        name: load_price_book(book).model_dump(mode="json") if book is not None else None
+        for name, book in books.items()
+    }
+    return {"workload": workload.kept(), "prices": prices}
 
 
 def reads_of(study: Study, system: System | Tenant) -> str:

@@ -13,6 +13,7 @@ from nephoscope import _engine, registry
 from nephoscope.data import WorkloadData
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
+from nephoscope.files import check_named, write_named
 from nephoscope.interrupts import Interrupted, abandon, shielded
 from nephoscope.loadrun import LoadRun, Watcher
 from nephoscope.manifest import manifest_of, reads_of
@@ -21,8 +22,9 @@ from nephoscope.monitor import Monitor
 from nephoscope.presence import Presence, company
 from nephoscope.price_book import load_price_book
 from nephoscope.report import build_view, render
-from nephoscope.scores import scores_of, scores_so_far, scores_text
+from nephoscope.scores import scores_or_why, scores_so_far, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
+from nephoscope.store.layout import check_runs
 from nephoscope.store.writer import seal, write_whole
 from nephoscope.systems.base import ROLES
 from nephoscope.tenants import check_tenants, make_room, tenants_of
@@ -73,6 +75,10 @@ class Outcome:
     """``measured``, ``failed`` or ``interrupted``."""
     reason: str | None
     scores: Mapping[str, Any]
+    page: Path | None = None
+    """Where the report was written, if not in the run directory."""
+    unwritten: str | None = None
+    """Why something of the run could not be written: then there is no report, and the scores are told only here."""
 
 
 def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
@@ -149,6 +155,7 @@ def run_study(
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
     prepare(study, any_url(study))
+    check_runs(runs)
     given = registry.provider(study.system.provider)(study.system)
     with wrap(given) if wrap is not None else given as provider:
         audience.say(f"system: {study.system.provider}")
@@ -303,9 +310,14 @@ class _Measurement:
             status, reason = "failed", str(load.end["failure"])
         # Who is impatient still gets what was measured: this takes a moment.
         with shielded():
-            if keeps_book:
-                self._keep_book(load)
-            return self._finish(load, status, reason)
+            unwritten = None
+            try:
+                if keeps_book:
+                    self._keep_book(load)
+                self._finish(load, status, reason)
+            except MeasurementError as error:
+                unwritten = str(error)
+            return self._outcome(status, reason, unwritten)
 
     def _tell_scores(self, index: int) -> None:
         """Tell the scores of an evaluator that has finished, before the next begins: nothing is measured meanwhile.
@@ -385,7 +397,7 @@ class _Measurement:
                     load.elapsed, "warning", message=f"what the run has added up was not kept: {error}"
                 )
 
-    def _finish(self, load: LoadRun, status: str, reason: str | None) -> Outcome:
+    def _finish(self, load: LoadRun, status: str, reason: str | None) -> None:
         if fault := load.identity_fault():
             self.writer.event(load.elapsed, "warning", message=fault)
         step = self.writer.clock.step()
@@ -398,8 +410,21 @@ class _Measurement:
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
         # Without its end it is not known what was started, and accounts that do not balance would be a false alarm.
         self.writer.finish(status, reason, load.totals if load.is_complete else None)
-        scores = write_results(self.writer.folder)
-        return Outcome(self.writer.folder, status, reason, scores)
+
+    def _outcome(self, status: str, reason: str | None, unwritten: str | None) -> Outcome:
+        """Write scores and report; where nothing more can be written, what was measured is told all the same."""
+        folder = self.writer.folder
+        if unwritten is None:
+            try:
+                return Outcome(folder, status, reason, write_results(folder))
+            except MeasurementError as error:
+                unwritten = str(error)
+        self.writer.close()
+        try:
+            scores = scores_or_why(StoredRun(folder))
+        except InputError:  # the run directory is gone
+            raise MeasurementError(unwritten) from None
+        return Outcome(folder, status, reason, scores, unwritten=unwritten)
 
 
 def write_results(folder: Path) -> Mapping[str, Any]:
@@ -414,18 +439,33 @@ def write_results(folder: Path) -> Mapping[str, Any]:
         manifest = dict(run.manifest)
         write_whole(folder / FILES.manifest, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         run = StoredRun(folder)
-    try:
-        scores: Mapping[str, Any] = scores_of(run)
-    except InputError as error:
-        # A workload that is gone must not keep anybody from reading his run.
-        scores = {
-            "scores": {},
-            "absent": {},
-            "verdicts": [],
-            "points": [],
-            "warnings": [f"no scores: {error}"],
-        }
-    write_whole(folder / FILES.scores, scores_text(dict(scores)))
-    run = StoredRun(folder)
-    write_whole(folder / FILES.report, render(build_view(run)))
+    scores = scores_or_why(run)
+    # Scores of before are better than none: what they were made with may be gone.
+    if "cost" in scores or run.scores is None:
+        write_whole(folder / FILES.scores, scores_text(scores))
+    write_whole(folder / FILES.report, page_of(run, scores))
     return scores
+
+
+def report_run(folder: Path, page: Path | None) -> Outcome:
+    """Score a stored run and write its report: into its folder, or to a ``page``; then the folder is only read.
+
+    Raises ``InputError`` if the folder is no run, or the page cannot be written there.
+    """
+    # First as it was given, for the message where it is none.
+    run = StoredRun(folder)
+    told = (run.folder, run.manifest["status"], run.manifest.get("reason"))
+    if page is None:
+        try:
+            return Outcome(*told, write_results(run.folder))
+        except MeasurementError as error:
+            return Outcome(*told, scores_or_why(run), unwritten=str(error))
+    check_named(page)
+    scores = scores_or_why(run)
+    write_named(page, page_of(run, scores))
+    return Outcome(*told, scores, page=page)
+
+
+def page_of(run: StoredRun, scores: Mapping[str, Any]) -> str:
+    """Render the report of a stored run with these scores; nothing is written. Raises ``InputError``."""
+    return render(build_view(run.scored(json.loads(scores_text(dict(scores))))))

@@ -17,7 +17,6 @@ digits beyond what the paper's tables print.
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
 from importlib import resources as package_files
 from itertools import groupby
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nephoscope.errors import InputError
+from nephoscope.files import USER_FILE_BYTES, parse_toml, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -276,22 +276,30 @@ def load_price_book(name_or_path: str | Path = DEFAULT_PRICE_BOOK) -> PriceBook:
     ):
         path = Path(name_or_path)
         try:
-            return _parsed(path.read_bytes(), str(path))
+            return _parsed(read_regular(path, USER_FILE_BYTES), str(path))
         except OSError as error:
             raise InputError(f"price book {path}: cannot be read: {error.strerror}") from error
+    return built_in_price_book(name_or_path)
+
+
+def built_in_price_book(name: str) -> PriceBook:
+    """Read a price book that comes with nephoscope; whatever the name is, no other file is opened.
+
+    Raises ``InputError``.
+    """
     known = built_in_price_books()
-    if name_or_path not in known:
+    if name not in known:
         raise InputError(
-            f"price book {name_or_path!r}: not built in; allowed: {', '.join(known)}, or a .toml file's path"
+            f"price book {name!r}: not built in; allowed: {', '.join(known)}, or a .toml file's path"
         )
-    file = package_files.files("nephoscope") / "price_books" / f"{name_or_path}.toml"
-    return _parsed(file.read_bytes(), name_or_path)
+    file = package_files.files("nephoscope") / "price_books" / f"{name}.toml"
+    return _parsed(file.read_bytes(), name)
 
 
 def _parsed(content: bytes, where: str) -> PriceBook:
     try:
-        table = tomllib.loads(content.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = parse_toml(content)
+    except ValueError as error:
         raise InputError(f"price book {where}: not a TOML file: {error}") from error
     try:
         return PriceBook.model_validate(table)

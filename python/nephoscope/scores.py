@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING, Any
 from nephoscope import registry
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
-from nephoscope.price_book import Prices, cost, load_price_book
+from nephoscope.files import parse_toml
+from nephoscope.price_book import PriceBook, Prices, built_in_price_book, cost
 from nephoscope.scoring import PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.store import StoredRun
+from nephoscope.store.schema import check_plain
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from nephoscope.tables import figure, with_interval
-from nephoscope.workload import Workload
+from nephoscope.workload import KeptWorkload, Workload, packaged_workload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from nephoscope.evaluators.points import Point
-    from nephoscope.study import Study
+    from nephoscope.study import Study, WorkloadTable
+    from nephoscope.workload import DescribedWorkload
 
 CPU_LIMIT = 0.85
 """Above this share of a core the busiest load thread is taken to have been the limit."""
@@ -31,18 +34,20 @@ LAG_LIMIT = 0.10
 _FAILED_LIMIT = 0.01
 _SOON_BYTES = 32 << 20
 """A run directory that is larger is read at its end alone."""
+_MOST_INTERVALS = 10_000_000
 _FEW = 3
 _LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECASE)
 """A URL whose host is this machine, or a Unix socket."""
 
 
 def scores_of(run: StoredRun) -> dict[str, Any]:
-    """Compute ``scores.json`` from a stored run.
+    """Compute ``scores.json`` from a stored run, and from nothing else.
 
-    Raises ``InputError`` where the run's study cannot be read any more (an evaluator or a workload is gone).
+    Raises ``InputError`` where that cannot be done: what is stored is damaged, or its evaluators are not installed.
     """
     study = _study_of(run)
-    prices = Prices(load_price_book(study.cost.price_book))
+    _check_length(run, study)
+    prices = Prices(_price_book(run, "price_book", study.cost.price_book))
     found = _measurements(run, study, prices)
     resources = _resources_of(run)
     scores = perfect(found, study)
@@ -68,8 +73,19 @@ def scores_so_far(folder: Path, index: int) -> dict[ScoreName, Score]:
         return {}
     run = StoredRun(folder)
     study = _study_of(run)
-    (part,) = _measurements(run, study, Prices(load_price_book(study.cost.price_book)), [index])
+    (part,) = _measurements(
+        run, study, Prices(_price_book(run, "price_book", study.cost.price_book)), [index]
+    )
     return {name: score for name, score in part.scores.items() if isinstance(score, Score)}
+
+
+def scores_or_why(run: StoredRun) -> dict[str, Any]:
+    """Compute scores as `scores_of`; where that cannot be done there are none, and a warning says why."""
+    try:
+        return scores_of(run)
+    except InputError as error:
+        # What else was stored can be shown all the same.
+        return {"scores": {}, "absent": {}, "verdicts": [], "points": [], "warnings": [f"no scores: {error}"]}
 
 
 def _details(found: Sequence[Measurements]) -> dict[str, Any]:
@@ -87,13 +103,20 @@ def scores_text(scores: dict[str, Any]) -> str:
 
 
 def _study_of(run: StoredRun) -> Study:
-    import tomllib  # noqa: PLC0415 - only here
-
+    where = f"{run.folder}/study.toml"
     try:
-        tables = tomllib.loads(run.study)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{run.folder}/study.toml cannot be read: {error}") from None
-    return make_study(tables, f"{run.folder}/study.toml")
+        tables = parse_toml(run.study)
+        check_plain(tables)
+    except ValueError as error:
+        raise InputError(f"{where} cannot be read: {error}") from None
+    return make_study(tables, where)
+
+
+def _check_length(run: StoredRun, study: Study) -> None:
+    """Refuse a run of more intervals than any has: each takes memory."""
+    longest = max((phase.end_s - phase.start_s for phase in run.phases), default=0.0)
+    if longest / study.load.interval > _MOST_INTERVALS:
+        raise InputError(f"{run.folder} has a phase of more than {_MOST_INTERVALS:,} intervals")
 
 
 def _resources_of(run: StoredRun) -> Resources | None:
@@ -101,18 +124,48 @@ def _resources_of(run: StoredRun) -> Resources | None:
     return Resources.model_validate(given) if given else None
 
 
+def _price_book(run: StoredRun, key: str, name: str) -> PriceBook:
+    """Return a price book as the run keeps it; of an older run one that comes with nephoscope, and no other file."""
+    if (kept := run.inputs) is None:
+        return built_in_price_book(name)
+    if (book := kept["prices"].get(key)) is None:
+        raise InputError(f"{run.folder}: the run keeps no prices for cost.{key} of its study")
+    return PriceBook.model_validate(book)
+
+
+def _workload(run: StoredRun, table: WorkloadTable) -> DescribedWorkload:
+    """Return the workload as the run keeps it; of an older run one that comes with nephoscope, and no other file."""
+    if (kept := run.inputs) is not None:
+        return KeptWorkload(kept["workload"])
+    if (folder := packaged_workload(table.name)) is None:
+        raise InputError(
+            f"{run.folder} was written when runs did not keep what their workload is, and {table.name!r} does not"
+            " come with nephoscope: there are no scores, points and verdicts"
+        )
+    endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
+    url = _scheme_only(endpoints[0])
+    workload = Workload(folder, table.scale, table.data_seed, dict(table.options), url)
+    _ = workload.description
+    return workload
+
+
 def _measurements(
     run: StoredRun, study: Study, prices: Prices, only: Collection[int] | None = None
 ) -> list[Measurements]:
     """Let the evaluators read the run: all entries of ``[[measure]]``, or ``only`` some."""
-    endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
-    workload = Workload.of(study.workload, _scheme_only(endpoints[0]))
+    workload = _workload(run, study.workload)
     resources = _resources_of(run)
     found = []
     for index, settings in enumerate(study.measure):
         if only is None or index in only:
             evaluator = registry.evaluator(settings.evaluator)(settings, workload, index)
-            found.append(evaluator.read(Stored(run, index, resources, prices, study.load.interval)))
+            stored = Stored(run, index, resources, prices, study.load.interval)
+            try:
+                found.append(evaluator.read(stored))
+            except (LookupError, ValueError) as error:
+                # Whether the phases of an evaluator fit together, by the labels that it gave them, is for it to tell.
+                where = f"{run.folder}: what was stored of measure.{index} ({settings.evaluator})"
+                raise InputError(f"{where} does not fit together: {type(error).__name__}: {error}") from error
     return found
 
 
@@ -172,7 +225,7 @@ def _starred(
     if held_s <= 0:
         nothing: _Found = {name: Absent(reason="nothing was measured") for name in STARRED}
         return {**_split(nothing), "price_book": study.cost.starred, "held_s": 0.0}
-    prices = Prices(load_price_book(study.cost.starred), held_s)
+    prices = Prices(_price_book(run, "starred", study.cost.starred), held_s)
     priced = [name for name in STARRED if name != "O"]
     priced_at = {at for at, part in enumerate(measured) if part.scores.keys() & set(priced)}
     again = perfect(_measurements(run, study, prices, priced_at), study)

@@ -9,11 +9,12 @@ from nephoscope import score_tables
 from nephoscope.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
 from nephoscope.errors import InputError
 from nephoscope.figure_scores import SystemScores
+from nephoscope.files import write_named
 from nephoscope.report import several
 from nephoscope.report.page import render_several
 from nephoscope.run_figures import RunFigures, difference, seconds_with_interval, text
 from nephoscope.run_tables import every_table, tables_of
-from nephoscope.scores import scores_of
+from nephoscope.scores import scores_or_why
 from nephoscope.scoring import SCORES, Absent, Score
 from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store import StoredRun
@@ -52,7 +53,7 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
     names = [
         run.name if names.count(run.name) == 1 else f"{run.folder.parent.name}/{run.name}" for run in stored
     ]
-    runs = [RunFigures(name, run, _scores(run)) for name, run in zip(names, stored, strict=True)]
+    runs = [RunFigures(name, run, scores_or_why(run)) for name, run in zip(names, stored, strict=True)]
     compared, notes = _differences(runs, stored)
     tables = [*paper_tables(runs), *([compared] if compared.rows else [])]
     return SideBySide(
@@ -71,22 +72,10 @@ def documented_tables() -> list[Table]:
 
 
 def write_page(found: SideBySide, page: Path) -> None:
-    """Write the page of the runs: one HTML file. Raises ``InputError`` where it cannot be written."""
+    """Write the page of the runs: one HTML file. Raises ``MeasurementError`` where it cannot be written."""
     runs = [(run.name, run.reader, run.scores) for run in found.runs]
     html = render_several(several.build(runs, found.tables, found.warnings, found.notes))
-    try:
-        page.write_text(html, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{page} cannot be written: {error.strerror}") from None
-
-
-def _scores(run: StoredRun) -> Mapping[str, Any]:
-    try:
-        return scores_of(run)
-    except InputError as error:
-        # What was scored before is better than nothing, where its workload is gone.
-        kept = run.scores or {"scores": {}, "absent": {}, "verdicts": [], "points": [], "warnings": []}
-        return {**kept, "warnings": [*kept.get("warnings", []), f"not scored anew: {error}"]}
+    write_named(page, html)
 
 
 def _system(run: RunFigures) -> SystemScores:

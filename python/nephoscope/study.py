@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,6 +21,7 @@ from pydantic import (
 
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
+from nephoscope.files import check_toml, is_file, is_there, parse_toml, read_toml
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.masking import masked
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
@@ -225,20 +225,17 @@ def read_study(path: Path, overrides: Sequence[str] = (), name: str | None = Non
 
     Raises ``InputError``.
     """
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    try:
-        tables = tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: this is not TOML: {error}") from None
+    tables = read_toml(path)
     # Paths in a study are relative to its file: it should mean the same wherever it is run from.
     _relative_to(path.parent, tables)
     for override in overrides:
         _override(tables, override)
     # Those of the command line are relative to where that is typed.
     _relative_to(Path.cwd(), tables)
+    try:
+        check_toml(tables)  # keys of the command line may have made it deeper
+    except ValueError as error:
+        raise InputError(f"--set: {error}") from None
     study = make_study(tables, str(path))
     if name is None:
         return study
@@ -252,7 +249,8 @@ def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
         values = tables.get(table)
         value = values.get(key) if isinstance(values, dict) else None
         if isinstance(value, str) and value and _is_path(f"{table}.{key}", value, folder):
-            with contextlib.suppress(RuntimeError):  # of "~" where nobody is at home
+            # Of "~" where nobody is at home, and of a NUL byte.
+            with contextlib.suppress(RuntimeError, ValueError):
                 tables[table][key] = str((folder / Path(value).expanduser()).resolve())
 
 
@@ -264,8 +262,8 @@ def _is_path(key: str, value: str, folder: Path) -> bool:
         return True
     match key:
         case "workload.name":
-            known = (PACKAGED / value / "workload.lua").is_file()
-            return not known and (folder / value / "workload.lua").is_file()
+            known = is_file(PACKAGED / value / "workload.lua")
+            return not known and is_file(folder / value / "workload.lua")
         case "cost.price_book" | "cost.starred":
             return value.endswith(".toml")
         case _:
@@ -281,8 +279,8 @@ def _override(tables: dict[str, Any], override: str) -> None:
     if not equals or not all(parts):
         raise InputError(f"--set {shown}: expected key=value, such as workload.scale=10")
     try:
-        parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        parsed = parse_toml(f"value = {value}")["value"]
+    except ValueError:
         parsed = value
     place: Any = tables
     for at, part in enumerate(parts):
@@ -367,7 +365,7 @@ def find_study(name: str) -> Path:
     Raises ``InputError``.
     """
     path = Path(name)
-    if path.is_file():
+    if is_there(path):
         return path
     packaged = {study.stem: study for study in (Path(__file__).parent / "studies").glob("*.toml")}
     if name in packaged:

@@ -71,7 +71,8 @@ def summary(outcome: Outcome) -> RenderableType:
         mark, style = MARKS.get(verdict["level"], MARKS["note"])
         parts.append(Text(f"{mark} {verdict['verdict']}: {verdict['detail']}", style=style))
     parts += [Text(f"! {warning}", style="yellow") for warning in scores["warnings"]]
-    parts += [Text(), Text(f"report: {outcome.folder / FILES.report}", style="bold")]
+    if outcome.unwritten is None:
+        parts += [Text(), Text(f"report: {outcome.page or outcome.folder / FILES.report}", style="bold")]
     return Group(*parts)
 
 

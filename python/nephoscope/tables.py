@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from rich.text import Text
 
 from nephoscope.errors import InputError
+from nephoscope.files import make_folders, replacing
 from nephoscope.terminal_table import TerminalTable
 from nephoscope.visible import visible
 
@@ -241,18 +242,23 @@ def write_tables(tables: Sequence[Table], folder: Path) -> list[Path]:
     """
     files = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folders(folder)
         for table in tables:
             made = arrow(table)
-            files += [folder / f"{table.name}.csv", folder / f"{table.name}.parquet"]
-            pyarrow.csv.write_csv(_harmless(made), files[-2])
-            pq.write_table(made, files[-1])
+            for suffix, write in ((".csv", _write_csv), (".parquet", pq.write_table)):
+                files.append(folder / f"{table.name}{suffix}")
+                with replacing(files[-1]) as file:
+                    write(made, file)
     except OSError as error:
         raise InputError(f"tables cannot be written to {folder}: {error.strerror or error}") from None
     return files
 
 
 _FORMULA = tuple("=+-@\t\n＝＋－＠")  # noqa: RUF001 - wide ones begin a formula too, in some languages
+
+
+def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
+    pyarrow.csv.write_csv(_harmless(table), file)
 
 
 def _harmless(table: pa.Table) -> pa.Table:

@@ -10,7 +10,9 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError
+from nephoscope.measure import page_of
 from nephoscope.report.reader import Selection
+from nephoscope.scores import scores_of, scores_or_why, scores_text
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.writer import seal
 from nephoscope.study import make_study, read_study
@@ -42,7 +44,7 @@ def study(folder: Path, data: bytes) -> None:
 
 
 def run_directory(folder: Path, data: bytes) -> None:
-    """A run directory is refused with ``InputError``, or read; and what is read does not change when it is sealed."""
+    """A run directory is refused with ``InputError``, or read, scored and reported; and sealing it changes nothing."""
     run = folder / "run"
     shutil.rmtree(run, ignore_errors=True)
     run.mkdir()
@@ -85,6 +87,8 @@ def _read(run: Path) -> list[object] | None:
         stored.histogram,
         lambda: stored.histogram(Selection(phases=frozenset({0}), transaction="SELECT", kind="service")),
         lambda: stored.percentiles([(0.0, 1.0), (1.0, 5.0)], [50.0, 99.9, 100.0]),
+        lambda: scores_text(scores_of(stored)),
+        lambda: page_of(stored, scores_or_why(stored)),
     )
     for read in reads:
         try:

@@ -209,11 +209,41 @@ def test_where_no_run_directory_can_be_made_is_told(tmp_path: Path, obstacle: st
         new_run_directory(runs, "study")
 
 
-def test_a_stored_run_whose_workload_is_gone_can_be_read(tmp_path: Path) -> None:
+def gone(folder: Path) -> None:
+    """Let the study of a run name a workload and a price book that are nowhere."""
+    study = (folder / FILES.study).read_text()
+    study = study.replace('"tpcb"', '"/nowhere/mine"').replace('"cloudybench-2024"', '"/nowhere/mine.toml"')
+    (folder / FILES.study).write_text(study)
+
+
+def test_a_stored_run_is_read_without_its_workload_and_its_price_book(tmp_path: Path) -> None:
     writer = write_run(tmp_path)
     writer.finish("measured", None)
-    study = (tmp_path / FILES.study).read_text().replace('"tpcb"', '"/nowhere/mine"')
-    (tmp_path / FILES.study).write_text(study)
-    scores = write_results(tmp_path)
-    assert scores["warnings"][0].startswith("no scores: workload.name: '/nowhere/mine' is no workload")
-    assert json.loads((tmp_path / FILES.scores).read_text()) == scores
+    before = write_results(tmp_path)
+    assert (before["cost"]["price_book"], len(before["points"])) == ("cloudybench-2024", 1)
+    gone(tmp_path)
+    assert write_results(tmp_path) == before
+
+
+def test_a_run_that_keeps_nothing_of_its_workload_runs_none(tmp_path: Path) -> None:
+    """As older ones do: what comes with nephoscope is read, and no other file, whatever the study names."""
+    writer = write_run(tmp_path)
+    writer.finish("measured", None)
+    before = write_results(tmp_path)
+    manifest = json.loads((tmp_path / FILES.manifest).read_text())
+    del manifest["inputs"]
+    (tmp_path / FILES.manifest).write_text(json.dumps({**manifest, "format": 1}))
+    assert write_results(tmp_path) == before
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "workload.lua").write_text("error('it was run')")
+    study = (tmp_path / FILES.study).read_text()
+    (tmp_path / FILES.study).write_text(study.replace('"tpcb"', f'"{own}"'))
+    (warning,) = write_results(tmp_path)["warnings"]
+    assert f"and '{own}' does not come with nephoscope" in warning
+    assert "it was run" not in warning
+    # What was scored before stays, as it cannot be made again.
+    assert json.loads((tmp_path / FILES.scores).read_text()) == before
+    (tmp_path / FILES.study).write_text(study.replace('"cloudybench-2024"', '"/dev/zero"'))
+    (warning,) = write_results(tmp_path)["warnings"]
+    assert "price book '/dev/zero': not built in" in warning

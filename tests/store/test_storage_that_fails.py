@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -65,10 +66,38 @@ def test_a_run_whose_files_cannot_grow_ends_with_one_message(tmp_path: Path, blo
         assert lines[0].endswith(" cannot be written: File too large")
         folder = (tmp_path / "runs" / "latest").resolve()
         assert not [path for path in folder.iterdir() if path.name.endswith(".part")]
+        if blocks >= 100:
+            # What was measured is shown, though its report could not be written.
+            assert "✓ every transaction is accounted for" in ended.out
         if blocks > 1:
             # With room again, what was measured is there.
             assert call("report", folder).code == 0
             assert StoredRun(folder).intervals.num_rows > 0
+
+
+def within_a_disk_of(size: str, folder: Path) -> tuple[str, ...]:
+    """Make a command that runs another one beside a small file system: it goes with the process."""
+    script = f'mkdir -p runs && mount -t tmpfs -o size={size} none runs && exec "$@"'
+    within = ("unshare", "--mount", "bash", "-c", script, "bash")
+    probe = subprocess.run([*within, "true"], cwd=folder, capture_output=True, check=False)
+    if probe.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    return within
+
+
+def test_a_disk_without_room_for_the_report_leaves_the_scores_to_be_seen(tmp_path: Path) -> None:
+    study = write_study(tmp_path, sim_study())
+    within = within_a_disk_of("256k", tmp_path)
+    with start("run", study, cwd=tmp_path, within=within) as process:
+        ended = finish(process)
+    assert (ended.code, len(ended.err.splitlines())) == (1, 1), ended.err
+    assert ended.err.endswith("/report.html cannot be written: No space left on device\n")
+    assert "P-Score: TPS per $/min" in ended.out
+    assert "report:" not in ended.out
+    with start("run", study, "--json", cwd=tmp_path, within=within_a_disk_of("256k", tmp_path)) as process:
+        ended = finish(process)
+    last = json.loads(ended.out.splitlines()[-1])
+    assert (ended.code, last["status"], list(last["scores"])) == (1, "measured", ["P"])
 
 
 @pytest.mark.survives(
@@ -78,13 +107,7 @@ def test_a_run_whose_files_cannot_grow_ends_with_one_message(tmp_path: Path, blo
     on="the simulated database",
 )
 def test_a_full_disk_ends_a_run_with_one_message(tmp_path: Path) -> None:
-    """A file system of its own, in a name space of its own: it goes with the process."""
-    script = 'mkdir runs && mount -t tmpfs -o size=64k none runs && exec "$@"'
-    within = ("unshare", "--mount", "bash", "-c", script, "bash")
-    probe = subprocess.run([*within, "true"], cwd=tmp_path, capture_output=True, check=False)
-    if probe.returncode != 0:
-        pytest.skip("no file system can be mounted here")
-    (tmp_path / "runs").rmdir()
+    within = within_a_disk_of("64k", tmp_path)
     with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path, within=within) as process:
         ended = finish(process)
     assert ended.code == 1
@@ -95,5 +118,5 @@ def test_a_full_disk_ends_a_run_with_one_message(tmp_path: Path) -> None:
 def test_a_folder_that_may_not_be_written_to_is_told_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("")
     ended = call("run", write_study(tmp_path, sim_study(ENDLESS)), "--out", tmp_path / "runs")
-    assert ended.code == 1
+    assert ended.code == 2
     assert ended.err == f"nephoscope: no run directory can be made in {tmp_path}/runs: Not a directory\n"

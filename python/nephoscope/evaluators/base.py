@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nephoscope.store import StoredRun
     from nephoscope.study import MeasureSettings, Study
     from nephoscope.systems.base import Provider, Resources, System
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 _REST_S = 0.2
 """How long a load rests, so that its connections are closed by then."""
@@ -121,7 +121,7 @@ class Evaluator(ABC):
     settings_type: ClassVar[type[MeasureSettings]]
 
     @abstractmethod
-    def __init__(self, settings: Any, workload: Workload, index: int) -> None:  # noqa: ANN401 - each its own type
+    def __init__(self, settings: Any, workload: DescribedWorkload, index: int) -> None:  # noqa: ANN401 - each its own type
         """Take validated settings and check them against the workload. Raises ``InputError``."""
 
     def check_tenants(self, number: int) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from nephoscope.systems.base import Allocation
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 _LEAST_S = 0.1
 """How long a system is left without load at the least: so that a pattern begins and ends with a change of load."""
@@ -105,7 +105,7 @@ class Elasticity(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = ElasticitySettings
 
-    def __init__(self, settings: ElasticitySettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: ElasticitySettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mixes and the patterns."""
         self._settings = settings
         self._index = index

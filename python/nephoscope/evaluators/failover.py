@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nephoscope.probes import Probes as RunningProbes
     from nephoscope.scoring import ScoreName
     from nephoscope.store import Phase, StoredRun
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
 
@@ -148,7 +148,7 @@ class Failover(Evaluator):
     summary: ClassVar[str] = "nodes that fail under load: outage (F), recovery (R), errors, lost commits"
     settings_type: ClassVar[type[MeasureSettings]] = FailoverSettings
 
-    def __init__(self, settings: FailoverSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: FailoverSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mix."""
         self._settings = settings
         self._index = index

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nephoscope.store import Phase, StoredRun
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 KINDS = ("insert", "update", "delete")
 """What markers do, in the order of equation 6."""
@@ -106,7 +106,7 @@ class Lag(Evaluator):
     summary: ClassVar[str] = "replication lag of inserts, updates and deletes, idle and under load (C)"
     settings_type: ClassVar[type[MeasureSettings]] = LagSettings
 
-    def __init__(self, settings: LagSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: LagSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the loads' mixes."""
         self._settings = settings
         self._index = index
@@ -243,7 +243,7 @@ def _within(
     return max(value - math.hypot(*below), 0.0), value + math.hypot(*above)
 
 
-def _default_loads(workload: Workload) -> list[LagLoad]:
+def _default_loads(workload: DescribedWorkload) -> list[LagLoad]:
     loads = [LagLoad(name="idle")]
     if any(known["name"] == _MIX for known in workload.description["mixes"]):
         weights = workload.mix(_MIX, "")[1]

@@ -28,7 +28,7 @@ from nephoscope.units import Duration
 if TYPE_CHECKING:
     from typing import Self
 
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 
 class PhaseSettings(Settings):
@@ -110,7 +110,7 @@ class Load(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = LoadSettings
 
-    def __init__(self, settings: LoadSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: LoadSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the phases' mixes."""
         self._settings = settings
         self._index = index

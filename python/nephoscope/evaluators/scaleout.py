@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from nephoscope.systems.base import Done
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 _PATIENCE_S = 30.0
 """How long an action is waited for that was interrupted, before what it has done is undone; and then sessions that are
@@ -83,7 +83,7 @@ class Scaleout(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = ScaleoutSettings
 
-    def __init__(self, settings: ScaleoutSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: ScaleoutSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mixes. Raises ``InputError`` for one that never reads."""
         self._settings = settings
         self._index = index

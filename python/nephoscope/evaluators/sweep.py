@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.points import Point
     from nephoscope.systems.base import Done
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 _PATIENCE_S = 30.0
 """How long a setting is waited for that was interrupted, before the parameter is put back."""
@@ -94,7 +94,7 @@ class Sweep(Evaluator):
     summary: ClassVar[str] = "any parameter of the server: TPS, latency, cost and P at each of its values"
     settings_type: ClassVar[type[MeasureSettings]] = SweepSettings
 
-    def __init__(self, settings: SweepSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: SweepSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mixes."""
         self._settings = settings
         self._index = index

@@ -21,7 +21,7 @@ from nephoscope.units import Duration
 if TYPE_CHECKING:
     from typing import Self
 
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 _Sessions = Annotated[int, Field(ge=0, le=MOST_CONCURRENCY)]
 
@@ -83,7 +83,7 @@ class Tenancy(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = TenancySettings
 
-    def __init__(self, settings: TenancySettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: TenancySettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mix."""
         self._settings = settings
         self._index = index

@@ -57,7 +57,7 @@ class TenancyFigures:
         series = series_of(self._columns, rows)
         rates = series.rates(phase, self._stored.interval_s)
         ci95 = block_bootstrap_ci(rates).ci95 if rates.size else None
-        return _Rate(float(series.committed.sum()) / seconds, ci95)
+        return _Rate(float(series.committed.sum()) / seconds if seconds > 0 else 0.0, ci95)
 
     # --- patterns ---------------------------------------------------------------------------------------------
 

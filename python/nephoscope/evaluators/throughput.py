@@ -32,7 +32,7 @@ from nephoscope.units import Duration
 if TYPE_CHECKING:
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
-    from nephoscope.workload import Workload
+    from nephoscope.workload import DescribedWorkload
 
 
 class ThroughputSettings(MeasureSettings):
@@ -82,7 +82,7 @@ class Throughput(Evaluator):
     )
     settings_type: ClassVar[type[MeasureSettings]] = ThroughputSettings
 
-    def __init__(self, settings: ThroughputSettings, workload: Workload, index: int) -> None:
+    def __init__(self, settings: ThroughputSettings, workload: DescribedWorkload, index: int) -> None:
         """Resolve the mixes."""
         self._settings = settings
         self._index = index
@@ -177,7 +177,7 @@ class Throughput(Evaluator):
             estimate = mean_ci(values)
             ci95 = no_less_than_0(estimate.ci95)
             if len(values) == 1 and concurrency is not None:
-                ci95 = next(point.ci95 for point in group if point.concurrency == concurrency)
+                ci95 = next((point.ci95 for point in group if point.concurrency == concurrency), None)
             detail["mixes"][mix] = {
                 "tps": estimate.mean,
                 "ci95": ci95,

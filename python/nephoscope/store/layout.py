@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import secrets
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from nephoscope import _engine
-from nephoscope.errors import MeasurementError
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.files import FOLDER_MODE, check_writable, make_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-FORMAT = 1
-"""The version of the layout, in ``manifest.json``."""
+FORMAT = 2
+"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there."""
 
 FILES = SimpleNamespace(
     study="study.toml",
@@ -35,6 +37,22 @@ FILES = SimpleNamespace(
     report="report.html",
 )
 """The files of a run directory."""
+
+_MIB = 2**20
+LIMITS: Mapping[str, int] = {
+    FILES.study: 16 * _MIB,
+    FILES.manifest: 16 * _MIB,
+    FILES.scores: 256 * _MIB,
+    FILES.events: 1024 * _MIB,
+    FILES.histograms: 4096 * _MIB,
+    **dict.fromkeys((FILES.interval_journal, FILES.system_journal, FILES.probe_journal), 4096 * _MIB),
+    **dict.fromkeys((FILES.intervals, FILES.system, FILES.probes), 2048 * _MIB),
+}
+"""How many bytes of each file are read at most."""
+MOST_ROWS = 10_000_000
+"""Rows of a table at most: days of intervals."""
+MOST_TABLE_BYTES = 4096 * _MIB
+"""Of a table in memory: Parquet packs millions of equal values into a few bytes."""
 
 _COUNTS = ["committed", "aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()]
 _LATENCIES = [f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")]
@@ -75,6 +93,12 @@ PROBES = pa.schema(_probe_columns)
 
 _PROBE_OPTIONAL = ("sent_s", "end_s", "lower_ms", "upper_ms")
 
+
+def optional_columns(schema: pa.Schema) -> frozenset[str]:
+    """Name the columns of a table that may hold nulls."""
+    return frozenset(_PROBE_OPTIONAL if schema.names == PROBES.names else _LATENCIES)
+
+
 HISTOGRAM_HEADER = (
     "#[Histogram log format version 1.3]\n"
     "#[Tag=kind|tenant|role|transaction; times in seconds since the start of the load; values in nanoseconds]\n"
@@ -87,7 +111,7 @@ _INTEGERS = {pa.int32(): 2**31, pa.int64(): 2**63}
 
 def fits(row: Mapping[str, Any], schema: pa.Schema) -> bool:
     """Whether a journal's row can be a row of the table: a damaged one must not keep the others from being read."""
-    optional = _PROBE_OPTIONAL if schema.names == PROBES.names else _LATENCIES
+    optional = optional_columns(schema)
     return all(_is_of(row.get(field.name), field.type, field.name in optional) for field in schema)
 
 
@@ -116,10 +140,11 @@ def new_run_directory(runs: Path, study: str) -> Path:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     try:
+        make_folders(runs)
         for suffix in ("", *(f"-{number}" for number in range(2, 1000))):
             folder = runs / f"{stamp}-{study}{suffix}"
             with contextlib.suppress(FileExistsError):
-                folder.mkdir(parents=True)
+                folder.mkdir(mode=FOLDER_MODE)
                 break
         _point_latest(runs, folder)
     except OSError as error:
@@ -127,8 +152,26 @@ def new_run_directory(runs: Path, study: str) -> Path:
     return folder
 
 
+def check_runs(runs: Path) -> None:
+    """Check that run directories can be made in a folder; it is left as it is. Raises ``InputError``."""
+    made = [folder for folder in (runs, *runs.parents) if not folder.exists()]
+    try:
+        make_folders(runs)
+        check_writable(runs)
+    except OSError as error:
+        raise InputError(f"no run directory can be made in {runs}: {error.strerror or error}") from None
+    finally:
+        with contextlib.suppress(OSError):  # another process may have put something there
+            for folder in made:
+                folder.rmdir()
+
+
 def _point_latest(runs: Path, folder: Path) -> None:
     """Swap the link in one step: a reader finds the old one or the new one."""
-    temporary = runs / f".latest-{folder.name}"
+    temporary = runs / f".{secrets.token_hex(8)}.part"
     temporary.symlink_to(folder.name)
-    temporary.replace(runs / "latest")
+    try:
+        temporary.replace(runs / "latest")
+    except OSError:
+        temporary.unlink()
+        raise

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from bisect import bisect_right
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.files import check_regular, open_regular, read_regular
 from nephoscope.report.reader import ALL, Selection
-from nephoscope.store.layout import FILES, FORMAT, INTERVALS, PROBES, SYSTEM, fits, table_of
+from nephoscope.store.layout import (
+    FILES,
+    FORMAT,
+    INTERVALS,
+    LIMITS,
+    MOST_ROWS,
+    MOST_TABLE_BYTES,
+    PROBES,
+    SYSTEM,
+    fits,
+    optional_columns,
+    table_of,
+)
+from nephoscope.store.schema import (
+    MOST_NAME,
+    MOST_SECONDS,
+    Manifest,
+    Refused,
+    check_event,
+    check_names,
+    fitting,
+    has_long_text,
+    is_time,
+    parsed,
+    validate,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,8 +50,6 @@ if TYPE_CHECKING:
 
 _TAG_PARTS = 4
 _LINE_PARTS = 5
-_ENDLESS = 1e12
-"""No run takes so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -56,33 +82,82 @@ class _Entry:
 
 
 def read_journal(path: Path) -> list[dict[str, Any]]:
-    """Read a file of JSON lines; a last line that was cut off, or one that is damaged, is left out."""
-    rows = []
+    """Read a file of JSON lines; a last line that was cut off, or one that is damaged, is left out.
+
+    Raises ``InputError`` for what is no file of a run directory.
+    """
+    with _refusing(path), _opened(path) as file:
+        return [row for line in file if isinstance(row := _row(line), dict)] if file else []
+
+
+def _row(line: bytes) -> object:
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError):
-                    continue
-                if isinstance(row, dict):
-                    rows.append(row)
-    except OSError:
-        return []
-    return rows
+        return json.loads(line.decode(errors="replace"))
+    except (ValueError, RecursionError):
+        return None
 
 
 def journal_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a journal as a table; rows that were damaged are left out."""
     try:
-        return table_of([row for row in read_journal(path) if fits(row, schema)], schema)
+        table = table_of([row for row in read_journal(path) if fits(row, schema)], schema)
+        return table.filter(pa.array(fitting(table, optional_columns(schema))))
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
 
 
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO | None]:
+    """Open a file of a run directory, which may be missing: then it is None."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        yield None
+    else:
+        with open_regular(path, LIMITS[path.name], links=False) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Make an ``InputError`` that names the file of whatever is wrong with it."""
+    try:
+        yield
+    except (OSError, Refused, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
 def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    reason = next(iter(said.splitlines()), type(error).__name__)
     return InputError(f"{path} cannot be read: {reason}")
+
+
+def _read_table(file: BinaryIO, schema: pa.Schema) -> pa.Table:
+    """Read a table of Parquet piece by piece: what it takes in memory does not show in its size."""
+    texts = [field.name for field in schema if field.type == pa.string()]
+    # As dictionaries: a long text that stands in every row is held once.
+    parquet = pq.ParquetFile(file, read_dictionary=texts, memory_map=False)
+    found = parquet.schema_arrow
+    if missing := [name for name in schema.names if name not in found.names]:
+        raise Refused(f"it has no column {missing[0]}")
+    if nested := [name for name in schema.names if pa.types.is_nested(found.field(name).type)]:
+        raise Refused(f"its column {nested[0]} is no column of single values")
+    if parquet.metadata.num_rows > MOST_ROWS:
+        raise Refused(f"it has more than {MOST_ROWS:,} rows")
+    pieces, size, rows = [], 0, 0
+    for batch in parquet.iter_batches(columns=schema.names):
+        if has_long_text(batch):
+            raise Refused(f"a name has more than {MOST_NAME:,} characters")
+        pieces.append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+        size, rows = size + pieces[-1].nbytes, rows + batch.num_rows
+        if size > MOST_TABLE_BYTES or rows > MOST_ROWS:
+            raise Refused(f"it takes more than {MOST_TABLE_BYTES // 2**20:,} MiB, or {MOST_ROWS:,} rows")
+    table = pa.concat_tables(pieces) if pieces else schema.empty_table()
+    if not fitting(table, optional_columns(schema)).all():
+        raise Refused("a row holds what no run writes: a null, a number beyond all measure, or a long name")
+    check_names(table)
+    return table
 
 
 class StoredRun:
@@ -92,19 +167,32 @@ class StoredRun:
         """Open a run directory. Raises ``InputError`` if it is none, or one of a later format."""
         self.folder = folder.resolve()
         try:
-            manifest = json.loads((folder / FILES.manifest).read_text(encoding="utf-8"))
+            content = read_regular(folder / FILES.manifest, LIMITS[FILES.manifest], links=False)
+            manifest = parsed(content)
         except OSError as error:
             raise InputError(f"{folder} is no run directory: {FILES.manifest}: {error.strerror}") from None
-        except (ValueError, RecursionError):
+        except Refused as error:
+            raise InputError(f"{folder} is no run directory: {FILES.manifest}: {error}") from None
+        except ValueError:
             raise InputError(f"{folder} is no run directory: {FILES.manifest} is not JSON") from None
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        if not isinstance(manifest, dict) or type(manifest.get("format")) is not int:
             raise InputError(f"{folder} is no run directory: {FILES.manifest} has no format")
         if manifest["format"] > FORMAT:
             raise InputError(f"{folder} was written by a later nephoscope (format {manifest['format']})")
-        if manifest.get("status") == "running":
+        with _refusing(self.folder / FILES.manifest):
+            validate(Manifest, manifest)
+        self._check_files()
+        self.was_killed = manifest["status"] in ("running", "killed")
+        if manifest["status"] == "running":
             manifest["status"] = "killed"
             manifest["reason"] = "the run has no end: it was killed, or is still going on"
         self._manifest: dict[str, Any] = manifest
+
+    def _check_files(self) -> None:
+        """Refuse links, pipes and the like under the names of a run's files, whether they would be read or not."""
+        for name in vars(FILES).values():
+            with _refusing(self.folder / name):
+                check_regular(self.folder / name)
 
     @property
     def name(self) -> str:
@@ -116,22 +204,34 @@ class StoredRun:
         """``manifest.json``; a run without an end has the status ``killed``."""
         return self._manifest
 
+    @property
+    def inputs(self) -> Mapping[str, Any] | None:
+        """What the run keeps of its workload and its price books; None of a run that an older nephoscope wrote."""
+        return self._manifest.get("inputs")
+
+    def scored(self, scores: Mapping[str, Any]) -> StoredRun:
+        """Return the same run with other scores than those that are stored."""
+        other = copy(self)
+        other.__dict__["scores"] = scores
+        return other
+
     @cached_property
     def study(self) -> str:
-        """``study.toml`` as text."""
-        try:
-            return str((self.folder / FILES.study).read_text(encoding="utf-8", errors="replace"))
-        except OSError:
-            return ""
+        """``study.toml`` as text; empty if there is none."""
+        return self._read(FILES.study).decode(errors="replace")
 
     @cached_property
     def scores(self) -> Mapping[str, Any] | None:
-        """``scores.json``, or None if there is none."""
+        """``scores.json``, or None if there is none that can be read."""
         try:
-            scores = json.loads((self.folder / FILES.scores).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            scores = parsed(self._read(FILES.scores))
+        except ValueError:
             return None
         return scores if isinstance(scores, dict) else None
+
+    def _read(self, name: str) -> bytes:
+        with _refusing(self.folder / name), _opened(self.folder / name) as file:
+            return file.read() if file else b""
 
     @cached_property
     def intervals(self) -> pa.Table:
@@ -150,18 +250,31 @@ class StoredRun:
 
     def _table(self, name: str, journal: str, schema: pa.Schema) -> pa.Table:
         path = self.folder / name
-        if not path.exists():
-            return journal_table(self.folder / journal, schema)
         try:
-            return pq.read_table(path).select(schema.names).cast(schema)
-        except (OSError, KeyError, ValueError, TypeError, pa.ArrowException) as error:
+            with _refusing(path), _opened(path) as file:
+                if file is not None:
+                    return _read_table(file, schema)
+        except (KeyError, ValueError, TypeError) as error:
             raise _unreadable(path, error) from None
+        return journal_table(self.folder / journal, schema)
 
     @cached_property
     def events(self) -> Sequence[Mapping[str, Any]]:
-        """``events.jsonl``."""
-        rows = read_journal(self.folder / FILES.events)
-        return [row for row in rows if isinstance(row.get("event"), str) and _is_finite(row.get("time_s"))]
+        """``events.jsonl``; lines that a killed run has damaged are left out, and of another run they are refused."""
+        path = self.folder / FILES.events
+        rows: list[Mapping[str, Any]] = []
+        phase = (-1, -MOST_SECONDS)
+        for row in read_journal(path):
+            try:
+                check_event(row)
+                if _is_phase(row):
+                    phase = _after(phase, row)
+            except Refused as error:
+                if not self.was_killed:
+                    raise InputError(f"{path} cannot be read: event {len(rows) + 1}: {error}") from None
+            else:
+                rows.append(row)
+        return rows
 
     @cached_property
     def phases(self) -> list[Phase]:
@@ -190,13 +303,15 @@ class StoredRun:
 
     @cached_property
     def _entries(self) -> list[_Entry]:
-        entries = []
-        try:
-            with (self.folder / FILES.histograms).open(encoding="utf-8", errors="replace") as file:
-                entries = [entry for line in file if (entry := _entry(line)) is not None]
-        except OSError:
-            return []
-        return entries
+        path = self.folder / FILES.histograms
+        with _refusing(path), _opened(path) as file:
+            entries = []
+            for number, line in enumerate(file or (), 1):
+                if (entry := _entry(line.decode(errors="replace"))) is not None:
+                    entries.append(entry)
+                elif line.startswith(b"Tag=") and not self.was_killed:
+                    raise Refused(f"line {number} is no histogram")
+            return entries
 
     @cached_property
     def _bounds(self) -> tuple[list[float], list[int]]:
@@ -215,7 +330,7 @@ class StoredRun:
         sums: dict[tuple[int | None, str, str, str, str], _engine.Histogram] = {}
         for entry in self._entries:
             key = (self._phase_at(entry.middle_s), entry.kind, entry.tenant, entry.role, entry.transaction)
-            if (histogram := _decode(entry.encoded)) is not None:
+            if (histogram := self._histogram(entry)) is not None:
                 if key in sums:
                     sums[key].add(histogram)
                 else:
@@ -253,7 +368,7 @@ class StoredRun:
             place = bisect_right(starts, entry.middle_s) - 1
             if place < 0 or entry.middle_s >= windows[place][1]:
                 continue
-            if (histogram := _decode(entry.encoded)) is None:
+            if (histogram := self._histogram(entry)) is None:
                 continue
             if (known := sums[place]) is None:
                 sums[place] = histogram
@@ -267,6 +382,15 @@ class StoredRun:
             for total in sums
         ]
 
+    def _histogram(self, entry: _Entry) -> _engine.Histogram | None:
+        """Decode a histogram; one that a killed run has damaged is left out, and of another run it is refused."""
+        try:
+            return _engine.Histogram.decode(entry.encoded)
+        except ValueError as error:
+            if self.was_killed:
+                return None
+            raise _unreadable(self.folder / FILES.histograms, error) from None
+
     def _selected(self, selection: Selection) -> Iterator[_Entry]:
         for entry in self._entries:
             if (
@@ -279,13 +403,16 @@ class StoredRun:
                 yield entry
 
 
-def _is_finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _ENDLESS
-
-
 def _is_phase(event: Mapping[str, Any]) -> bool:
-    number, labels = event.get("phase"), event.get("labels")
-    return event["event"] == "phase" and type(number) is int and isinstance(labels or {}, dict)
+    return bool(event["event"] == "phase")
+
+
+def _after(last: tuple[int, float], event: Mapping[str, Any]) -> tuple[int, float]:
+    """Return a phase's number and time. Raises `Refused` where it does not come after the last one."""
+    number, time_s = event["phase"], float(event["time_s"])
+    if number <= last[0] or time_s < last[1]:
+        raise Refused(f"phase {number} at {time_s:g} s does not come after the one before it")
+    return number, time_s
 
 
 def _entry(line: str) -> _Entry | None:
@@ -300,13 +427,6 @@ def _entry(line: str) -> _Entry | None:
         start, length = float(parts[1]), float(parts[2])
     except ValueError:
         return None
-    if not (_is_finite(start) and _is_finite(length)):
+    if not (is_time(start) and is_time(length)):
         return None
     return _Entry(start, length, tag[0], tag[1], tag[2], tag[3], parts[4])
-
-
-def _decode(encoded: str) -> _engine.Histogram | None:
-    try:
-        return _engine.Histogram.decode(encoded)
-    except ValueError:
-        return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow.parquet as pq
 
 from nephoscope.errors import MeasurementError
+from nephoscope.files import append_to, replacing
 from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, PROBES, SYSTEM
 from nephoscope.store.reader import journal_table
 from nephoscope.store.wallclock import WallClock
@@ -110,7 +111,7 @@ class RunWriter:
             try:
                 file = self._files.get(name)
                 if file is None:
-                    file = self._files[name] = (self.folder / name).open("a", encoding="utf-8")
+                    file = self._files[name] = append_to(self.folder / name)
                 file.write(text)
                 file.flush()
                 # Else a run whose folder is deleted would go on for nothing, and say so only at its end.
@@ -125,12 +126,10 @@ class RunWriter:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one step: a reader finds the old content or the new one."""
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        with replacing(path) as file:
+            file.write(text.encode(errors="replace"))
     except OSError as error:
-        _remove(temporary)
         raise _cannot(path, error) from None
 
 
@@ -145,19 +144,12 @@ def seal(folder: Path) -> None:
         # Not every run has probes.
         if not (folder / journal).exists() and (path.exists() or schema is PROBES):
             continue
-        temporary = path.with_name(f".{name}.part")
         try:
-            pq.write_table(journal_table(folder / journal, schema), temporary, compression="zstd")
-            os.replace(temporary, path)  # noqa: PTH105 - both are paths; replace() reads better
+            with replacing(path) as file:
+                pq.write_table(journal_table(folder / journal, schema), file, compression="zstd")
             (folder / journal).unlink(missing_ok=True)
         except OSError as error:
-            _remove(temporary)
             raise _cannot(path, error) from None
-
-
-def _remove(temporary: Path) -> None:
-    with contextlib.suppress(OSError):
-        temporary.unlink()
 
 
 def _cannot(path: Path, error: OSError) -> MeasurementError:

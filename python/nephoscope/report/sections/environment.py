@@ -21,7 +21,7 @@ _HEADINGS = {
     "host": "Client host",
     "clock": "Clock",
 }
-_ELSEWHERE = frozenset({"totals", "study", "status", "reason"})
+_ELSEWHERE = frozenset({"totals", "study", "status", "reason", "inputs"})
 
 # The store redacts URLs; the page does not rely on it, because a report is handed on.
 _SECRET = re.compile(r"(?P<head>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@", re.IGNORECASE)

@@ -1,0 +1,397 @@
+"""What the files of a run directory may hold: whoever reads a stored run relies on it, whoever has made the run.
+
+A run may come from somebody else. Everything that is not as a run writes it is refused here, at the store's door, with
+its file and its place, so that no reader needs a guard of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from nephoscope.price_book import PriceBook
+from nephoscope.systems.base import Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+MOST_SECONDS = 1e9
+"""No run takes so long: three decades."""
+MOST_NUMBER = 1e19
+"""No number of a run is larger (a seed has 63 bits), and none but 0 is smaller than its reciprocal."""
+MOST_COUNT = 2**53
+MOST_TEXT = 2**20
+"""Characters of a text."""
+MOST_NAME = 1024
+"""Characters of a name in a table."""
+MOST_NAMES = 5000
+"""Different names in a column of a table."""
+MOST_DEPTH = 32
+"""Levels of nested tables and lists."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Refused(ValueError):  # noqa: N818 - what it says is for an InputError
+    """What a file holds is not what a run writes; the message says where and why."""
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------
+
+
+def parsed(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Parse JSON that any program may have written. Raises ``ValueError``, and of it `Refused` for too much."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise Refused(f"it is nested deeper than {MOST_DEPTH} levels") from None
+    check_plain(value)
+    return value
+
+
+def check_plain(value: object) -> None:
+    """Refuse numbers that are not finite or beyond all measure, texts without an end, and what is nested too deep."""
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, str):
+                _check_text(one)
+            elif isinstance(one, dict):
+                for key in one:
+                    _check_text(key)
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, int | float) and not _is_measured(one):
+                raise Refused(f"{str(one)[:20]} is no number that is measured")
+        if not inner:
+            return
+        level = inner
+    raise Refused(f"it is nested deeper than {MOST_DEPTH} levels")
+
+
+def _check_text(text: str) -> None:
+    if len(text) > MOST_TEXT:
+        raise Refused(f"a text has more than {MOST_TEXT:,} characters")
+    if _SURROGATE.search(text):
+        raise Refused("a text holds half of a surrogate pair")
+
+
+def _is_measured(number: float) -> bool:
+    return number == 0 or 1 / MOST_NUMBER <= abs(number) <= MOST_NUMBER
+
+
+class _Table(BaseModel):
+    """Keys that are known have their types; others are let through, for what third parties add."""
+
+    model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
+
+
+Name = Annotated[str, Field(max_length=MOST_NAME)]
+Count = Annotated[int, Field(ge=0, le=MOST_COUNT)]
+Time = Annotated[float, Field(ge=-MOST_SECONDS, le=MOST_SECONDS)]
+Seconds = Annotated[float, Field(ge=0, le=MOST_SECONDS)]
+Repetition = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+Level = Annotated[float, Field(ge=0)]
+
+
+# --- manifest.json ----------------------------------------------------------------------------------------------
+
+
+class _Transaction(_Table):
+    name: Name
+    read_only: bool
+
+
+class _Mix(_Table):
+    name: Name
+    weights: dict[Name, Annotated[float, Field(ge=0)]]
+
+
+class Described(_Table):
+    """What scores and report need to know of a workload."""
+
+    name: Name
+    dialect: Name = ""
+    transactions: Annotated[list[_Transaction], Field(min_length=1, max_length=MOST_NAMES)]
+    mixes: Annotated[list[_Mix], Field(max_length=MOST_NAMES)]
+
+
+class _Prices(_Table):
+    price_book: PriceBook
+    starred: PriceBook | None = None
+
+
+class _Inputs(_Table):
+    workload: Described
+    prices: _Prices
+
+
+class _Clock(_Table):
+    origin: Name = ""
+    finished: Name = ""
+
+
+class _Workload(_Table):
+    name: Name = ""
+    scale: Annotated[float, Field(gt=0)] = 1.0
+    options: dict[str, str | bool | int | float] = Field(default_factory=dict)
+    files: dict[str, str] = Field(default_factory=dict)
+
+
+class _Load(_Table):
+    threads: Count = 1
+    interval_s: Seconds = 1.0
+    statement_mode: Name = ""
+    pipeline: bool = False
+    io: Name = ""
+
+
+class _Tenant(_Table):
+    name: Name
+    rw: list[str] = Field(default_factory=list)
+    ro: list[str] = Field(default_factory=list)
+    resources: Resources | None = None
+
+
+class _Tenants(_Table):
+    share: Literal["schema", "database", "server"] = "schema"
+    each: Annotated[list[_Tenant], Field(max_length=MOST_NAMES)] = Field(default_factory=list)
+
+
+class _System(_Table):
+    provider: Name = ""
+    endpoints: dict[str, list[str]] = Field(default_factory=dict)
+    resources: Resources | None = None
+    facts: dict[str, Any] = Field(default_factory=dict)
+    tenants: _Tenants = Field(default_factory=_Tenants)
+
+
+class Manifest(_Table):
+    """``manifest.json``."""
+
+    format: Annotated[int, Field(ge=1)]
+    status: Literal["running", "measured", "failed", "interrupted", "killed"]
+    reason: str | None = None
+    nephoscope: Name = ""
+    study: Name = ""
+    seed: int = 0
+    clock: _Clock = Field(default_factory=_Clock)
+    host: dict[str, Any] = Field(default_factory=dict)
+    workload: _Workload = Field(default_factory=_Workload)
+    load: _Load = Field(default_factory=_Load)
+    system: _System = Field(default_factory=_System)
+    inputs: _Inputs | None = None
+    totals: dict[str, Count] | None = None
+
+    @field_validator("totals")
+    @classmethod
+    def _of_what_was_started(cls, totals: dict[str, int] | None) -> dict[str, int] | None:
+        if totals and "started" not in totals:
+            raise ValueError("it does not tell how many transactions were started")
+        return totals
+
+
+# --- events.jsonl -----------------------------------------------------------------------------------------------
+
+
+class _Labels(_Table):
+    """The labels of a phase that every reader knows; one that is there has a value."""
+
+    measure: int = 0
+    repetition: Repetition = 1
+    planned_s: Seconds = 0.0
+    mix: Name | None = None
+    of_mix: Name = ""
+    pattern: Name = ""
+    load: Name = ""
+    alone: Name = ""
+    role: Name = ""
+    concurrency: Level | None = None
+    rate: Level | None = None
+    nodes: Count = 0
+    place: Count = 0
+    slot: Count = 0
+    tau: Count = 0
+    search: bool = False
+    sessions: Count | Annotated[str, Field(pattern=r"^[0-9]{1,9}( \+ [0-9]{1,9})*$")] = 0
+
+
+class _Event(_Table):
+    time_s: Time
+    event: Name
+
+
+class _Phase(_Event):
+    phase: Annotated[int, Field(ge=0, lt=2**31)]
+    name: Name
+    kind: Name
+    labels: _Labels = Field(default_factory=_Labels)
+
+
+class _Error(_Event):
+    # "class" is a word of Python's.
+    class_: Annotated[Name, Field(alias="class")]
+    code: Name | None = None
+    message: str | None = None
+    transaction: Name | None = None
+    tenant: Name | None = None
+    role: Name | None = None
+    count: Count
+
+
+class _Counted(_Event):
+    count: Count = 1
+    state: Name | None = None
+    tenant: Name | None = None
+
+
+class _Woken(_Event):
+    phase: Count
+    waited_s: Seconds
+
+
+class _Said(_Event):
+    message: str
+
+
+class _Acted(_Event):
+    measure: int | None = None
+    repetition: Repetition | None = None
+    action: Name | None = None
+    node: Name | None = None
+    took_s: Seconds | None = None
+
+
+class _Durability(_Event):
+    acknowledged: Count
+    lost: Count
+    indeterminate: Count
+
+
+class _Scaling(_Acted):
+    nodes: Count
+    took_s: Seconds
+    routed_s: Time
+    reached_s: Time
+    serve_s: Seconds
+
+
+class _Setting(_Acted):
+    parameter: Name
+    place: Count | None = None
+    held: bool | int | float | str | None = None
+    before: bool | int | float | str | None = None
+
+
+class _Allocation(_Event):
+    resources: Resources
+
+
+_EVENTS: Mapping[str, type[_Event]] = {
+    "phase": _Phase,
+    "error": _Error,
+    "connection": _Counted,
+    "dropped": _Counted,
+    "woken": _Woken,
+    "warning": _Said,
+    "gap": _Said,
+    "unsupported": _Said,
+    "fault_failed": _Said,
+    "action_failed": _Said,
+    "fault": _Acted,
+    "action": _Acted,
+    "durability": _Durability,
+    "scaling": _Scaling,
+    "setting": _Setting,
+    "allocation": _Allocation,
+}
+"""What events hold that nephoscope itself reads; others, of third parties' evaluators, have a time and a name."""
+
+
+def check_event(event: object) -> None:
+    """Refuse what is no event as a run writes it."""
+    if not isinstance(event, dict):
+        raise Refused("it is no table")
+    check_plain(event)
+    kind = event.get("event")
+    validate(_EVENTS.get(kind, _Event) if isinstance(kind, str) else _Event, event)
+
+
+def validate(model: type[BaseModel], table: object) -> None:
+    """Refuse a table that is not as a model says."""
+    try:
+        model.model_validate(table)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise Refused(f"{place[:80]}: {first['msg'][:200]}" if place else first["msg"][:200]) from None
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+_COUNTS = frozenset({pa.int32(), pa.int64()})
+_compute: Any = pc
+"""As its types have it, columns are no arguments of these functions."""
+
+
+def fitting(table: pa.Table, optional: frozenset[str]) -> NDArray[np.bool_]:
+    """Tell which rows of a table a run may have written: its nulls, its numbers and its names."""
+    good = np.ones(table.num_rows, np.bool_)
+    for field in table.schema:
+        column = table.column(field.name)
+        if field.type == pa.string():
+            fine = _compute.less_equal(_compute.binary_length(column), MOST_NAME)
+        elif field.type in _COUNTS:
+            fine = _compute.and_(
+                _compute.greater_equal(column, 0), _compute.less_equal(column, _most_of(field.type))
+            )
+        else:
+            most = MOST_SECONDS if field.name.endswith("_s") else MOST_NUMBER
+            fine = _compute.less_equal(_compute.abs(column), most)  # not true of NaN
+        good &= _compute.fill_null(fine, field.name in optional).to_numpy().astype(np.bool_)
+    if {"start_s", "end_s"} <= set(table.column_names):
+        good &= table.column("start_s").to_numpy() <= table.column("end_s").to_numpy()
+    return good
+
+
+def _most_of(kind: pa.DataType) -> int:
+    return MOST_COUNT if kind == pa.int64() else 2**31 - 1
+
+
+def has_long_text(batch: pa.RecordBatch) -> bool:
+    """Tell whether a name is longer than any of a run; dictionaries are looked at, and not what they stand for."""
+    columns: list[Any] = [batch.column(place) for place in range(batch.num_columns)]
+    words = [column.dictionary if pa.types.is_dictionary(column.type) else column for column in columns]
+    return any(
+        (_compute.max(_compute.binary_length(column)).as_py() or 0) > MOST_NAME
+        for column in words
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+    )
+
+
+def check_names(table: pa.Table) -> None:
+    """Refuse a table with more different names in a column than any run has."""
+    for field in table.schema:
+        if field.type == pa.string() and len(_compute.unique(table.column(field.name))) > MOST_NAMES:
+            raise Refused(f"{field.name} has more than {MOST_NAMES:,} different names")
+
+
+def is_time(value: object) -> bool:
+    """Tell whether a value is a time of a run, in seconds."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and abs(value) <= MOST_SECONDS
+    )
