@@ -20,17 +20,18 @@ PAGE = ROOT / "docs" / "extending.md"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Path:
-    """An environment with a pip of its own, that sees what is installed in that of the tests; its tools' folder."""
+    """An environment of its own, that sees what is installed in that of the tests, pip too; its tools' folder."""
     folder = tmp_path / "environment"
-    venv.EnvBuilder(with_pip=True, symlinks=True).create(folder)
+    venv.EnvBuilder(symlinks=True).create(folder)
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     beside = folder / "lib" / name / "site-packages" / "beside.pth"
     # As a site folder, so that what is installed there by a .pth of its own is seen too.
     beside.write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
-    script = (TOOLS / "nephoscope").read_text().splitlines()
-    tool = folder / "bin" / "nephoscope"
-    tool.write_text("\n".join([f"#!{folder}/bin/python", *script[1:]]) + "\n")
-    tool.chmod(0o755)
+    for tool in ("nephoscope", "pip"):
+        script = (TOOLS / tool).read_text().splitlines()
+        copy = folder / "bin" / tool
+        copy.write_text("\n".join([f"#!{folder}/bin/python", *script[1:]]) + "\n")
+        copy.chmod(0o755)
     return folder / "bin"
 
 
