@@ -68,7 +68,7 @@ impl Signals {
     /// Whether the wait is to be given up.
     pub(crate) fn look(&mut self) -> bool {
         if self.0.is_none() {
-            self.0 = Python::attach(|py| look(py)).err();
+            self.0 = Python::attach(look).err();
         }
         self.0.is_some()
     }

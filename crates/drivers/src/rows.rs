@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::error::Error;
 use crate::value::Value;
 
 /// Decodes the bytes of one cell; `kind` is what the driver put into [`Column::kind`].
@@ -55,6 +56,16 @@ struct Set {
 pub const MOST_ROWS: usize = 1_000_000;
 /// The most bytes that they may have.
 pub const MOST_BYTES: usize = 64 << 20;
+
+/// What a transaction fails with for which there was no room.
+#[cold]
+pub(crate) fn too_many() -> Error {
+    let megabytes = MOST_BYTES >> 20;
+    Error::other(format!(
+        "the transaction reads more rows than are kept: {MOST_ROWS} at most, and {megabytes} MiB; let the statement \
+         return less"
+    ))
+}
 
 /// All rows that a transaction has read so far, so that a workload may use a row after further statements.
 ///

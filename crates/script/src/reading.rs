@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_millis(500);
 
 enum News {
     Begun(ThreadClock),
-    Read(Result<Workload, ScriptError>),
+    Read(Box<Result<Workload, ScriptError>>),
 }
 
 /// Runs the file of a source and gives what it declares; `give_up` is asked ten times a second.
@@ -39,7 +39,7 @@ pub(crate) fn read(source: &Source, give_up: &mut dyn FnMut() -> bool) -> Result
     let mut clock = None;
     loop {
         match news.recv_timeout(LOOK) {
-            Ok(News::Read(read)) => return read,
+            Ok(News::Read(read)) => return *read,
             Ok(News::Begun(begun)) => clock = Some(begun),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(source.error("its reader died; standard error says why"));
@@ -62,7 +62,7 @@ fn tell(source: &Source, stop: Arc<AtomicBool>, telling: &Sender<News>) {
     }
     let patience = Patience { limit: source.limit, stop };
     let run = |lua| source.run(&lua, patience).map(|(workload, _)| workload);
-    let _ = telling.send(News::Read(sandbox::state().and_then(run)));
+    let _ = telling.send(News::Read(Box::new(sandbox::state().and_then(run))));
 }
 
 fn interrupted() -> ScriptError {

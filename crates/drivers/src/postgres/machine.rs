@@ -14,7 +14,7 @@ use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::error::{Error, ErrorClass};
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
-use crate::rows::{Column, Columns, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
+use crate::rows::{Column, Columns, ResultIndex, Rows, too_many};
 use crate::statement::Statement;
 use crate::value::{Params, Value};
 
@@ -109,8 +109,8 @@ pub(crate) struct Machine {
     warning: Option<Error>,
     reply: Reply,
     result: Option<ResultIndex>,
-    /// The rows are too many: the error is told now, and not when the server comes to an end.
-    overflown: bool,
+    /// The rows are too many: told at once, and not when the server comes to an end.
+    overflow: Option<Error>,
 }
 
 /// What feeding has come to.
@@ -141,7 +141,7 @@ impl Machine {
             warning: None,
             reply: Reply::default(),
             result: None,
-            overflown: false,
+            overflow: None,
         }
     }
 
@@ -223,9 +223,9 @@ impl Machine {
                         return Err(self.lose(error));
                     }
                     used += size;
-                    if self.overflown {
+                    if let Some(error) = self.overflow.take() {
                         inbox.consume(used);
-                        return Err(self.overflow());
+                        return Err(self.error.take().unwrap_or(error));
                     }
                 }
                 Ok(Frame::Partial(size)) => {
@@ -332,7 +332,7 @@ impl Machine {
         if !rows.has_room(cells.len()) {
             // What still comes of this result is read and not kept.
             self.result = None;
-            self.overflown = true;
+            self.overflow = Some(too_many());
             return Ok(());
         }
         if self.mode == StatementMode::Simple {
@@ -344,18 +344,6 @@ impl Machine {
         }
         rows.push_cells(cells);
         Ok(())
-    }
-
-    /// Tells that the rows are too many. Replies are still outstanding: the server may be asked to give up.
-    #[cold]
-    fn overflow(&mut self) -> Error {
-        self.overflown = false;
-        let megabytes = MOST_BYTES >> 20;
-        let message = format!(
-            "the transaction reads more rows than are kept: {MOST_ROWS} at most, and {megabytes} MiB; let the \
-             statement return less"
-        );
-        self.error.take().unwrap_or_else(|| Error::other(message))
     }
 
     fn failed(&mut self, error: Error) {

@@ -84,7 +84,7 @@ pub(crate) fn wait_until_ready(server: &Server) {
     }
 }
 
-fn url(user: &str, port: u16, database: &str) -> String {
+pub(crate) fn url(user: &str, port: u16, database: &str) -> String {
     format!("postgresql://{user}@127.0.0.1:{port}/{database}")
 }
 

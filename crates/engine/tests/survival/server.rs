@@ -9,11 +9,12 @@ use nephoscope_engine::spec::IoChoice;
 use rustix::process::Signal;
 
 use crate::scene::{
-    BEGIN, OVER, PATIENT, SESSIONS, Scene, assert_only, at, sleep_until, started, survive, wait_until_ready,
+    self, BEGIN, OVER, PATIENT, SESSIONS, Scene, assert_only, at, sleep_until, started, survive,
+    wait_until_ready,
 };
 use crate::servers::postgres::Server;
 use crate::support::survivals::Survival;
-use crate::support::{SECOND, Story};
+use crate::support::{self, SECOND, Story, phase, written};
 use crate::this_test;
 
 const fn server(
@@ -133,4 +134,52 @@ fn too_many_connections() {
         assert!(connected.iter().all(|count| *count <= 2), "{connected:?}");
         story
     });
+}
+
+/// A transaction that keeps what it reads, and a function of the server that says how much that is.
+const READER: (&str, &str) = (
+    r#"
+local reader = workload "reader"
+reader:transaction("read", { read_only = true, help = "keeps rows" }, function(tx) tx:rows("rows") end)
+"#,
+    "-- name: rows\nSELECT repeat('x', width()) FROM (SELECT generate_series(1, 100000)) AS n LIMIT least(width(), 100000);\n",
+);
+
+#[test]
+fn rows_without_an_end() {
+    let survival = server(
+        this_test!(),
+        "a statement whose rows have no end",
+        "its transaction fails when a million rows are read, or 64 MiB, and the statement is cancelled; no connection is lost",
+        &[ErrorClass::Other],
+    );
+    let Some(shared) = scene::server() else { return survival.record(false) };
+    let wide = |width: u32| {
+        format!("CREATE OR REPLACE FUNCTION width() RETURNS int LANGUAGE sql AS 'SELECT {width}'")
+    };
+    scene::admin(shared.port, "postgres", "CREATE DATABASE endless_rows");
+    let plant = |width: u32| scene::admin(shared.port, "endless_rows", &wide(width)).unwrap();
+    plant(3);
+    let workload = written(READER.0, READER.1);
+    let load = serde_json::json!({"concurrency": 2, "mix": {"read": 1}});
+    let url = scene::url("postgres", shared.port, "endless_rows");
+    let mut spec = support::spec(&url, [phase("all", 5.0, load)]);
+    spec.tenants[0].workload.folder = workload.path().into();
+    let story = support::run_with(&spec, |run| {
+        sleep_until(at(run.origin(), BEGIN));
+        plant(4_000_000);
+        sleep_until(at(run.origin(), OVER));
+        plant(3);
+    });
+    assert_eq!(story.failure(), None);
+    assert_only(&story, survival.errors);
+    assert!(
+        story.errors.iter().all(|of| of.message.contains("more rows than are kept")),
+        "{:?}",
+        story.errors
+    );
+    assert_eq!(story.all().counted(|of| of.lost), 0, "the sessions go on with their connections");
+    let after = story.between(4.0, 5.0);
+    assert!(after.committed() > 100 && after.failed() == 0, "{} and {}", after.committed(), after.failed());
+    survival.record(true);
 }
