@@ -440,7 +440,7 @@ def write_results(folder: Path) -> Mapping[str, Any]:
         write_whole(folder / FILES.manifest, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         run = StoredRun(folder)
     scores = scores_or_why(run)
-    # Scores of before are better than none: what they were made with may be gone.
+    # Scores of before are better than none, which have no "cost": what they were made with may be gone.
     if "cost" in scores or run.scores is None:
         write_whole(folder / FILES.scores, scores_text(scores))
     write_whole(folder / FILES.report, page_of(run, scores))

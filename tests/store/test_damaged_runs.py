@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import shutil
 import tomllib
 from typing import TYPE_CHECKING, Any
@@ -265,7 +266,19 @@ def of_histograms(folder: Path) -> Iterator[Any]:
             yield FILES.histograms, place, value, "".join([*lines[:at], line, *lines[at + 1 :]]).encode()
 
 
-@pytest.mark.parametrize("mutations", [of_json, of_toml, of_events, of_tables, of_histograms])
+def of_bytes(folder: Path) -> Iterator[Any]:
+    """Change some bytes of each file that is read, drawn by a seed."""
+    drawn = random.Random(7)  # noqa: S311 - no secret
+    read = (name for name in vars(FILES).values() if name not in (FILES.scores, FILES.report))
+    for name in (name for name in read if (folder / name).exists()):
+        for number in range(10):
+            content = bytearray((folder / name).read_bytes())
+            for _ in range(number % 4 + 1):
+                content[drawn.randrange(len(content))] = drawn.randrange(256)
+            yield name, number, "bytes", bytes(content)
+
+
+@pytest.mark.parametrize("mutations", [of_json, of_toml, of_events, of_tables, of_histograms, of_bytes])
 def test_a_mutation_gives_a_report_or_a_message(
     whole: Path, tmp_path: Path, mutations: Callable[[Path], Iterator[Any]]
 ) -> None:

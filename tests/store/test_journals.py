@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -10,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nephoscope import side_by_side
+from nephoscope.compare import compare_runs
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measure import write_results
 from nephoscope.report import Selection
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
+from nephoscope.store.layout import check_runs
 from sample_studies import phases, sim_study
 from stored_runs import Step, begin_run
 
@@ -205,8 +209,14 @@ def test_where_no_run_directory_can_be_made_is_told(tmp_path: Path, obstacle: st
         runs.write_text("")
     else:
         (runs / "latest" / "here").mkdir(parents=True)
-    with pytest.raises(MeasurementError, match=f"no run directory can be made in {runs}: "):
-        new_run_directory(runs, "study")
+    for make, refusal in (
+        (check_runs, InputError),
+        (lambda runs: new_run_directory(runs, "study"), MeasurementError),
+    ):
+        with pytest.raises(refusal, match=f"no run directory can be made in {runs}: "):
+            make(runs)
+    # A link that could not be put in its place is not left behind.
+    assert not runs.is_dir() or not [path for path in runs.iterdir() if path.name.startswith(".")]
 
 
 def gone(folder: Path) -> None:
@@ -221,8 +231,13 @@ def test_a_stored_run_is_read_without_its_workload_and_its_price_book(tmp_path: 
     writer.finish("measured", None)
     before = write_results(tmp_path)
     assert (before["cost"]["price_book"], len(before["points"])) == ("cloudybench-2024", 1)
+    shutil.copytree(tmp_path, tmp_path / "other")
     gone(tmp_path)
     assert write_results(tmp_path) == before
+    found = side_by_side.read_runs([tmp_path, tmp_path / "other"])
+    assert [run.scores for run in found.runs] == [before, before]
+    figures, notes = compare_runs(StoredRun(tmp_path), StoredRun(tmp_path / "other"))
+    assert (len(figures), notes) == (5, [])
 
 
 def test_a_run_that_keeps_nothing_of_its_workload_runs_none(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import secrets
 from datetime import UTC, datetime
@@ -133,6 +134,9 @@ def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
+_LATEST = "latest"
+
+
 def new_run_directory(runs: Path, study: str) -> Path:
     """Make the folder of a new run, and let ``latest`` point at it.
 
@@ -158,6 +162,8 @@ def check_runs(runs: Path) -> None:
     try:
         make_folders(runs)
         check_writable(runs)
+        if (runs / _LATEST).is_dir() and not (runs / _LATEST).is_symlink():
+            raise IsADirectoryError(errno.EISDIR, f"{_LATEST} is a folder there, and would be a link")
     except OSError as error:
         raise InputError(f"no run directory can be made in {runs}: {error.strerror or error}") from None
     finally:
@@ -171,7 +177,7 @@ def _point_latest(runs: Path, folder: Path) -> None:
     temporary = runs / f".{secrets.token_hex(8)}.part"
     temporary.symlink_to(folder.name)
     try:
-        temporary.replace(runs / "latest")
+        temporary.replace(runs / _LATEST)
     except OSError:
         temporary.unlink()
         raise
