@@ -14,6 +14,7 @@ from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.interrupts import Interrupted, catch_signals, leave
 from nephoscope.live import make_console, make_view
+from nephoscope.units import describe_count
 from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
@@ -254,7 +255,9 @@ def report(
         made = _report_one(run_directories[0], form)
     if tables is not None:
         files = write_tables(made, tables)
-        (_err if form == "markdown" else _out).print(f"tables: {tables} ({len(files)} files)")
+        (_err if form == "markdown" else _out).print(
+            f"tables: {tables} ({describe_count(len(files), 'file')})"
+        )
 
 
 def _report_one(run_directory: Path, form: str) -> Sequence[Table]:

@@ -15,7 +15,7 @@ from nephoscope.run_tables import tables_of
 from nephoscope.store import FILES, StoredRun
 from nephoscope.tables import markdown, terminal
 from nephoscope.terminal_table import TerminalTable
-from nephoscope.units import describe_value
+from nephoscope.units import describe_count, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,8 +66,8 @@ def summary(outcome: Outcome) -> RenderableType:
         ]
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
-        count = found["concurrency"]
-        parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
+        sessions = describe_count(found["concurrency"], "session")
+        parts.append(Text(f"{mix}: saturated at {sessions} ({found['why']})"))
     parts.append(Text())
     for verdict in scores["verdicts"]:
         mark, style = MARKS.get(verdict["level"], MARKS["note"])
