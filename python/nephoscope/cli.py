@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.markup import escape
 from rich.text import Text
 
 from nephoscope import __version__
@@ -314,7 +315,7 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
 
 @app.command()
 def score(
-    file: Annotated[Path, typer.Argument(help="A TOML file of figures, one [[system]] or more.")],
+    file: Annotated[Path, typer.Argument(help=escape("A TOML file of figures, one [[system]] or more."))],
     form: FormatOption = "table",
     *,
     as_json: JsonOption = False,
