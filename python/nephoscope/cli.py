@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,7 +17,7 @@ from nephoscope import __version__
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.interrupts import Interrupted, catch_signals, leave
 from nephoscope.live import make_console, make_view
-from nephoscope.units import describe_count
+from nephoscope.units import describe_bytes, describe_count
 from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
@@ -118,12 +120,24 @@ def run(
 @app.command()
 def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
     """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
-    from nephoscope.summary import next_steps  # noqa: PLC0415 - imports that only measuring needs
+    from nephoscope.summary import kept_data, next_steps  # noqa: PLC0415 - imports that only measuring needs
 
-    outcome = _measure(_read("quickstart", settings, io), out, as_json=False)
+    study = _read("quickstart", settings, io)
+    outcome = _measure(study, out, as_json=False)
     if outcome.status == "measured":
-        _out.print(next_steps())
+        _out.print(next_steps(_own_name(), kept_data(study)))
     _finish(outcome, as_json=False)
+
+
+def _own_name() -> str:
+    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
+    name, called = "nephoscope", Path(sys.argv[0])
+    found = shutil.which(name)
+    if not called.is_file() or (found is not None and Path(found).samefile(called)):
+        return name
+    with contextlib.suppress(ValueError):
+        called = called.absolute().relative_to(Path.cwd())
+    return str(called) if len(called.parts) > 1 else f"./{called}"
 
 
 def _read(name: str, settings: list[str] | None, io: str | None = None) -> Study:
@@ -218,6 +232,32 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
             _out.print(check_table(workload.name, found))
     if any(result.verdict == "broken" for found in results.values() for result in found):
         raise MeasurementError("the data breaks an invariant")
+
+
+@app.command()
+def clean(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove what embedded servers keep in the cache: their data, and copies of their programs."""
+    from nephoscope.systems.cache import cached, remove  # noqa: PLC0415
+    from nephoscope.systems.folders import cache_folder  # noqa: PLC0415
+
+    removed, left = 0, []
+    for one in cached():
+        try:
+            remove(one, only_look=dry_run)
+        except MeasurementError as error:
+            left.append(str(error))
+            continue
+        removed += one.bytes
+        _out.print(
+            f"{'would remove' if dry_run else 'removed'}: {one.path} ({one.what}, {describe_bytes(one.bytes)})"
+        )
+    if not removed and not left:
+        _out.print(f"nothing to remove in {cache_folder()}")
+    if left:
+        raise MeasurementError("\n".join(left))
 
 
 # --- reading ------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -13,13 +14,14 @@ from nephoscope import _engine, registry
 from nephoscope.run_figures import RunFigures, seconds
 from nephoscope.run_tables import tables_of
 from nephoscope.store import FILES, StoredRun
+from nephoscope.systems.cache import bytes_of
+from nephoscope.systems.folders import cache_folder
 from nephoscope.tables import markdown, terminal
 from nephoscope.terminal_table import TerminalTable
-from nephoscope.units import describe_count, describe_value
+from nephoscope.units import describe_bytes, describe_count, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rich.console import RenderableType
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
     from nephoscope.side_by_side import SideBySide
+    from nephoscope.study import Study
     from nephoscope.workload import Workload
 
 MARKS = {
@@ -107,8 +110,15 @@ def several_summary(found: SideBySide, page: Path) -> RenderableType:
     return Group(*parts)
 
 
-def next_steps() -> RenderableType:
-    """Say what to type next, for one's own database."""
+def kept_data(study: Study) -> tuple[Path, int] | None:
+    """Tell where the data of a study's embedded server stays, and how many bytes that is; None where there are none."""
+    data = getattr(study.system, "data", None)
+    folder = Path(data) if data is not None else cache_folder()
+    return (folder, size) if (size := bytes_of(folder)) else None
+
+
+def next_steps(name: str, kept: tuple[Path, int] | None) -> RenderableType:
+    """Say what to type next, for one's own database, and what stays; ``name`` is how this command is typed."""
     heading = Text("\nNext, your own database", style="bold")
     text = """ (an empty one, or a schema of its own):
 
@@ -124,9 +134,14 @@ def next_steps() -> RenderableType:
   [[measure]]
   evaluator = "throughput"
   END
-  nephoscope run mine.toml
 """
-    return heading.append(text.rstrip("\n"), style="not bold")
+    heading.append(f"{text}  {name} run mine.toml", style="not bold")
+    if kept is not None:
+        folder, size = kept
+        stays = f"\n\nThe servers' data stays in {folder} ({describe_bytes(size)})"
+        ours = folder == cache_folder()
+        heading.append(f"{stays}; {name} clean removes it." if ours else f"{stays}.", style="not bold")
+    return heading
 
 
 def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType:

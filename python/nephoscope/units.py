@@ -72,6 +72,14 @@ def describe_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def describe_bytes(number: int) -> str:
+    """Write a size for people, in powers of ten: ``2.2 GB``, ``340 kB``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} bytes"
+
+
 def describe_value(value: object) -> str:
     """Write the value of an option: a whole number without its fraction."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

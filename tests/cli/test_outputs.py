@@ -32,6 +32,7 @@ COMMANDS = (
     "calibrate",
     "workloads",
     "systems",
+    "clean",
 )
 
 
