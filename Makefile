@@ -8,6 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
+# What pip says of itself, and to root, is nothing that a user has to do something about.
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_ROOT_USER_ACTION := ignore
 
 .PHONY: help
 help: ## List the targets
@@ -108,15 +111,15 @@ $(VENV)/built: $(VENV)/run $(RUST_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 
 $(VENV)/run: requirements/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements/run.txt
 	touch $@
 
 $(VENV)/dev: $(VENV)/run requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
 	touch $@
 
 $(VENV)/fuzz: $(VENV)/run requirements/fuzz.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	$(BIN)/pip install --quiet --require-hashes -r requirements/fuzz.txt
 	touch $@
 
 # Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
@@ -133,5 +136,7 @@ locks: $(VENV)/dev ## Resolve the Python dependencies anew
 	    --universal --python-version 3.11 --upgrade --quiet -o requirements/$${group%:*}.txt; done
 
 .PHONY: clean
-clean: ## Remove what was built
+clean: ## Remove what was built, and say what stays in the cache
+	@test ! -x $(BIN)/nephoscope || $(BIN)/nephoscope clean --dry-run \
+	  | sed -n 's/^would remove:/stays in the cache, and may be deleted:/p' || true
 	rm -rf target $(VENV) dist

@@ -33,6 +33,8 @@ class Silent:
 
     def gap(self, record: Mapping[str, Any]) -> None: ...
 
+    def expect(self, what: str | None) -> None: ...
+
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[LoadRun]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from rich.markup import escape
 from rich.text import Text
 
 from nephoscope import __version__
@@ -16,6 +19,7 @@ from nephoscope.files import keep_others_from_writing
 from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.live import make_console, make_view
 from nephoscope.masking import masked
+from nephoscope.units import describe_bytes, describe_count
 from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
@@ -138,12 +142,24 @@ def run(
 @app.command()
 def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
     """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
-    from nephoscope.summary import next_steps  # noqa: PLC0415 - imports that only measuring needs
+    from nephoscope.summary import kept_data, next_steps  # noqa: PLC0415 - imports that only measuring needs
 
-    outcome = _measure(_read("quickstart", settings, io), out, as_json=False)
+    study = _read("quickstart", settings, io)
+    outcome = _measure(study, out, as_json=False)
     if outcome.status == "measured":
-        _out.print(next_steps())
+        _out.print(next_steps(_own_name(), kept_data(study)))
     _finish(outcome, as_json=False)
+
+
+def _own_name() -> str:
+    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
+    name, called = "nephoscope", Path(sys.argv[0])
+    found = shutil.which(name)
+    if not called.is_file() or (found is not None and Path(found).samefile(called)):
+        return name
+    with contextlib.suppress(ValueError):
+        called = called.absolute().relative_to(Path.cwd())
+    return str(called) if len(called.parts) > 1 else f"./{called}"
 
 
 def _read(name: str, settings: list[str] | None, io: str | None = None) -> Study:
@@ -245,6 +261,32 @@ def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOpti
         raise UndecidedError("whether the data keeps every invariant cannot be told")
 
 
+@app.command()
+def clean(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+) -> None:
+    """Remove what embedded servers keep in the cache: their data, and copies of their programs."""
+    from nephoscope.systems.cache import cached, remove  # noqa: PLC0415
+    from nephoscope.systems.folders import cache_folder  # noqa: PLC0415
+
+    removed, left = 0, []
+    for one in cached():
+        try:
+            remove(one, only_look=dry_run)
+        except MeasurementError as error:
+            left.append(str(error))
+            continue
+        removed += one.bytes
+        _out.print(
+            f"{'would remove' if dry_run else 'removed'}: {one.path} ({one.what}, {describe_bytes(one.bytes)})"
+        )
+    if not removed and not left:
+        _out.print(f"nothing to remove in {cache_folder()}")
+    if left:
+        raise MeasurementError("\n".join(left))
+
+
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
@@ -282,7 +324,9 @@ def report(
         made = _report_one(run_directories[0], form, out)
     if tables is not None:
         files = write_tables(made, tables)
-        (_err if form == "markdown" else _out).print(f"tables: {tables} ({len(files)} files)")
+        (_err if form == "markdown" else _out).print(
+            f"tables: {tables} ({describe_count(len(files), 'file')})"
+        )
 
 
 def _report_one(run_directory: Path, form: str, page: Path | None) -> Sequence[Table]:
@@ -336,7 +380,7 @@ def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOptio
 
 @app.command()
 def score(
-    file: Annotated[Path, typer.Argument(help="A TOML file of figures, one [[system]] or more.")],
+    file: Annotated[Path, typer.Argument(help=escape("A TOML file of figures, one [[system]] or more."))],
     form: FormatOption = "table",
     *,
     as_json: JsonOption = False,

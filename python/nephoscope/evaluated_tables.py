@@ -20,6 +20,7 @@ from nephoscope.run_figures import (
     with_spread,
 )
 from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spread, with_interval
+from nephoscope.units import describe_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -292,7 +293,7 @@ def lags(runs: Sequence[RunFigures]) -> Table:
     ]
     title = "C-Score: replication lag"
     if len(runs) == 1 and (score := runs[0].score("C")):
-        title = f"C-Score: {seconds(score['value'])} over {score['detail']['replicas']} replica(s)"
+        title = f"C-Score: {seconds(score['value'])} over {describe_count(score['detail']['replicas'], 'replica')}"
     return Table("lags", title, columns, rows)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from nephoscope.scoring import Score, ScoreName
 
 _BARS = "▁▂▃▄▅▆▇█"
+_OF_A_FAILURE = frozenset({"connection_lost", "shutting_down", "read_only", "statement_timeout"})
+"""The classes of errors that a node brings which fails; others are nobody's plan."""
 _WIDTH = 60
 
 
@@ -98,6 +100,8 @@ class _Base:
         self.rates = _Rates()
         self.total = 0.0
         self.began = 0.0
+        self._planned: str | None = None
+        self._expected: dict[str, int] = {}
 
     def left(self) -> str:
         """Say how much longer it will take."""
@@ -129,12 +133,24 @@ class _Base:
         """Take note of an interval."""
         self.rates.take(record)
 
+    def planned(self, record: Mapping[str, Any]) -> str | None:
+        """Name the planned failure that an error is the work of; None where it is of none."""
+        return self._planned if record["class"] in _OF_A_FAILURE else None
+
     def error(self, record: Mapping[str, Any]) -> None:
-        """Take note of errors; each kind is told once."""
-        known = record["class"] in self.rates.errors
-        self.rates.errors[record["class"]] = self.rates.errors.get(record["class"], 0) + record["count"]
-        if not known:
+        """Take note of errors; each kind is told once, and those of a planned failure are told by their numbers."""
+        counts = self._expected if self.planned(record) else self.rates.errors
+        known = record["class"] in counts
+        counts[record["class"]] = counts.get(record["class"], 0) + record["count"]
+        if not known and not self.planned(record):
             self.say(f"error ({record['class']}) in {record['transaction']}: {record['message']}")
+
+    def expect(self, what: str | None) -> None:
+        """Take note of a planned failure; when it is over, tell the errors that it has brought."""
+        if self._expected:
+            counts = ", ".join(f"{name} {count:,}" for name, count in self._expected.items())
+            self.say(f"expected errors, by the {self._planned}: {counts}")
+        self._planned, self._expected = what, {}
 
     def gap(self, record: Mapping[str, Any]) -> None:
         """Tell that the tool itself did not run for a while."""
@@ -316,8 +332,13 @@ class JsonView(_Base):
         self._write("interval", {**facts, "failed": rates.failed, "cpu_busy": rates.busy})
 
     def error(self, record: Mapping[str, Any]) -> None:
-        """Write errors of one kind."""
-        self._write("error", {key: value for key, value in record.items() if key != "record"})
+        """Write errors of one kind, and the planned failure that they are the work of."""
+        facts = {key: value for key, value in record.items() if key != "record"}
+        self._write("error", {**facts, "planned": self.planned(record)})
+
+    def expect(self, what: str | None) -> None:
+        """Take note of a planned failure."""
+        self._planned = what
 
     def gap(self, record: Mapping[str, Any]) -> None:
         """Write that the tool itself did not run for a while."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +17,7 @@ from nephoscope.monitor import rss_mb
 from nephoscope.starvation import Starvation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from nephoscope.store import RunWriter
 
@@ -43,6 +44,9 @@ class Watcher(Protocol):
 
     def gap(self, record: Mapping[str, Any]) -> None:
         """Show that the tool itself did not run for a while."""
+
+    def expect(self, what: str | None) -> None:
+        """Take it that errors are the work of ``what`` from now on; with None, of nothing any more."""
 
 
 @dataclass(kw_only=True)
@@ -234,6 +238,15 @@ class LoadRun:
             time_s = max(time_ns - self._run.origin_ns, 0) / 1e9
         with shielded():
             self.writer.event(time_s, event, **facts)
+
+    @contextmanager
+    def expecting(self, what: str) -> Iterator[None]:
+        """Tell whoever watches that a failure is planned, named ``what``: the errors in the context are its work."""
+        self._watcher.expect(what)
+        try:
+            yield
+        finally:
+            self._watcher.expect(None)
 
     # --- records --------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
 from nephoscope.systems.base import Settings
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,6 +146,19 @@ AccessSetting = Annotated[
 ]
 
 MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
+Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_length=1)]
+"""Mixes that are gone through."""
+
+
+def _one_level(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    # A word may stand in place of a list of levels: what is wrong with it is not that it is no number.
+    return value if isinstance(value, str) else one_as_list(value)
+
+
+Levels = Annotated[
+    list[Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]], BeforeValidator(_one_level), Field(min_length=1)
+]
+"""Concurrencies that are gone through."""
 """The name of a workload's mix, a ratio such as ``15:5:80`` in the order of its transactions, or weights."""
 
 

@@ -17,6 +17,7 @@ from nephoscope.store.schema import check_plain
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from nephoscope.tables import figure, with_interval
+from nephoscope.units import describe_count
 from nephoscope.workload import KeptWorkload, Workload, packaged_workload
 
 if TYPE_CHECKING:
@@ -425,10 +426,8 @@ def _warnings(found: Sequence[Measurements], points: Sequence[Point], study: Stu
     warnings = [warning for part in found for warning in part.warnings]
     repetitions = max((point.repetition for point in points), default=0)
     if 0 < repetitions < _FEW:
-        word = "repetition" if repetitions == 1 else "repetitions"
-        warnings.append(
-            f"{repetitions} {word} only: what changes from one repetition to the next is hardly known"
-        )
+        number = describe_count(repetitions, "repetition")
+        warnings.append(f"{number} only: what changes from one repetition to the next is hardly known")
     dropped = sum(point.dropped for point in points)
     if dropped:
         warnings.append(f"{dropped:,} arrivals were dropped in measured phases: the backlog was full")

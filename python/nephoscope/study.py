@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tomli_w
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     Field,
     ValidationInfo,
     field_validator,
@@ -28,7 +29,7 @@ from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.scoring import PerfectName
 from nephoscope.systems.base import Settings, SystemSettings
 from nephoscope.tenants import TenantsTable
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 from nephoscope.validation import given, validated
 from nephoscope.variables import redacted_url
 from nephoscope.workload import PACKAGED
@@ -109,7 +110,7 @@ class LoadTable(Settings):
     """How long transactions in flight are waited for at the end."""
     retry: RetryTable = Field(default_factory=RetryTable)
     """How transactions are tried again: see [load.retry](#loadretry)."""
-    on_connect: list[str] = Field(default_factory=list)
+    on_connect: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """SQL that each session of the load runs first, in this order; ``${NAME}`` is a variable of the environment."""
     balance: Literal["round-robin", "random", "first"] = "round-robin"
     """Which of several endpoints of a role a session takes; where that one refuses, the next."""

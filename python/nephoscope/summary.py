@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
@@ -15,9 +16,11 @@ from nephoscope.run_figures import RunFigures
 from nephoscope.run_tables import tables_of
 from nephoscope.score_tables import notes_of_o
 from nephoscope.store import FILES, StoredRun
+from nephoscope.systems.cache import bytes_of
+from nephoscope.systems.folders import cache_folder
 from nephoscope.tables import markdown, terminal
 from nephoscope.terminal_table import TerminalTable
-from nephoscope.units import describe_value
+from nephoscope.units import describe_bytes, describe_count, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from nephoscope.data import CheckResult
     from nephoscope.measure import Outcome
     from nephoscope.side_by_side import SideBySide
+    from nephoscope.study import Study
     from nephoscope.workload import Workload
 
 MARKS = {
@@ -64,8 +68,8 @@ def summary(outcome: Outcome) -> RenderableType:
         parts += [Text(note, style="yellow") for note in notes_of_o(_detail_of_o(scores))]
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
-        count = found["concurrency"]
-        parts.append(Text(f"{mix}: saturated at {count} session{'s' if count != 1 else ''} ({found['why']})"))
+        sessions = describe_count(found["concurrency"], "session")
+        parts.append(Text(f"{mix}: saturated at {sessions} ({found['why']})"))
     parts.append(Text())
     for verdict in scores["verdicts"]:
         mark, style = MARKS.get(verdict["level"], MARKS["note"])
@@ -112,8 +116,15 @@ def several_summary(found: SideBySide, page: Path) -> RenderableType:
     return Group(*parts)
 
 
-def next_steps() -> RenderableType:
-    """Say what to type next, for one's own database."""
+def kept_data(study: Study) -> tuple[Path, int] | None:
+    """Tell where the data of a study's embedded server stays, and how many bytes that is; None where there are none."""
+    data = getattr(study.system, "data", None)
+    folder = Path(data) if data is not None else cache_folder()
+    return (folder, size) if (size := bytes_of(folder)) else None
+
+
+def next_steps(name: str, kept: tuple[Path, int] | None) -> RenderableType:
+    """Say what to type next, for one's own database, and what stays; ``name`` is how this command is typed."""
     heading = Text("\nNext, your own database", style="bold")
     text = """ (an empty one, or a schema of its own):
 
@@ -136,9 +147,14 @@ def next_steps() -> RenderableType:
   duration = "2s"
   repetitions = 4
   END
-  nephoscope run mine.toml
 """
-    return heading.append(text.rstrip("\n"), style="not bold")
+    heading.append(f"{text}  {name} run mine.toml", style="not bold")
+    if kept is not None:
+        folder, size = kept
+        stays = f"\n\nThe servers' data stays in {folder} ({describe_bytes(size)})"
+        ours = folder == cache_folder()
+        heading.append(f"{stays}; {name} clean removes it." if ours else f"{stays}.", style="not bold")
+    return heading
 
 
 def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType:

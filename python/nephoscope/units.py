@@ -52,6 +52,11 @@ Duration = Annotated[
 """Seconds; in a study a text such as ``"30s"``."""
 
 
+def one_as_list(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """Read a single text or number where a list is wanted: one needs no brackets."""
+    return [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
 def describe_seconds(seconds: float) -> str:
     """Write a length of time for people: ``8 s``, ``2 min 5 s``, ``1 h 3 min``."""
     whole = round(seconds)
@@ -60,6 +65,19 @@ def describe_seconds(seconds: float) -> str:
     if whole < 3600:  # noqa: PLR2004
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def describe_count(number: int, noun: str) -> str:
+    """Write how many there are of something: ``1 replica``, ``1,200 replicas``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def describe_bytes(number: int) -> str:
+    """Write a size for people, in powers of ten: ``2.2 GB``, ``340 kB``."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} bytes"
 
 
 def describe_value(value: object) -> str:

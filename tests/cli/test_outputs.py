@@ -11,9 +11,11 @@ import re
 from pathlib import Path
 
 import pytest
+import typer
+from rich.text import Text
 
 from commands import Ended, call
-from nephoscope import __version__, calibration
+from nephoscope import __version__, calibration, cli
 from nephoscope.calibration import Case, Reading, Result
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, write_run
@@ -30,6 +32,7 @@ COMMANDS = (
     "calibrate",
     "workloads",
     "systems",
+    "clean",
 )
 
 
@@ -275,3 +278,13 @@ def test_no_command_is_answered_with_help() -> None:
     assert [command for command in COMMANDS if command not in ended.out] == []
     for command in COMMANDS:
         assert "Usage: nephoscope" in printed(call(command, "--help"))
+
+
+def test_help_says_what_stands_there() -> None:
+    assert "one [[system]] or more" in " ".join(printed(call("score", "--help")).split())
+    # Help is markup: what is not escaped there is taken for a style, and lost.
+    app = typer.main.get_command(cli.app)
+    assert isinstance(app, typer.core.TyperGroup)
+    for command in (app, *app.commands.values()):
+        for text in (command.help, *(getattr(one, "help", None) for one in command.params)):
+            assert Text.from_markup(text or "").plain == (text or "").replace("\\[", "[")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from commands import finish, start
+from commands import Ended, finish, start
+from nephoscope.live import LineView, VisibleConsole
 from nephoscope.store import StoredRun
 from sample_studies import write_study
 
@@ -18,6 +21,12 @@ if TYPE_CHECKING:
 
 
 def measured(lab: Lab, folder: Path, measure: dict[str, Any], **system: Any) -> StoredRun:
+    return ended_run(lab, folder, measure, **system)[1]
+
+
+def ended_run(
+    lab: Lab, folder: Path, measure: dict[str, Any], *options: str, **system: Any
+) -> tuple[Ended, StoredRun]:
     tables = {
         "study": {"name": "cluster"},
         "system": {"provider": "embedded-postgres", "data": str(lab.folder), "replicas": 1, **system},
@@ -25,10 +34,10 @@ def measured(lab: Lab, folder: Path, measure: dict[str, Any], **system: Any) -> 
         "load": {"interval": "100ms"},
         "measure": [{"concurrency": 2, "repetitions": 1, **measure}],
     }
-    with start("run", write_study(folder, tables), cwd=folder) as process:
+    with start("run", write_study(folder, tables), *options, cwd=folder) as process:
         ended = finish(process)
     assert ended.code == 0, ended.err
-    return StoredRun(folder / "runs" / "latest")
+    return ended, StoredRun(folder / "runs" / "latest")
 
 
 def scores(run: StoredRun) -> dict[str, Any]:
@@ -45,6 +54,37 @@ def test_a_crash_is_survived_by_promotion(ready_lab: Lab, tmp_path: Path) -> Non
     assert failure["failed_probes"] > 0
     assert failure["errors"]
     assert [e["action"] for e in run.events if e["event"] in ("fault", "action")] == ["kill", "promote"]
+
+
+def test_the_errors_of_a_planned_failure_are_told_as_expected(ready_lab: Lab, tmp_path: Path) -> None:
+    measure = {"evaluator": "failover", "mix": "TPCB", "warmup": "200ms", "before": "1s", "after": "4s"}
+    ended, run = ended_run(ready_lab, tmp_path, measure)
+    assert not [line for line in ended.out.splitlines() if line.startswith("error (")], ended.out
+    (told,) = re.findall(r"^expected errors, by the restart of rw: (.+)$", ended.out, re.MULTILINE)
+    counts: Counter[str] = Counter()
+    for event in run.events:
+        if event["event"] == "error":
+            counts[event["class"]] += event["count"]
+    assert told == ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    ended, run = ended_run(ready_lab, tmp_path, measure, "--json")
+    told_to_machines = [json.loads(line) for line in ended.out.splitlines()]
+    assert {event["planned"] for event in told_to_machines if event["event"] == "error"} == {"restart of rw"}
+
+
+def test_what_no_failure_brings_is_told_as_an_error_even_then(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LineView(VisibleConsole(width=160))
+    record = {"class": "connection_lost", "count": 3, "transaction": "t", "message": "gone"}
+    view.expect("kill of ro")
+    view.error(record)
+    view.error({**record, "class": "other", "message": "a bug"})
+    view.error(record)
+    view.expect(None)
+    view.error(record)
+    assert capsys.readouterr().out.splitlines() == [
+        "error (other) in t: a bug",
+        "expected errors, by the kill of ro: connection_lost 6",
+        "error (connection_lost) in t: gone",
+    ]
 
 
 @pytest.mark.alone

@@ -182,7 +182,9 @@ def test_nodes_that_cannot_be_removed_stay_and_that_is_told(tmp_path: Path) -> N
     tables["measure"][0]["repetitions"] = 2
     _, found = measured(tmp_path, tables)
     assert found["scores"]["E2"]["repetitions"] == 1
-    assert any("2 read-only node(s) were added and stay" in warning for warning in found["warnings"])
+    assert any(
+        "2 read-only nodes of this run cannot be taken away" in warning for warning in found["warnings"]
+    )
 
 
 @pytest.mark.alone

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +18,6 @@ from sample_studies import BRIEF_QUICKSTART
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.long
 
@@ -55,8 +57,15 @@ def folders(lab: Lab, quickstarts: list[Ended]) -> list[Path]:
     return sorted(path for path in (lab.base / "runs").iterdir() if path.name != "latest")
 
 
+def command_itself() -> str:
+    """Say how the command is typed from a folder that is not its own."""
+    program = Path(sys.executable).with_name("nephoscope")
+    found = shutil.which("nephoscope")
+    return "nephoscope" if found and Path(found).samefile(program) else str(program)
+
+
 def test_it_tells_what_it_does_from_nothing_to_a_report(
-    quickstarts: list[Ended], folders: list[Path]
+    lab: Lab, quickstarts: list[Ended], folders: list[Path]
 ) -> None:
     for ended, folder in zip(quickstarts, folders, strict=True):
         lines = ended.out.splitlines()
@@ -69,7 +78,11 @@ def test_it_tells_what_it_does_from_nothing_to_a_report(
         ]
         assert measured == [f"{mix} c={level}" for mix in MIXES for level in (1, 2)] * 2
         assert f"report: runs/{folder.name}/report.html" in lines
-        assert lines[-1] == "  nephoscope run mine.toml"
+        assert lines[-3] == f"  {command_itself()} run mine.toml"
+        clean = f"{command_itself()} clean removes it."
+        stays = re.fullmatch(rf"The servers' data stays in {lab.base}/cache \((\d+) MB\); {clean}", lines[-1])
+        assert stays is not None
+        assert 50 < int(stays[1]) < 1000
     loaded = [
         re.findall(r"^sales: loaded [\d,]+ rows, SF 0.002", ended.out, re.MULTILINE) for ended in quickstarts
     ]

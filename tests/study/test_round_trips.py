@@ -233,3 +233,35 @@ def test_a_stored_study_has_no_password_and_keeps_the_names_of_variables(url: st
     study = make_study(sim_study(system={"rw": url, "ro": [url]}), "study")
     tables = tomllib.loads(study.to_toml())
     assert tables["system"]["rw"] == tables["system"]["ro"] == [kept]
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "one"),
+    [
+        ({"evaluator": "throughput"}, "concurrency", 64),
+        ({"evaluator": "throughput"}, "mixes", "RW"),
+        ({"evaluator": "elasticity"}, "patterns", "single-peak"),
+        ({"evaluator": "elasticity"}, "mixes", "RO"),
+        ({"evaluator": "scaleout"}, "mixes", "RO"),
+        ({"evaluator": "sweep", "parameter": "work_mem"}, "values", "8MB"),
+        ({"evaluator": "sweep", "parameter": "work_mem", "values": [1]}, "concurrency", 8),
+        ({"evaluator": "sweep", "parameter": "work_mem", "values": [1]}, "mixes", "RO"),
+        ({"evaluator": "tenancy"}, "patterns", "high_contention"),
+        ({"evaluator": "failover"}, "roles", "rw"),
+    ],
+)
+def test_one_needs_no_brackets(entry: dict[str, Any], key: str, one: object) -> None:
+    with_one, with_list = (
+        make_study(sim_study({**entry, key: given}), "study").measure[0] for given in (one, [one])
+    )
+    assert with_one == with_list
+    assert list(getattr(with_one, key)) == [one]
+
+
+def test_what_is_no_list_is_told_with_what_is_allowed() -> None:
+    with pytest.raises(
+        InputError, match="concurrency: input should be 'search' or a valid list; it is 'serach'"
+    ):
+        make_study(sim_study({"evaluator": "throughput", "concurrency": "serach"}), "study")
+    with pytest.raises(InputError, match="concurrency: input should be 'search' or a valid list; it is True"):
+        make_study(sim_study({"evaluator": "throughput", "concurrency": True}), "study")

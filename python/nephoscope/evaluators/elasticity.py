@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
@@ -22,13 +22,13 @@ from nephoscope.loads import (
     AccessSetting,
     LatencyBound,
     Load,
-    MixSetting,
+    Mixes,
     Think,
     UniformAccess,
     each_once,
 )
 from nephoscope.study import MeasureSettings
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,11 +44,11 @@ class ElasticitySettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "elasticity"``."""
 
     evaluator: Literal["elasticity"] = "elasticity"
-    patterns: Annotated[list[PatternSetting], Field(min_length=1)] = Field(
+    patterns: Annotated[list[PatternSetting], BeforeValidator(one_as_list), Field(min_length=1)] = Field(
         default=["single-peak", "large-spike", "single-valley", "zero-valley"]
     )
     """The patterns, one after another: the paper's four by name, or [one's own](#patterns)."""
-    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RW"])
+    mixes: Mixes = Field(default=["RW"])
     """The mixes that each pattern is played with."""
     tau: Literal["search"] | Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = "search"
     """τ, which the patterns are shares of: a concurrency, or ``"search"``: saturation is searched for in each mix."""

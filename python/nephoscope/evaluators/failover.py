@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
@@ -22,7 +22,7 @@ from nephoscope.probes import ProbeSettings
 from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, Role
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     import threading
@@ -55,7 +55,9 @@ class FailoverSettings(MeasureSettings):
     """What happens: a `restart`; a `kill`, and the node is started again; a `node-loss`: it is killed, and the system
     itself has to bring the service back; a `crash`: it is killed, and a replica is promoted; `promote`, a planned
     switchover; a `pause` of the node."""
-    roles: Annotated[tuple[Role, ...], Field(min_length=1, strict=False)] = ("rw",)
+    roles: Annotated[tuple[Role, ...], BeforeValidator(one_as_list), Field(min_length=1, strict=False)] = (
+        "rw",
+    )
     """Whose node fails: that of `rw`, or one of `ro`. A crash and a promotion are of `rw`."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
     """How often each is done."""
@@ -186,11 +188,12 @@ class Failover(Evaluator):
             load.phase(name, "measure", of.before + of.after, level, labels)
             load.pump_until(load.planned_end - of.after)
             node = _node_of(means, role)
-            self._inject(means, node, labels)
-            load.wait()
-            probes.stop()
-            # While a node was away, its readers may have taken connections of the other one: as many as that one gives.
-            means.rest(f"after the {name}", self._mix, labels)
+            with load.expecting(name):
+                self._inject(means, node, labels)
+                load.wait()
+                probes.stop()
+                # While a node was away, its readers may have taken all the connections that the other one gives.
+                means.rest(f"after the {name}", self._mix, labels)
             self._restore(means, node, labels)
             self._note_durability(means, probes, labels)
 

@@ -16,11 +16,11 @@ from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess, each_once
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, UniformAccess, each_once
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action
-from nephoscope.units import Duration
+from nephoscope.units import Duration, describe_count
 
 if TYPE_CHECKING:
     from typing import Self
@@ -41,7 +41,7 @@ class ScaleoutSettings(MeasureSettings):
     evaluator: Literal["scaleout"] = "scaleout"
     nodes: Annotated[int, Field(ge=1, le=100)] = 2
     """How many read-only nodes are added, one by one."""
-    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO"])
+    mixes: Mixes = Field(default=["RO"])
     """The mixes that are measured with each number of nodes; each has transactions that only read."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 32
     """Transactions at a time. It should saturate all nodes: else another one has nothing to add."""
@@ -268,7 +268,7 @@ class _Course:
         """
         last = repetition == self.settings.repetitions
         if self.added and Action.REMOVE_NODE not in self.means.provider.actions():
-            left = f"{len(self.added)} read-only node(s) were added and stay: the provider"
+            left = f"{describe_count(len(self.added), 'read-only node')} of this run cannot be taken away: the provider"
             message = f"{left} {self.means.provider.name} cannot {Action.REMOVE_NODE}"
             self.means.load.note("warning", message=message)
             self.added.clear()

@@ -9,25 +9,25 @@ import math
 import time
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import read_points, summed_up
 from nephoscope.loads import (
-    MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
+    Levels,
     Load,
-    MixSetting,
+    Mixes,
     UniformAccess,
     each_once,
 )
 from nephoscope.scoring import Absent, p_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, ResourcesChange
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,15 +50,13 @@ class SweepSettings(MeasureSettings):
     evaluator: Literal["sweep"] = "sweep"
     parameter: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.]{0,62}$")]
     """The parameter of the server, such as ``"shared_buffers"``."""
-    values: Annotated[list[Value], Field(min_length=1)]
+    values: Annotated[list[Value], BeforeValidator(one_as_list), Field(min_length=1)]
     """What it is set to, one after another; afterwards it is what it was before."""
     resources: list[ResourcesChange] = Field(default_factory=list)
     """What the system is given at each value, where that changes its cost: one [table](#measureresources) for each."""
-    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RW"])
+    mixes: Mixes = Field(default=["RW"])
     """The mixes that are measured at each value."""
-    concurrency: Annotated[list[Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]], Field(min_length=1)] = (
-        Field(default=[16])
-    )
+    concurrency: Levels = Field(default=[16])
     """The levels that are measured at each value."""
     access: AccessSetting = Field(default_factory=UniformAccess)
     """Which keys transactions touch: see [access distributions](#access-distributions)."""

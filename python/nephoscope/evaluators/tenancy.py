@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
@@ -16,7 +16,7 @@ from nephoscope.evaluators.points import read_points
 from nephoscope.evaluators.tenancy_figures import TenancyFigures
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.study import MeasureSettings
-from nephoscope.units import Duration
+from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     from typing import Self
@@ -32,7 +32,7 @@ class TenancySettings(MeasureSettings):
     evaluator: Literal["tenancy"] = "tenancy"
     mix: MixSetting = "RW"
     """Which transactions run: see [mixes](#mixes)."""
-    patterns: list[PatternName] = Field(default=list(PATTERNS))
+    patterns: Annotated[list[PatternName], BeforeValidator(one_as_list)] = Field(default=list(PATTERNS))
     """The patterns that are gone through: see [patterns](#patterns-of-tenancy)."""
     saturation: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] | None = None
     """τ, the concurrency at which the system reaches its limit; the paper's 330 and 100 sessions if left out."""

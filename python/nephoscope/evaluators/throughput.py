@@ -14,11 +14,11 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loads import (
-    MOST_CONCURRENCY,
     AccessSetting,
     LatencyBound,
+    Levels,
     Load,
-    MixSetting,
+    Mixes,
     Think,
     UniformAccess,
     each_once,
@@ -39,12 +39,9 @@ class ThroughputSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "throughput"``."""
 
     evaluator: Literal["throughput"] = "throughput"
-    mixes: Annotated[list[MixSetting], Field(min_length=1)] = Field(default=["RO", "RW", "WO"])
+    mixes: Mixes = Field(default=["RO", "RW", "WO"])
     """The mixes that are measured, one after another."""
-    concurrency: (
-        Literal["search"]
-        | Annotated[list[Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]], Field(min_length=1)]
-    ) = "search"
+    concurrency: Literal["search"] | Levels = "search"
     """The levels that are measured, or ``"search"``: saturation is searched for, and measured."""
     search: SearchSettings = Field(default_factory=SearchSettings)
     """How saturation is searched for: see [search](#measuresearch)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -20,17 +20,14 @@ from nephoscope.systems.base import (
 )
 from nephoscope.systems.hooks import Hooks, HookSettings
 from nephoscope.systems.postgres_parameters import shown
+from nephoscope.units import one_as_list
 from nephoscope.variables import endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def _as_list(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
-    return [value] if isinstance(value, str) else value
-
-
-Urls = Annotated[list[str], BeforeValidator(_as_list)]
+Urls = Annotated[list[str], BeforeValidator(one_as_list)]
 
 
 class UrlSettings(SystemSettings):
