@@ -24,7 +24,6 @@ from nephoscope.units import describe_bytes, describe_count, describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from rich.console import RenderableType
 

@@ -45,7 +45,7 @@ def test_the_quickstart_ends_with_the_same_study() -> None:
     """What it says to type next is README's study, but for whose database it is."""
     console = Console(width=200, file=io.StringIO())
     with console.capture() as captured:
-        console.print(next_steps())
+        console.print(next_steps("nephoscope", None))
     said = captured.get().partition("<<'END'\n")[2].partition("  END\n")[0]
     own = next(block.text for block in blocks(README) if block.file == "mine.toml")
     given, ours = tomllib.loads(said), tomllib.loads(own)
