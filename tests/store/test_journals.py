@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -159,6 +160,30 @@ def test_garbage_in_a_journal_keeps_nobody_from_reading_the_rest(
         assert count(run, name) >= len([line for line in lines if line.startswith((b"{", b"Tag="))])
         write_results(folder)
         assert "</html>" in (folder / FILES.report).read_text()
+
+
+@pytest.mark.parametrize(
+    ("event", "facts", "message"),
+    [
+        (
+            "phase",
+            {"phase": 9, "name": "x", "kind": "measure", "labels": {"repetition": "first"}},
+            "labels.repetition: ",
+        ),
+        ("tell", {"value": float("nan")}, "nan is no number that is measured"),
+        ("allocation", {"resources": {"vcores": 1}}, "resources.memory_gb: "),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(
+    tmp_path: Path, event: str, facts: dict[str, Any], message: str
+) -> None:
+    writer = write_run(tmp_path)
+    with pytest.raises(MeasurementError, match=f"the event {event} cannot be kept in the run: {message}"):
+        writer.event(9.0, event, **facts)
+    with pytest.raises(MeasurementError, match=r"manifest\.json cannot be kept in the run: "):
+        writer.write_manifest(system={"facts": {"load": float("inf")}})
+    writer.close()
+    assert StoredRun(tmp_path).phases
 
 
 # --- what is no run directory

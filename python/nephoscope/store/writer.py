@@ -15,10 +15,11 @@ from nephoscope.errors import MeasurementError
 from nephoscope.files import append_to, replacing
 from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, PROBES, SYSTEM
 from nephoscope.store.reader import journal_table
+from nephoscope.store.schema import Manifest, Refused, check_event, parsed, validate
 from nephoscope.store.wallclock import WallClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 _SERIES_ONLY = ("latency", "service", "service_max_ms")
@@ -45,7 +46,10 @@ class RunWriter:
     def write_manifest(self, **changes: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Write ``manifest.json`` anew, with changes to its top-level keys."""
         self.manifest.update(changes)
-        self._write_whole(FILES.manifest, json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n"
+        with _readable(FILES.manifest):
+            validate(Manifest, parsed(text))
+        self._write_whole(FILES.manifest, text)
 
     def interval(self, record: Mapping[str, Any]) -> None:
         """Add an interval as the engine gives it: its rows, its histograms, the client's metrics."""
@@ -68,9 +72,12 @@ class RunWriter:
         self._append(FILES.interval_journal, "".join(rows))
 
     def event(self, time_s: float, event: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """Add an event."""
-        line = {"time_s": round(time_s, 6), "event": event, **facts}
-        self._append(FILES.events, json.dumps(line, ensure_ascii=False) + "\n")
+        """Add an event. Raises ``MeasurementError`` for one that could not be read again."""
+        line = json.dumps({"time_s": round(time_s, 6), "event": event, **facts}, ensure_ascii=False)
+        if event != "error":  # the engine's own, and there may be thousands
+            with _readable(f"the event {event}"):
+                check_event(json.loads(line))
+        self._append(FILES.events, line + "\n")
 
     def metrics(self, time_s: float, source: str, values: Iterable[tuple[str, float]]) -> None:
         """Add metrics of the client, the host or a server."""
@@ -122,6 +129,15 @@ class RunWriter:
 
     def _write_whole(self, name: str, text: str) -> None:
         write_whole(self.folder / name, text)
+
+
+@contextlib.contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Refuse to write what would not be read again: third parties' evaluators and providers tell things, too."""
+    try:
+        yield
+    except Refused as error:
+        raise MeasurementError(f"{what} cannot be kept in the run: {error}") from None
 
 
 def write_whole(path: Path, text: str) -> None:
