@@ -229,16 +229,21 @@ class WorkloadData:
 
     # --- runs -----------------------------------------------------------------------------------------------
 
-    def begin_run(self, run: str, presence: Presence) -> set[str]:
+    def begin_run(self, run: str, presence: Presence) -> None:
         """Note that a run changes the data: should it be killed, its tallies are lost, and checks must know.
 
-        Gives the labels of what else goes on on the server. Raises ``MeasurementError``.
+        Raises ``MeasurementError``.
         """
+        if not self.stored:
+            return
+        with self._admin(_BOOK_S) as admin, self._noting(admin) as detail:
+            detail.unfinished.append(Unfinished(run=run, label=presence.label))
+
+    def others(self, presence: Presence) -> set[str]:
+        """Give the labels of what else goes on on the server. Raises ``MeasurementError``."""
         if not self.stored:
             return set()
         with self._admin(_BOOK_S) as admin:
-            with self._noting(admin) as detail:
-                detail.unfinished.append(Unfinished(run=run, label=presence.label))
             return lasting_labels(admin, self._dialect, presence.label)
 
     def end_run(

@@ -294,7 +294,9 @@ class _Measurement:
         keeps_book = not self.study.workload.external
         try:
             if keeps_book:
-                self._open_book()
+                for data in self.data.values():
+                    data.begin_run(self.writer.folder.name, self.presence)
+            self._tell_of_others()
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for index, evaluator in enumerate(self.evaluators):
                 self._tell_scores(index - 1)
@@ -370,12 +372,11 @@ class _Measurement:
             _log.info("interrupted again: not waiting any more")
             abandon(load)
 
-    def _open_book(self) -> None:
-        others = set[str]()
-        for data in self.data.values():
-            others |= data.begin_run(self.writer.folder.name, self.presence)
-        if others:
-            # The monitor will write it into the run.
+    def _tell_of_others(self) -> None:
+        """Say what else is at work on the servers before anything is measured; the monitor writes it into the run."""
+        places = list(self.data.values())
+        servers = places if self.study.tenants.share == "server" else places[:1]
+        if others := set[str]().union(*(data.others(self.presence) for data in servers)):
             self.audience.say(f"warning: {company(others)}")
 
     def _keep_book(self, load: LoadRun) -> None:
