@@ -162,7 +162,7 @@ def test_a_legend_on_paper_has_no_pages_to_turn_and_charts_fill_the_width(tmp_pa
     assert re.findall(r"@media \(max-width", html("failover")) == []
 
 
-@pytest.mark.parametrize("name", ["sweep", "tenants", "hostile", "elasticity", "failover", "lag"])
+@pytest.mark.parametrize("name", ["sweep", "hostile", "open_loop", "scaleout", "parameters"])
 def test_a_phone_needs_no_sideways_scrolling(name: str, tmp_path: Path) -> None:
     assert asked(name, tmp_path, "page.scrollWidth - page.clientWidth", width=400) == 0
 
