@@ -188,3 +188,34 @@ def lag_run() -> SyntheticRun:
     detail = {"replicas": 1, "counted": ["even"], "lag_ms": {}}
     c = {"value": 0.1515, "unit": "s", "ci95": [0.15, 0.153], "repetitions": 2, "detail": detail}
     return stored("20261120T191500Z-lag", tape, {"scores": {"C": c}}, probes)
+
+
+def elasticity_run() -> SyntheticRun:
+    """A pattern of 14 s within three minutes; later two nodes come within 2 s of each other."""
+    pattern = {"measure": 1, "pattern": "single-peak", "repetition": 1, "tau": 16}
+    wanted = (0, 16, 0)
+    steps = [
+        Step("measure", 60, {"measure": 0, "mix": "RW", "concurrency": 16}, "RW c=16"),
+        Step("pause", 1, pattern, "single-peak before"),
+        *(
+            Step("measure", 4, {**pattern, "slot": slot, "sessions": sessions}, f"single-peak slot {slot}")
+            for slot, sessions in enumerate(wanted, 1)
+        ),
+        Step("pause", 1, pattern, "single-peak after"),
+        Step("measure", 106, {"measure": 2, "mix": "RW", "concurrency": 8}, "RW c=8"),
+    ]
+    tape = play(Plan(tuple(steps), {"RW": MIXES["RW"]}, MOST, HALF, interval=0.5))
+    for at in (120.0, 122.0):
+        tape.events.append({"time_s": at, "event": "scaling", "action": "add_node", "node": "node2"})
+    tape.events.append({"time_s": 180.0, "event": "end", "status": "measured", "reason": None})
+    entry = {
+        "pattern": "single-peak",
+        "repetition": 1,
+        "mean_tps": 5000.0,
+        "window_s": 60.0,
+        "slots": [{"sessions": sessions, "tps": 100.0 * sessions} for sessions in wanted],
+        "transitions": [{"at_s": 65.0, "from_sessions": 0, "to_sessions": 16, "demand_vcores": 4.0}],
+    }
+    detail = {"patterns": [entry], "allocation": "as the provider told it"}
+    e1 = {"value": 1e5, "unit": "TPS per $", "ci95": None, "repetitions": 1, "detail": detail}
+    return stored("20261120T191500Z-elasticity", tape, {"scores": {"E1": e1}}, [])

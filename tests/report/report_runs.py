@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from report_documents import HALF, MIXES, MOST, STUDY, VERDICTS, cost, manifest, scores_of
-from report_evaluated import failover_run, lag_run
+from report_evaluated import elasticity_run, failover_run, lag_run
 from report_scaling import parameters_run, scaleout_run
 from report_stored import SyntheticRun
 from report_synthetic import Plan, Step, Tape, play, tables
@@ -263,6 +263,7 @@ RUNS = {
     "tenants": tenants_run,
     "hour": hour_run,
     "hostile": hostile_run,
+    "elasticity": elasticity_run,
     "failover": failover_run,
     "lag": lag_run,
     "scaleout": scaleout_run,

@@ -267,6 +267,21 @@ def test_failures_and_the_loads_beside_lags_are_not_averaged(name: str) -> None:
     assert view(name).headline.average is None
 
 
+def test_patterns_have_the_stretch_of_time_in_which_they_were_played() -> None:
+    part = view("elasticity").elasticity
+    assert part is not None
+    assert view("elasticity").timeline.axis.end_s == 180
+    for chart in part.charts:
+        assert (chart.start_s, chart.end_s) == (60, 74)
+        assert all(at is not None and 60 < at < 74 for at in chart.x)
+        # As fine as the intervals, though the whole run has more of them than a chart has points.
+        assert len(chart.x) == 28
+    throughput = next(chart for chart in part.charts if chart.id == "elasticity-tps")
+    (line,) = throughput.lines
+    assert line.y[0] == line.y[-1] == 0, "what came before the pattern and after it does not count in it"
+    assert {chart.start_s for chart in view("elasticity").timeline.charts} == {None}
+
+
 def test_an_error_is_counted_once_and_a_refused_connection_is_none() -> None:
     given = run("sweep")
     counted = {name: given.intervals.column(name).to_numpy().sum() for name in ("serialization", "deadlock")}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.facts import Run
+    from nephoscope.report.facts import Phase, Run
 
 MOST_POINTS = 600
 """More points than this cannot be told apart on a page."""
@@ -38,13 +38,17 @@ class TimeBuckets:
     interval_s: float
 
     @classmethod
-    def of(cls, run: Run, most: int = MOST_POINTS) -> TimeBuckets:
-        """Slices of a whole number of intervals: of one, if no more than ``most`` are needed."""
+    def of(cls, run: Run, most: int = MOST_POINTS, phases: Sequence[Phase] | None = None) -> TimeBuckets:
+        """Slices of a whole number of intervals: of one, if no more than ``most`` are needed.
+
+        They cover the whole run, or the given phases of it, which follow one another.
+        """
         interval = run.intervals.length_s
-        length = bucket_length(run.end_s, interval, most)
+        span = run.end_s if not phases else phases[-1].end_s - phases[0].start_s
+        length = bucket_length(span, interval, most)
         starts: list[float] = []
         ends: list[float] = []
-        for phase in run.phases:
+        for phase in run.phases if phases is None else phases:
             edges = _edges(phase.start_s, phase.end_s, length)
             starts.extend(edges[:-1])
             ends.extend(edges[1:])

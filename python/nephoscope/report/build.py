@@ -46,7 +46,7 @@ def build_view(reader: RunReader) -> ReportView:
         verdicts=judged,
         sweep=sweep.build(run),
         timeline=timeline.build(run, buckets),
-        elasticity=elasticity.build(run, buckets),
+        elasticity=elasticity.build(run),
         failures=failures.build(run),
         lags=lags.build(run),
         scaleout=scaleout.build(run),

@@ -139,6 +139,9 @@ class TimeChart(ChartPart):
     log: bool = False
     percent: bool = False
     size: Literal["large", "medium", "small"] = "large"
+    start_s: Coordinate = None
+    """Where its axis begins that shows a stretch of the run of its own; the whole run's if left out, as ``end_s``."""
+    end_s: Coordinate = None
     slider: bool = False
 
 

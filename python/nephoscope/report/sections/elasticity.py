@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nephoscope.report.buckets import TimeBuckets
 from nephoscope.report.charts import TimeChart, TimeLine
 from nephoscope.report.measured import Elasticity, PatternRow, TransitionRow
 from nephoscope.report.numbers import dollars, finite, number
@@ -17,27 +18,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.buckets import TimeBuckets
-    from nephoscope.report.facts import Run
+    from nephoscope.report.facts import Phase, Run
 
 Steps = list[tuple[float, float]]
 """Times and the value from each on."""
 
 
-def build(run: Run, buckets: TimeBuckets) -> Elasticity | None:
+def build(run: Run) -> Elasticity | None:
     """Return the section; None where no pattern was played to its end."""
     detail = scored.table(scored.score(run, "E1").get("detail"))
     patterns = [scored.table(entry) for entry in detail.get("patterns") or ()]
     if not patterns:
         return None
-    inside = _inside(run, buckets)
-    charts = (
-        _load(run, buckets, inside),
-        _throughput(run, buckets, inside, patterns),
-        _allocation(run, buckets, inside, patterns),
-    )
     return Elasticity(
-        charts=tuple(chart for chart in charts if chart is not None),
+        charts=_charts(run, patterns),
         patterns=tuple(_pattern(entry) for entry in patterns),
         transitions=tuple(_transition(entry, change) for entry in patterns for change in _changes(entry)),
         note=_note(detail),
@@ -55,13 +49,28 @@ def _changes(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [scored.table(change) for change in entry.get("transitions") or ()]
 
 
-def _inside(run: Run, buckets: TimeBuckets) -> NDArray[np.bool_]:
-    """Which buckets lie in a pattern, or in the rest before and after it."""
+def _charts(run: Run, patterns: Sequence[Mapping[str, Any]]) -> tuple[TimeChart, ...]:
+    """Draw the patterns' own stretch of the run: from the first rest before one to the last after one."""
+    played = [place for place, phase in enumerate(run.phases) if _is_played(phase)]
+    if not played:
+        return ()
+    stretch = run.phases[played[0] : played[-1] + 1]
+    buckets = TimeBuckets.of(run, phases=stretch)
     inside = np.zeros(buckets.starts.size, np.bool_)
-    for phase in run.phases:
-        if "pattern" in phase.labels and "tau" in phase.labels:  # those of tenancy have no τ
-            inside |= (buckets.middles >= phase.start_s) & (buckets.middles < phase.end_s)
-    return inside
+    for phase in filter(_is_played, stretch):
+        inside |= (buckets.middles >= phase.start_s) & (buckets.middles < phase.end_s)
+    ends = {"start_s": stretch[0].start_s, "end_s": stretch[-1].end_s}
+    charts = (
+        _load(run, buckets, inside),
+        _throughput(run, buckets, inside, patterns),
+        _allocation(run, buckets, inside, patterns),
+    )
+    return tuple(chart.model_copy(update=ends) for chart in charts if chart is not None)
+
+
+def _is_played(phase: Phase) -> bool:
+    """Tell whether a phase is a slot of a pattern, or the rest before or after one; those of tenancy have no τ."""
+    return "pattern" in phase.labels and "tau" in phase.labels
 
 
 def _line(
@@ -95,7 +104,8 @@ def _load(run: Run, buckets: TimeBuckets, inside: NDArray[np.bool_]) -> TimeChar
 def _throughput(
     run: Run, buckets: TimeBuckets, inside: NDArray[np.bool_], patterns: Sequence[Mapping[str, Any]]
 ) -> TimeChart:
-    rates = buckets.rate(run.intervals.middle, run.intervals.counts("committed"))
+    rows = run.intervals.among(phase.number for phase in run.phases if _is_played(phase))
+    rates = buckets.rate(run.intervals.middle, np.where(rows, run.intervals.counts("committed"), 0))
     means = ", ".join(f"{entry.get('pattern')} {number(entry.get('mean_tps'))}" for entry in patterns[:4])
     return TimeChart(
         id="elasticity-tps",

@@ -145,12 +145,10 @@ def _message(failure: _Failure) -> str:
     probes = f"{count(failure.whole('failed_probes'))} probes failed, {count(failure.whole('late_probes'))} were late"
     if failure.outage_s is None:
         return f"The service did not come back in what was measured; {probes}."
-    known = finite(failure.told.get("resolution_s"))
-    fine = "" if known is None else f" (known to {duration(known)})"
     back = "was not seen to come back"
     if failure.recovery_s is not None:
         back = f"was back {duration(failure.recovery_s)} later"
-    return f"Service back {duration(failure.outage_s)} after the fault{fine}, the TPS {back}; {probes}."
+    return f"Service back {duration(failure.outage_s)} after the fault, the TPS {back}; {probes}."
 
 
 def _row(failure: _Failure) -> FailureRow:

@@ -79,7 +79,7 @@ def _moment(event: Mapping[str, Any]) -> str:
     if event.get("event") == "gap":
         return "nephoscope did not run"
     texts = (event.get(key) for key in ("message", "name", "action", "kind", "event"))
-    return next((str(text) for text in texts if text), "event")
+    return next((str(text) for text in texts if text), "event").replace("_", " ")
 
 
 def _series(

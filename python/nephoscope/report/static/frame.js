@@ -13,8 +13,14 @@ const mount = (element, build) => {
   const entry = { chart, element, width: 0, draw: null };
   entry.draw = (width) => {
     entry.width = width;
-    chart.resize({ width, height: element.clientHeight, silent: true });
-    chart.setOption(build(width), { notMerge: true });
+    const option = build(width);
+    // What stands above the plot makes the chart higher, not the plot lower.
+    element.style.height = "";
+    const height = element.clientHeight + (option.above || 0);
+    if (option.above) element.style.height = `${height}px`;
+    delete option.above;
+    chart.resize({ width, height, silent: true });
+    chart.setOption(option, { notMerge: true });
   };
   entry.draw(element.clientWidth);
   mounted.push(entry);
@@ -38,11 +44,31 @@ const base = () => ({
   },
 });
 
-/** A legend in one line; one that has no room for all its names can be paged. */
+const LEGEND_ROW = 20;
+const MOST_LEGEND_ROWS = 8;
+
+/** How many rows a legend takes that breaks where it has no room: about, for it is not drawn yet. */
+const legendRows = (names, left, width) => {
+  let [rows, at] = [names.length > 1 ? 1 : 0, 0];
+  for (const name of names) {
+    const needed = 7 * name.length + 40;
+    if (rows && at && at + needed > width - left) [rows, at] = [rows + 1, 0];
+    at += needed;
+  }
+  return rows;
+};
+
+/** What the rows after the first of a legend take above a chart: paper has no pages to turn, so there it is all of them. */
+const legendRoom = (names, left, width) => {
+  const rows = legendRows(names, left, width);
+  return rows > 1 && (onPaper() || rows <= MOST_LEGEND_ROWS) ? (rows - 1) * LEGEND_ROW : 0;
+};
+
+/** A legend in as many lines as its names need; on a screen one that would be a list of its own is paged. */
 const legend = (names, left, width) => ({
   data: names,
   show: names.length > 1,
-  type: names.reduce((sum, name) => sum + 7 * name.length + 36, left) > width ? "scroll" : "plain",
+  type: !onPaper() && legendRows(names, left, width) > MOST_LEGEND_ROWS ? "scroll" : "plain",
   top: 0,
   left,
   right: 0,
@@ -83,6 +109,22 @@ const logScale = (values) => {
   const powers = within.filter((step) => Math.abs(Math.log10(step) - Math.round(Math.log10(step))) < 1e-9);
   const shown = powers.length > 2 ? powers : within;
   return { type: "log", min, max, axisLabel: { ...text(), formatter: compact, customValues: shown }, axisTick: { show: false, customValues: shown } };
+};
+
+/** How wide a label of a rule is, in pixels: about, for it is not drawn yet. */
+const labelWidth = (label) => 6.3 * label.length + 10;
+const RULE_ROW = 15;
+
+/** In which row above the chart each rule's label stands, so that none covers another: rules are ascending. */
+const ruleRows = (rules, place) => {
+  const ends = [];
+  return rules.map((rule) => {
+    const [middle, half] = [place(rule.x), labelWidth(rule.label) / 2];
+    const row = ends.findIndex((end) => end <= middle - half);
+    const found = row < 0 ? ends.length : row;
+    ends[found] = middle + half;
+    return found;
+  });
 };
 
 /** An element with a class and, as plain text, its content. */

@@ -38,9 +38,10 @@ const drawPhases = (total) => {
   // Where all loads are of one kind, the margin names it once and the spans hold only numbers.
   const sessions = loads.length > 1 && loads.every((band) => !band.load || / sessions?$/.test(band.load));
   const room = (label) => 6.2 * label.length + 6;
+  const boldRoom = (label) => 8.4 * label.length + 11;
   strip.replaceChildren();
   if (sessions) strip.append(make("phase-unit", "sessions"));
-  groups.forEach((band) => place(band, "phase-group", band.group, room(band.group)));
+  groups.forEach((band) => place(band, "phase-group", band.group, boldRoom(band.group)));
   for (const band of loads.filter((candidate) => candidate.load)) {
     // Where there is no room for "16 sessions", the number alone still says it.
     const short = band.load.replace(/ sessions?$/, "");

@@ -23,11 +23,17 @@ const zoomed = (start, end) => {
   for (const { chart, data } of timeCharts.filter((entry) => entry.data.log)) {
     chart.setOption({ yAxis: timeScale(data) });
   }
+  // Labels that stood in one row may stand in each other's way now.
+  for (const { chart, data } of timeCharts.filter((entry) => isLabelled(entry.data))) {
+    const { grid, series } = timeOption(data, chart.getWidth());
+    chart.setOption({ grid, series: series.slice(0, 1) });
+  }
   drawPhases();
 };
 
 const shown = (data) => {
-  const inside = data.x.map((x) => x >= view.start && x <= view.end);
+  const { start, end } = stretchOf(data);
+  const inside = data.x.map((x) => x >= start && x <= end);
   const values = data.lines.flatMap((line) => line.y.filter((_, i) => inside[i]));
   return values.some((value) => value > 0) ? values : data.lines.flatMap((line) => line.y);
 };
@@ -39,8 +45,27 @@ const follow = (chart) => {
   zoomTo(startValue / 1000, endValue / 1000);
 };
 
+/** The stretch of the run that a chart shows: its own, or what the reader zoomed to. */
+const stretchOf = (data) => (data.start_s === null ? view : { start: data.start_s, end: data.end_s });
+
+/** The first chart names what happened; the others only mark when. */
+const isLabelled = (data) => timeCharts.length > 0 && data.id === timeCharts[0].data.id;
+
+const MOST_ROWS = 3;
+
+/** The moments within a stretch, each with the row that its label stands in; where there is no room left it has none. */
+const momentsIn = ({ start, end }, data, width) => {
+  const inside = axis.moments.filter((moment) => moment.time_s >= start && moment.time_s <= end)
+    .map((moment) => ({ x: moment.time_s, label: moment.text.slice(0, 60) }))
+    .sort((a, b) => a.x - b.x);
+  const { left, right } = PLOT[data.size];
+  const place = (x) => left + ((x - start) / (end - start)) * (width - left - right);
+  const rows = isLabelled(data) ? ruleRows(inside, place) : [];
+  return inside.map((moment, index) => ({ ...moment, row: rows[index] < MOST_ROWS ? rows[index] : null }));
+};
+
 /** What all charts over time show of the run itself; it hangs on a series without data, so no legend can hide it. */
-const backdrop = (labelled) => ({
+const backdrop = ({ start, end }, moments) => ({
   type: "line",
   name: "\u0000backdrop",
   data: [],
@@ -48,22 +73,22 @@ const backdrop = (labelled) => ({
   markArea: {
     silent: true,
     itemStyle: { color: color("band") },
-    data: axis.bands.filter((band) => IDLE.has(band.kind))
-      .map((band) => [{ xAxis: band.start_s * 1000 }, { xAxis: band.end_s * 1000 }]),
+    data: axis.bands.filter((band) => IDLE.has(band.kind) && band.end_s > start && band.start_s < end)
+      .map((band) => [{ xAxis: Math.max(band.start_s, start) * 1000 }, { xAxis: Math.min(band.end_s, end) * 1000 }]),
   },
   markLine: {
     silent: true,
     symbol: "none",
     label: { show: false },
     data: [
-      ...groups.slice(1).map((group) => ({
+      ...groups.slice(1).filter((group) => group.start_s > start && group.start_s < end).map((group) => ({
         xAxis: group.start_s * 1000,
         lineStyle: { color: color("band-edge"), width: 1, type: "solid" },
       })),
-      ...axis.moments.map((moment) => ({
-        xAxis: moment.time_s * 1000,
+      ...moments.map(({ x, label, row }) => ({
+        xAxis: x * 1000,
         lineStyle: { color: color("problem"), width: 1.2, type: [4, 3] },
-        label: { show: labelled, formatter: moment.text.slice(0, 60), position: "end", distance: 3, ...text("problem") },
+        label: { show: row !== null, formatter: label, position: "end", distance: 3 + RULE_ROW * row, ...text("problem") },
       })),
     ],
   },
@@ -139,37 +164,45 @@ const slider = (show, { left, right }) => ({
 const timeOption = (data, width) => {
   const slides = data.slider && !onPaper();
   const small = data.size === "small";
-  // The first chart names what happened; the others only mark when.
-  const labelled = axis.moments.length > 0 && data.id === timeCharts[0].data.id;
+  const whole = data.start_s === null ? { start: axis.start_s, end: axis.end_s } : stretchOf(data);
+  const moments = momentsIn(stretchOf(data), data, width);
+  const labelRows = Math.max(0, ...moments.map(({ row }) => (row === null ? 0 : row + 1)));
   const { left, right } = PLOT[data.size];
   const names = data.lines.map((line) => line.name);
+  const above = legendRoom(names, left, width) + RULE_ROW * Math.max(0, labelRows - 1);
   return {
     ...base(),
+    above,
     useUTC: true,
     legend: { ...legend(names, left, width), ...(data.style === "lines" ? {} : { icon: "roundRect", itemWidth: 12, itemHeight: 9 }) },
-    grid: { left, right, top: (names.length > 1 ? 28 : 10) + (labelled ? 14 : 0), bottom: (slides ? 44 : 0) + 24 },
+    grid: { left, right, top: (names.length > 1 ? 28 : 10) + (labelRows ? 14 : 0) + above, bottom: (slides ? 44 : 0) + 24 },
     tooltip: { ...base().tooltip, trigger: "axis", formatter: timeTip(data), axisPointer: { lineStyle: { color: color("ink-3"), type: "solid" } } },
     xAxis: {
       type: "time",
-      min: axis.start_s * 1000,
-      max: axis.end_s * 1000,
+      min: whole.start * 1000,
+      max: whole.end * 1000,
       containShape: false,
       splitNumber: small ? 3 : 8,
       axisLine: { onZero: false, lineStyle: { color: color("axis") } },
       axisTick: { lineStyle: { color: color("axis") } },
-      axisLabel: { ...text(), formatter: (value) => elapsed(value / 1000, view.end - view.start < 12), hideOverlap: true },
+      axisLabel: { ...text(), formatter: (value) => elapsed(value / 1000, stretchOf(data).end - stretchOf(data).start < 12), hideOverlap: true },
       splitLine: { show: false },
     },
     yAxis: timeScale(data),
-    // Zooming with the wheel needs Ctrl, so that scrolling the page is never caught.
-    dataZoom: [slider(slides, PLOT[data.size]), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, preventDefaultMouseMove: false, filterMode: "filter" }],
-    series: [backdrop(labelled), ...data.lines.map((line, index) => timeSeries(data, line, index))],
+    // Zooming with the wheel needs Ctrl, so that scrolling the page is never caught. A stretch of its own is not zoomed.
+    dataZoom: data.start_s !== null ? [] : [slider(slides, PLOT[data.size]), { type: "inside", zoomOnMouseWheel: "ctrl", moveOnMouseMove: false, preventDefaultMouseMove: false, filterMode: "filter" }],
+    series: [backdrop(whole, moments), ...data.lines.map((line, index) => timeSeries(data, line, index))],
   };
 };
 
 const mountTime = (element) => {
   const data = dataOf(element);
   if (data.slider) element.classList.add("with-slider");
+  if (data.start_s !== null) {
+    mount(element, (width) => timeOption(data, width)).group = `from ${data.start_s}`;
+    echarts.connect(`from ${data.start_s}`);
+    return;
+  }
   const entry = { data, chart: null };
   timeCharts.push(entry);
   const chart = mount(element, (width) => timeOption(data, width));

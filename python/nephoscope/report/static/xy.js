@@ -115,22 +115,6 @@ const marks = (list) => ({
   })),
 });
 
-/** How wide a label of a rule is, in pixels: about, for it is not drawn yet. */
-const labelWidth = (label) => 6.3 * label.length + 10;
-const RULE_ROW = 15;
-
-/** In which row above the chart each rule's label stands, so that none covers another: rules are ascending. */
-const ruleRows = (rules, place) => {
-  const ends = [];
-  return rules.map((rule) => {
-    const [middle, half] = [place(rule.x), labelWidth(rule.label) / 2];
-    const row = ends.findIndex((end) => end <= middle - half);
-    const found = row < 0 ? ends.length : row;
-    ends[found] = middle + half;
-    return found;
-  });
-};
-
 /** Rules and shaded stretches; like the backdrop of charts over time they hang on a series without data. */
 const ground = (data, rows, place) => ({
   type: "line",
@@ -179,10 +163,12 @@ const xyOption = (data, width) => {
   // Only linear axes have rules and stretches, and those say where they begin and end.
   const place = (x) => left + ((x - data.x.low) / (data.x.high - data.x.low)) * (width - left - right);
   const rows = ruleRows(data.rules, place);
-  const above = (names.length > 1 ? 34 : 16) + (rows.length ? RULE_ROW * (Math.max(...rows) + 1) : 0);
+  const extra = legendRoom(names, 48, width);
+  const above = (names.length > 1 ? 34 : 16) + extra + (rows.length ? RULE_ROW * (Math.max(...rows) + 1) : 0);
   const strokes = data.lines.filter((line) => line.whiskers.length).map(whiskers);
   return {
     ...base(),
+    above: extra,
     legend: legend(names, 48, width),
     grid: { left, right, top: above, bottom: 46 },
     tooltip: { ...base().tooltip, trigger: "item", formatter: xyTip(data) },
