@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections import deque
@@ -57,6 +58,10 @@ class VisibleConsole(Console):
 
 def make_console(*, stderr: bool = False) -> Console:
     """Make a console; what is piped is not cut to the width of a terminal that it never sees."""
+    stream = sys.stderr if stderr else sys.stdout
+    if isinstance(stream, io.TextIOWrapper):
+        # What an old encoding has no letter for is an escape, and no error.
+        stream.reconfigure(errors="backslashreplace")
     console = VisibleConsole(stderr=stderr)
     return console if console.is_terminal else VisibleConsole(stderr=stderr, width=160)
 

@@ -20,7 +20,7 @@ from pyarrow import csv
 from rich.console import Group
 from rich.text import Text
 
-from commands import call
+from commands import call, finish, start
 from nephoscope.live import JsonView, LineView, VisibleConsole
 from nephoscope.tables import Column, Table, markdown, of_texts, terminal, write_tables
 from nephoscope.visible import VisibleFormatter, json_text, visible
@@ -157,3 +157,14 @@ def test_cells_of_csv_are_no_formulas(tmp_path: Path) -> None:
     ]
     assert read["value"] == [-1.5] * len(texts)
     assert pq.read_table(tmp_path / "t.parquet").column("name").to_pylist() == texts
+
+
+def test_an_encoding_without_a_letter_is_no_error(tmp_path: Path) -> None:
+    environment = {"PYTHONIOENCODING": "ascii"}
+    with start("report", "né", cwd=tmp_path, environment=environment) as process:
+        ended = finish(process)
+    assert (ended.code, ended.err.split(" is ")[0]) == (2, r"nephoscope: n\xe9")
+    with start("systems", cwd=tmp_path, environment=environment) as process:
+        ended = finish(process)
+    assert (ended.code, ended.err) == (0, "")
+    assert r"YugabyteDB \u2026" in ended.out
