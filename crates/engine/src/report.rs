@@ -47,3 +47,19 @@ pub(crate) struct WorkerTotals {
 pub(crate) fn add(tally: &mut f64, amount: f64) {
     *tally = (*tally + amount).clamp(f64::MIN, f64::MAX);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::add;
+
+    #[test]
+    fn a_tally_stays_a_number() {
+        let mut tally = 1.5;
+        add(&mut tally, 2.0);
+        assert!((tally - 3.5).abs() < 1e-9);
+        for amount in [f64::MAX, f64::MAX, f64::MIN, f64::MIN, f64::MIN, f64::MAX] {
+            add(&mut tally, amount);
+            assert!(tally.is_finite());
+        }
+    }
+}
