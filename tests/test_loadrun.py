@@ -12,7 +12,7 @@ from nephoscope.errors import MeasurementError
 from nephoscope.loadrun import LoadRun
 from nephoscope.loads import Endpoints, Load
 from nephoscope.manifest import manifest_of
-from nephoscope.measure import engine_description, started
+from nephoscope.preparing import engine_description, started
 from nephoscope.store import RunWriter, StoredRun
 from nephoscope.study import make_study
 from sample_studies import sim_study, throughput

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -112,15 +110,8 @@ def _options(
     ] = False,
 ) -> None:
     handler = logging.StreamHandler()
-    handler.setFormatter(_MaskedLines("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
-
-
-class _MaskedLines(VisibleFormatter):
-    """Lines of the log, without the secrets that are known."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        return masked(super().format(record))
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------
@@ -142,24 +133,13 @@ def run(
 @app.command()
 def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
     """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
-    from nephoscope.summary import kept_data, next_steps  # noqa: PLC0415 - imports that only measuring needs
+    from nephoscope.summary import kept_data, next_steps, own_name  # noqa: PLC0415 - imports that only measuring needs
 
     study = _read("quickstart", settings, io)
     outcome = _measure(study, out, as_json=False)
     if outcome.status == "measured":
-        _out.print(next_steps(_own_name(), kept_data(study)))
+        _out.print(next_steps(own_name(), kept_data(study)))
     _finish(outcome, as_json=False)
-
-
-def _own_name() -> str:
-    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
-    name, called = "nephoscope", Path(sys.argv[0])
-    found = shutil.which(name)
-    if not called.is_file() or (found is not None and Path(found).samefile(called)):
-        return name
-    with contextlib.suppress(ValueError):
-        called = called.absolute().relative_to(Path.cwd())
-    return str(called) if len(called.parts) > 1 else f"./{called}"
 
 
 def _read(name: str, settings: list[str] | None, io: str | None = None) -> Study:
@@ -212,7 +192,7 @@ def load(
     threads: Annotated[int, typer.Option(help="Threads that load; 0 is one per core.")] = 0,
 ) -> None:
     """Load the data that a study's workload runs on."""
-    from nephoscope.measure import any_url, data_of, prepare, started  # noqa: PLC0415
+    from nephoscope.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
     chosen = _read(study, settings)
     prepare(chosen, any_url(chosen))
@@ -232,7 +212,7 @@ def load(
 @app.command()
 def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOption = False) -> None:
     """Check the data: that it is there, and that the workload's invariants hold."""
-    from nephoscope.measure import any_url, data_of, prepare, started  # noqa: PLC0415
+    from nephoscope.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
     from nephoscope.summary import check_table  # noqa: PLC0415
 
     chosen = _read(study, settings)

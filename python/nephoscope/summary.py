@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +123,17 @@ def kept_data(study: Study) -> tuple[Path, int] | None:
     data = getattr(study.system, "data", None)
     folder = Path(data) if data is not None else cache_folder()
     return (folder, size) if (size := bytes_of(folder)) else None
+
+
+def own_name() -> str:
+    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
+    name, called = "nephoscope", Path(sys.argv[0])
+    found = shutil.which(name)
+    if not called.is_file() or (found is not None and Path(found).samefile(called)):
+        return name
+    with contextlib.suppress(ValueError):
+        called = called.absolute().relative_to(Path.cwd())
+    return str(called) if len(called.parts) > 1 else f"./{called}"
 
 
 def next_steps(name: str, kept: tuple[Path, int] | None) -> RenderableType:

@@ -11,6 +11,8 @@ import json
 import logging
 import unicodedata
 
+from nephoscope.masking import masked
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of controls (C0, DEL, C1), format characters (bidirectional, zero-width), lone surrogates, and
 separators of lines and paragraphs."""
@@ -39,8 +41,8 @@ def json_text(value: object) -> str:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats records of the log as visible text."""
+    """Formats records of the log as visible text, without the secrets that are known."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a record."""
-        return visible(super().format(record))
+        return visible(masked(super().format(record)))

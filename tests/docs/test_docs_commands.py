@@ -15,7 +15,7 @@ from page_shell import NOT_RUN, SHELLS, steps_of, steps_on
 from nephoscope.cli import app
 from nephoscope.figure_scores import score_systems
 from nephoscope.figures import read_figures
-from nephoscope.measure import prepare
+from nephoscope.preparing import prepare
 from nephoscope.price_book import load_price_book
 from nephoscope.study import read_study
 from nephoscope.workload import packaged_workloads

@@ -12,7 +12,7 @@ import pytest
 from docs_pages import ROOT, prose
 
 from nephoscope.errors import InputError
-from nephoscope.measure import any_url, prepare
+from nephoscope.preparing import any_url, prepare
 from nephoscope.study import find_study, make_study, read_study
 from nephoscope.systems.base import Action
 from nephoscope.systems.hooks import Hooks

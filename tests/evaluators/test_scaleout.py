@@ -12,7 +12,8 @@ import pytest
 from commands import call, finish, start, wait_for
 from nephoscope.errors import InputError
 from nephoscope.live import Silence
-from nephoscope.measure import prepare, run_study
+from nephoscope.measure import run_study
+from nephoscope.preparing import prepare
 from nephoscope.scores import scores_of
 from nephoscope.store import StoredRun
 from nephoscope.study import make_study
