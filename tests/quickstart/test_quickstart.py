@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from postgres_lab import Lab, users_of
 
+from browser import CHROMIUM, sheets_of
 from commands import Ended, finish, start
 from nephoscope.store import StoredRun
 from sample_studies import BRIEF_QUICKSTART
+from nephoscope.tables import with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +103,7 @@ def test_its_table_is_what_was_measured(quickstarts: list[Ended], folders: list[
             cells = [mix, f"{entry['concurrency']:g}", f"{entry['tps']:,.0f}"]
             assert line.split()[:3] == cells
             assert entry["tps"] > 0
-        assert f"{score['value']:,.0f} ±" in table[5]
+        assert with_interval(f"{score['value']:,.0f}", score["value"], score["ci95"]) in table[5]
         mean = sum(entry["p"] for entry in score["detail"]["mixes"].values()) / 3
         assert score["value"] == pytest.approx(mean)
         # The paper's mixes, reads on the node that is read.
@@ -132,6 +134,13 @@ def test_all_seven_scores_are_measured(quickstarts: list[Ended], folders: list[P
         *("scaleout", "latency", "tenancy", "cost"),
         *("errors", "accounting", "client", "system", "record", "definitions"),
     ]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_its_report_prints_on_few_sheets(folders: list[Path], tmp_path: Path) -> None:
+    sheets, console = sheets_of((folders[0] / "report.html").read_text(), tmp_path)
+    assert console == []
+    assert sheets <= 23
 
 
 def test_its_run_directory_and_report_are_whole(lab: Lab, folders: list[Path]) -> None:

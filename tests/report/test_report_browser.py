@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 import tempfile
 from functools import cache
 from html import unescape
@@ -17,23 +15,7 @@ import pytest
 from report_pages import html
 from report_runs import RUNS
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--window-size=1366,900",
-    "--virtual-time-budget=4000",
-    "--enable-logging=stderr",
-    "--v=0",
-)
+from browser import CHROMIUM, browse_page, sheets_of
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
@@ -54,21 +36,6 @@ class Tags(HTMLParser):
 def browse(name: str, folder: Path, *options: str, query: str = "") -> tuple[str, list[str]]:
     """Open the page of a run; what the browser prints, and what the page's console says."""
     return browse_page(html(name), name, folder, *options, query=query)
-
-
-def browse_page(page: str, name: str, folder: Path, *options: str, query: str = "") -> tuple[str, list[str]]:
-    """Open a page without a network; what the browser prints, and what the page's console says."""
-    file = folder / f"{name}.html"
-    file.write_text(page, encoding="utf-8")
-    profile = f"--user-data-dir={folder / 'profile'}"
-    done = subprocess.run(
-        [str(CHROMIUM), *OPTIONS, profile, *options, f"{file.as_uri()}{query}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
 @cache
@@ -109,19 +76,10 @@ def test_the_phases_stand_above_the_charts_over_time() -> None:
     assert len(re.findall(r'class="phase phase-one', page)) == 3 * 7 * 3 * 2 + 2
 
 
-def printed(name: str, folder: Path) -> tuple[int, list[str]]:
-    """Print a page; the number of sheets, and what its console says."""
-    paper = folder / "report.pdf"
-    _, console = browse(name, folder, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
-    content = paper.read_bytes()
-    assert content.startswith(b"%PDF")
-    return len(re.findall(rb"/Type\s*/Page\b", content)), console
-
-
 @pytest.mark.parametrize(("name", "most"), [("sweep", 10), ("lag", 9), ("failover", 8), ("open_loop", 7)])
 def test_the_page_prints_on_few_sheets(name: str, most: int, tmp_path: Path) -> None:
     """Fewer by those on which charts stood one below the other, each over half of the paper's width."""
-    sheets, console = printed(name, tmp_path)
+    sheets, console = sheets_of(html(name), tmp_path)
     assert console == []
     assert 4 <= sheets <= most
 

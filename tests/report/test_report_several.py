@@ -10,8 +10,8 @@ import pytest
 from report_html import Page
 from report_pages import run
 from report_runs import ATTACK
-from test_report_browser import CHROMIUM, browse_page
 
+from browser import CHROMIUM, browse_page
 from nephoscope.report import radar, several
 from nephoscope.report.page import render_several
 from nephoscope.scoring import PERFECT

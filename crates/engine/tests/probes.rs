@@ -18,7 +18,7 @@ use nephoscope_faults::{Accept, Faults, Planned, Proxy, target};
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use serde_json::{Value, json};
 use servers::postgres::{Plan, Server, programs};
-use support::{alone, twice};
+use support::{alone, measured};
 
 const ACCESS: &str = "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 trust\n";
 /// Between two probes, in milliseconds.
@@ -150,9 +150,9 @@ fn outage(server: &Server, faults: &Faults, cut: bool, length: Nanos) {
 fn outages_are_read_as_long_as_they_were() {
     let _alone = alone();
     let Some(server) = started() else { return };
-    twice(|| outage(&server, &Faults::black_hole(), false, SECOND));
+    measured(|| outage(&server, &Faults::black_hole(), false, SECOND));
     let refuse = Faults { accept: Accept::Refuse, ..Faults::default() };
-    twice(|| outage(&server, &refuse, true, SECOND / 2));
+    measured(|| outage(&server, &refuse, true, SECOND / 2));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_delay_of_a_real_replica_is_read_back() {
     let _alone = alone();
     let Some(primary) = started() else { return };
     let (at_once, later) = (replica(&primary, "0"), replica(&primary, "30ms"));
-    twice(|| {
+    measured(|| {
         let (without, with) = (lag(&primary, &at_once), lag(&primary, &later));
         for samples in [&without, &with] {
             assert!(samples.len() > 30, "{} markers", samples.len());

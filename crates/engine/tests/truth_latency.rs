@@ -8,7 +8,7 @@ mod support;
 
 use nephoscope_engine::histogram::WindowHistogram;
 use serde_json::json;
-use support::{Lateness, SECOND, SimBase, alone, check, phase, run, spec, twice, watched};
+use support::{Lateness, SECOND, SimBase, alone, check, measured, phase, run, spec, watched};
 
 /// What first-come-first-served sessions make of a constant rate: an independent little calculation.
 struct Queue {
@@ -89,14 +89,14 @@ fn stall_is_read_back(queue: &Queue) {
 fn a_stall_of_two_seconds_at_500_a_second_is_in_the_latency_of_all_who_waited() {
     let _alone = alone();
     let queue = Queue { rate: 500.0, seconds: 10.0, sessions: 100, service: 0.04, stall: (4.0, 6.0) };
-    twice(|| stall_is_read_back(&queue));
+    measured(|| stall_is_read_back(&queue));
 }
 
 #[test]
 fn a_short_stall_with_few_sessions_is_read_back_with_its_backlog() {
     let _alone = alone();
     let queue = Queue { rate: 8.0, seconds: 5.0, sessions: 4, service: 0.2, stall: (1.5, 2.5) };
-    twice(|| stall_is_read_back(&queue));
+    measured(|| stall_is_read_back(&queue));
 }
 
 /// More arrivals than can be served, for a while; then the rest is served. Reads latency against the truth, give or
@@ -130,7 +130,7 @@ fn a_capacity_of_the_database_makes_a_queue_that_is_read_back() {
     let queue = Queue { rate: 300.0, seconds: 2.0, sessions: 4, service: 0.02, stall: (1e6, 1e6) };
     let (latencies, _) = queue.serve();
     let url = "sim://?latency=constant(20ms)&capacity=4";
-    twice(|| {
+    measured(|| {
         let (service, late) = queue_is_read_back(&queue, url, 300, |late, _| late.slack());
         // Sessions enough for all who wait: the queue is the database's, and service time has it, too.
         let truth = quantile(&latencies, 0.9);
@@ -144,7 +144,7 @@ fn few_sessions_make_a_queue_of_the_clients_own_that_latency_has_and_service_tim
     let queue = Queue { rate: 60.0, seconds: 2.0, sessions: 4, service: 0.1, stall: (1e6, 1e6) };
     // Each start waits for the end before it, so all lateness from the first on adds up.
     let whole = queue.rate * queue.seconds / 4.0;
-    twice(|| {
+    measured(|| {
         let slack = |late: &Lateness, _| late.slack() + whole * late.mean_slack();
         let (service, late) = queue_is_read_back(&queue, "sim://?latency=constant(100ms)", 4, slack);
         check::time("service time, 0.5", read(&service, 0.5), 0.1, 0.05, late.slack());
@@ -165,7 +165,7 @@ fn laws_of_service_times_are_read_back() {
         let load = json!({"concurrency": 150, "mix": {"write": 1}});
         let mut spec = spec(&format!("sim://?latency={law}"), [phase("all", 1.5, load)]);
         spec.threads = 2;
-        twice(|| {
+        measured(|| {
             let (story, late) = watched(|| run(&spec));
             let service = story.all().service();
             assert!(service.len() > 300, "{} are few", service.len());

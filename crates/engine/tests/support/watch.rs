@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 pub struct Lateness {
     pub mean: f64,
     pub p99: f64,
+    pub longest: f64,
 }
 
 impl Lateness {
@@ -38,7 +39,7 @@ pub fn watched<T>(something: impl FnOnce() -> T) -> (T, Lateness) {
             late.sort_by(f64::total_cmp);
             let mean = late.iter().sum::<f64>() / late.len().max(1) as f64;
             let p99 = late.get(late.len() * 99 / 100).copied().unwrap_or_default();
-            Lateness { mean, p99 }
+            Lateness { mean, p99, longest: late.last().copied().unwrap_or_default() }
         });
         // The watch ends with the run even if that panics.
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(something));
