@@ -224,8 +224,8 @@ def test_a_copy_that_stands_still(tmp_path: Path, server: Server, number: signal
 @pytest.mark.survives(
     part="start",
     fault="a statement of `on_connect` that does not come to an end",
-    promise="SIGINT, SIGTERM and SIGHUP end the run, within seconds, with exit code 1 and one message; the run directory"
-    " says that it was interrupted",
+    promise="SIGINT, SIGTERM and SIGHUP end the run, within seconds, with exit code 1 and one message; the run"
+    " directory says that it was interrupted",
     on="PostgreSQL",
 )
 def test_sessions_that_are_not_made(tmp_path: Path, server: Server, number: signal.Signals) -> None:
