@@ -15,7 +15,7 @@ from nephoscope import _engine, ownership, records
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
 from nephoscope.presence import Presence, lasting_labels, name_of
-from nephoscope.records import Detail, Identity, Record, Unfinished
+from nephoscope.records import BOOK_S, Detail, Identity, Record, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from nephoscope.workload import Workload
 
     Progress = Callable[[Sequence[tuple[str, int, int]]], object]
-
-_BOOK_S = 20.0
-"""How long reading and writing the record may take: a server that stands still, or waits for a replica, must not keep a
-run from its end."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,8 @@ class WorkloadData:
         there = records.exists(admin, self._dialect)
         admin.query(self._dialect.begin)
         try:
-            admin.query(self._dialect.lock.format(table=records.TABLE) if there else records.CREATE)
+            take = self._dialect.lock.format(table=records.TABLE) if there else records.CREATE
+            admin.query(take, answer_timeout_s=BOOK_S)
             yield self._read(admin) if there else None
         except BaseException:
             with suppress(MeasurementError):
@@ -134,7 +131,7 @@ class WorkloadData:
         """
         if not self.stored:
             return Detail()
-        with self._admin(_BOOK_S) as admin:
+        with self._admin(BOOK_S) as admin:
             record = self._sound(self._read(admin))
         name = self.workload.name
         again = f"load it with: {self._load_command}"
@@ -155,7 +152,7 @@ class WorkloadData:
         """Whether the data is there as the study says. Raises ``MeasurementError`` where its record is damaged."""
         if not self.stored:
             return True
-        with self._admin(_BOOK_S) as admin:
+        with self._admin(BOOK_S) as admin:
             record = self._sound(self._read(admin))
         return record is not None and record.state == "loaded" and record.identity == self._identity
 
@@ -236,14 +233,14 @@ class WorkloadData:
         """
         if not self.stored:
             return
-        with self._admin(_BOOK_S) as admin, self._noting(admin) as detail:
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
             detail.unfinished.append(Unfinished(run=run, label=presence.label))
 
     def others(self, presence: Presence) -> set[str]:
         """Give the labels of what else goes on on the server. Raises ``MeasurementError``."""
         if not self.stored:
             return set()
-        with self._admin(_BOOK_S) as admin:
+        with self._admin(BOOK_S) as admin:
             return lasting_labels(admin, self._dialect, presence.label)
 
     def end_run(
@@ -255,7 +252,7 @@ class WorkloadData:
         """Note what a run has done: its tallies, and the keys that it has used up. Raises ``MeasurementError``."""
         if not self.stored:
             return
-        with self._admin(_BOOK_S) as admin, self._noting(admin) as detail:
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
             if not _settled(detail, presence):
                 raise MeasurementError(f"the data of {self.workload.name} was loaded anew meanwhile")
             detail.changed = True
@@ -268,7 +265,7 @@ class WorkloadData:
         """Note that a run has ended without a single transaction. Raises ``MeasurementError``."""
         if not self.stored:
             return
-        with self._admin(_BOOK_S) as admin, self._noting(admin) as detail:
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
             _settled(detail, presence)
 
     @contextmanager

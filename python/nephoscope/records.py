@@ -28,6 +28,10 @@ CREATE = f"""CREATE TABLE {TABLE} (
   detail text NOT NULL
 )"""
 
+BOOK_S = 20.0
+"""How long reading and writing the record may take: a server that stands still, or waits for a replica, must not keep a
+run from its end."""
+
 State = Literal["loading", "loaded"]
 Made = tuple[str, str, str]
 """An object of the database: its kind, its id, its qualified name."""
@@ -105,7 +109,8 @@ def read(admin: _engine.Admin, dialect: Dialect, workload: str) -> Record | None
     if not exists(admin, dialect):
         return None
     name = dialect.literal(workload)
-    _, rows = admin.query(f"SELECT identity, state, detail FROM {TABLE} WHERE workload = {name}")
+    question = f"SELECT identity, state, detail FROM {TABLE} WHERE workload = {name}"
+    _, rows = admin.query(question, answer_timeout_s=BOOK_S)
     if not rows:
         return None
     identity_text, state, detail_text = (cell or "" for cell in rows[0])
