@@ -9,8 +9,16 @@ from postgres_lab import Lab, lab_with_database
 from remeasure import Remeasure
 from survivals import Survival, record
 
+from nephoscope import masking
+
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
+
+@pytest.fixture(autouse=True)
+def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test mask what another one has made known: a password such as ``wrong`` is a word elsewhere."""
+    monkeypatch.setattr(masking, "_known", set(masking._known))
 
 
 @pytest.fixture

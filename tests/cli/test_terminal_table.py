@@ -63,7 +63,9 @@ def test_narrower_still_no_figure_is_cut(content: tuple[list[str], list[list[str
     for row in rows:
         table.add_row(*row)
     text = shown(table, width)
-    assert not Counter(word for row in rows for cell in row for word in cell.split()) - Counter(text.split())
+    words = [word for row in rows for cell in row for word in cell.split()]
+    figures = Counter(word for word in words if any(map(str.isdigit, word)))
+    assert not figures - Counter(text.split())
 
 
 @given(contents(), WIDTHS)
