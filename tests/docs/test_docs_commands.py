@@ -111,7 +111,7 @@ def test_every_command_is_run_by_a_test_or_has_a_reason_why_not() -> None:
 def test_commands_in_sentences_are_understood() -> None:
     faults, seen = [], 0
     for page in PAGES:
-        for code in re.findall(r"`(nephoscope [^`]+)`", prose(page)):
+        for code in re.findall(r"`(?:\.venv/bin/)?(nephoscope [^`]+)`", prose(page)):
             seen += 1
             given = [word for word in shlex.split(code)[1:] if word != "…"]
             # What a sentence names need not be whole.
