@@ -99,6 +99,7 @@ def test_under_a_rate_the_throughput_is_as_steady_as_the_rate(ready_lab: Lab, tm
     assert found["scores"]["R"]["detail"]["resolution_s"] == 0.1
 
 
+@pytest.mark.alone
 def test_the_primarys_own_account_of_its_replica_is_told(ready_lab: Lab, tmp_path: Path) -> None:
     loads = [{"name": "writes", "mix": "TPCB"}]
     measure = {"evaluator": "lag", "loads": loads, "duration": "6s", "concurrency": 1}
