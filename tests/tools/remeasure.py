@@ -15,6 +15,7 @@ from _pytest.runner import runtestprotocol
 
 from nephoscope.calibration.base import Stillness
 from nephoscope.calibration.cases import STILL_S
+from nephoscope.errors import InputError
 from nephoscope.store import FILES, StoredRun
 
 if TYPE_CHECKING:
@@ -88,8 +89,11 @@ class Remeasure:
 
 
 def told_by(folder: Path) -> str | None:
-    """Say what a run itself says of the machine that it was on; None where that ran."""
-    run = StoredRun(folder)
+    """Say what a run itself says of the machine that it was on; None where that ran, or the run cannot be read."""
+    try:
+        run = StoredRun(folder)
+    except InputError:
+        return None
     if gap := next((event for event in run.events if event["event"] == "gap"), None):
         return str(gap["message"])
     waits = [
