@@ -79,10 +79,11 @@ class WorkloadData:
         admin = _engine.Admin(
             self._url,
             connect_timeout_s=self._connect_timeout,
-            on_connect=[presence.announce(self._dialect)] if presence is not None else [],
             answer_timeout_s=answer_timeout_s,
         )
         try:
+            if presence is not None:
+                admin.query(presence.announce(self._dialect), answer_timeout_s=BOOK_S)
             yield admin
         finally:
             admin.close()

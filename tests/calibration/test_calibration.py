@@ -107,10 +107,21 @@ def test_only_what_says_itself_that_it_was_disturbed_is_tried_again(
     assert run_case(Case("load", "made up", first), Bench()).attempts == attempts
 
 
-def test_a_machine_that_stood_still_has_a_second_attempt_and_no_third() -> None:
-    result = run_case(Case("load", "made up", reading(BAD, BAD, GOOD, stands_still=True)), Bench())
+def test_a_machine_that_stood_still_has_a_third_attempt_and_no_fourth() -> None:
+    result = run_case(Case("load", "made up", reading(BAD, BAD, BAD, GOOD, stands_still=True)), Bench())
     assert result.still_s > STILL_S
-    assert (result.attempts, result.holds) == (2, False)
+    assert (result.attempts, result.holds) == (3, False)
+
+
+def test_a_run_whose_load_had_no_processor_is_made_again() -> None:
+    def read(bench: Bench) -> Iterator[Reading]:
+        bench.starved = "no processor" if bench.starved is None and not attempts else None
+        attempts.append(bench.starved)
+        yield GOOD if len(attempts) > 1 else BAD
+
+    attempts: list[str | None] = []
+    result = run_case(Case("load", "made up", read), Bench())
+    assert (result.attempts, result.holds, result.starved) == (2, True, None)
 
 
 def test_what_cannot_be_run_is_no_pass() -> None:

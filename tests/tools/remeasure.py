@@ -8,12 +8,13 @@ is listed at the end, with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import TYPE_CHECKING
 
 from _pytest.runner import runtestprotocol
 
-from nephoscope.calibration.base import Stillness
+from nephoscope.calibration.base import Stillness, starved
 from nephoscope.calibration.cases import STILL_S
 from nephoscope.errors import InputError
 from nephoscope.store import FILES, StoredRun
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     import pytest
 
 ATTEMPTS = 3
-WAITED = 0.05
-"""The share of an interval for which a load thread waited for a processor; on a machine at rest it is below this."""
 
 
 class Remeasure:
@@ -90,17 +89,6 @@ class Remeasure:
 
 def told_by(folder: Path) -> str | None:
     """Say what a run itself says of the machine that it was on; None where that ran, or the run cannot be read."""
-    try:
-        run = StoredRun(folder)
-    except InputError:
-        return None
-    if gap := next((event for event in run.events if event["event"] == "gap"), None):
-        return str(gap["message"])
-    waits = [
-        row["value"]
-        for row in run.system_metrics.to_pylist()
-        if (row["source"], row["metric"]) == ("client", "cpu_wait")
-    ]
-    if max(waits, default=0.0) > WAITED:
-        return f"its load waited for a processor for {max(waits):.0%} of an interval"
+    with contextlib.suppress(InputError):
+        return starved(StoredRun(folder))
     return None

@@ -98,6 +98,8 @@ class Result:
     """Why it could not be run: that is no pass."""
     still_s: float = 0.0
     """The longest time for which this process did not get to run meanwhile."""
+    starved: str | None = None
+    """How the machine kept its load from running, by the run's own account."""
     attempts: int = 1
 
     @property
@@ -113,6 +115,7 @@ class Result:
             "holds": self.holds,
             "not_run": self.not_run,
             "still_s": self.still_s,
+            "starved": self.starved,
             "attempts": self.attempts,
             "readings": [reading.to_json() for reading in self.readings],
         }
@@ -133,6 +136,20 @@ class Measured:
         return found
 
 
+STARVED = 0.01
+"""A load thread that waited for a processor for more than this share of a run was late with what it did."""
+
+
+def starved(run: StoredRun) -> str | None:
+    """Say how the machine kept a run's load from running, by the run's own account; None where it did not."""
+    if gap := next((event for event in run.events if event["event"] == "gap"), None):
+        return str(gap["message"])
+    rows = run.system_metrics.to_pylist()
+    waits = [row["value"] for row in rows if (row["source"], row["metric"]) == ("client", "cpu_wait")]
+    share = sum(waits) / len(waits) if waits else 0.0
+    return f"a load thread waited for a processor for {share:.1%} of a run" if share > STARVED else None
+
+
 _numbers = itertools.count(1)
 
 
@@ -143,6 +160,8 @@ class Bench:
     short: bool = False
     """Whether cases take as little time as they can."""
     folder: Path = field(init=False)
+    starved: str | None = None
+    """What the latest run that was kept from running says of that; cleared before each attempt."""
 
     def __enter__(self) -> Self:
         """Make the folder; the user that a database server runs as has to reach it."""
@@ -196,7 +215,9 @@ class Bench:
         outcome = run_study(make_study(study, "calibrate"), self.folder, Silence(), wrap=provider)
         if outcome.status != "measured":
             raise MeasurementError(outcome.reason or outcome.status)
-        return Measured(StoredRun(outcome.folder), outcome.scores)
+        run = StoredRun(outcome.folder)
+        self.starved = starved(run) or self.starved
+        return Measured(run, outcome.scores)
 
 
 class Watch(ABC):

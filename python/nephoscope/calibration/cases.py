@@ -36,6 +36,7 @@ CASES: tuple[Case, ...] = (
     *sweep.CASES,
 )
 
+ATTEMPTS = 3
 STILL_S = 0.05
 """A machine that did not let this process run for longer than this may have spoilt a reading."""
 
@@ -61,24 +62,28 @@ def calibrate(cases: Sequence[Case], tell: Callable[[str], None], *, short: bool
 
 
 def run_case(case: Case, bench: Bench) -> Result:
-    """Run a case, and once more where it misses and its run says itself that it was disturbed."""
-    first = _attempt(case, bench, 1)
-    return _attempt(case, bench, 2) if not first.holds and _was_disturbed(first) else first
+    """Run a case, and twice more at most where it misses and its run says itself that it was disturbed."""
+    result = _attempt(case, bench, 1)
+    while not result.holds and result.attempts < ATTEMPTS and _was_disturbed(result):
+        result = _attempt(case, bench, result.attempts + 1)
+    return result
 
 
 def _attempt(case: Case, bench: Bench, number: int) -> Result:
+    bench.starved = None
     with Stillness() as stillness:
         try:
             with time_limit(case.limit_s):
                 readings = tuple(case.read(bench))
         except NephoscopeError as error:
             return Result(case, not_run=str(error), attempts=number)
-    return Result(case, readings, still_s=stillness.longest_s, attempts=number)
+    return Result(case, readings, still_s=stillness.longest_s, starved=bench.starved, attempts=number)
 
 
 def _was_disturbed(result: Result) -> bool:
-    """Tell whether this process stood still, or a reading that misses says itself that it may be that far off."""
-    return result.still_s > STILL_S or any(map(_is_unsure, _missed(result.readings)))
+    """Tell whether the machine stood still, or a reading that misses says itself that it may be that far off."""
+    is_still = result.still_s > STILL_S or result.starved is not None
+    return is_still or any(map(_is_unsure, _missed(result.readings)))
 
 
 def _missed(readings: Iterable[Reading]) -> list[Reading]:
