@@ -43,9 +43,10 @@ def is_of_python_itself(ended: Ended) -> bool:
 
 @pytest.mark.survives(
     part="tool",
-    fault="SIGINT, SIGTERM or SIGHUP at any moment, from the first millisecond",
-    promise="one line at most and no traceback; a run directory that was begun can be read",
-    on="sim",
+    fault="SIGINT, SIGTERM or SIGHUP at any moment",
+    promise="one line at most and no traceback, but for Python's own at a SIGINT before it reads the command; a run"
+    " directory that was begun can be read",
+    on="the simulated database",
 )
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_at_any_moment_gives_no_traceback(tmp_path: Path, number: Signals) -> None:
