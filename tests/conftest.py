@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,6 +47,10 @@ def ready_lab(lab: Lab, common_lab: Lab) -> Lab:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    # What is started inherits what is ignored here: by nohup, or as a job in the background.
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     session.config.pluginmanager.register(Remeasure(session.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
 
 
