@@ -294,7 +294,8 @@ class StoredRun:
         for number, event in known.items():
             start = float(event["time_s"])
             after = [later for later in starts if later > start]
-            end = after[0] if after else bounds.get(number, (start, start))[1]
+            # Events have whole microseconds: the end is the same before the next phase has begun and afterwards.
+            end = after[0] if after else round(bounds.get(number, (start, start))[1], 6)
             labels = event.get("labels") or {}
             phases.append(Phase(number, str(event.get("name")), str(event.get("kind")), labels, start, end))
         return sorted(phases, key=lambda phase: phase.number)
