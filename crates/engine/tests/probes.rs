@@ -158,22 +158,28 @@ fn outages_are_read_as_long_as_they_were() {
 #[test]
 fn a_server_that_serves_fails_no_probe_and_keeps_what_it_acknowledged() {
     let _alone = alone();
-    let Some(server) = started() else { return };
-    let spec = spec(&[("rw", url(server.port)), ("ro", url(server.port))], &json!({"availability": {}}));
-    let samples = probe(&spec, Duration::from_secs(3), || ());
-    for endpoint in [0, 1] {
-        let samples = of(&samples, endpoint);
-        let ok = samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count();
-        let failed = samples.iter().filter(|one| !matches!(one.outcome, Outcome::Ok | Outcome::Missing));
-        assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Sample>::new(), "none has failed");
-        // Where the server had no processor for a while, probes may have found no lane.
-        assert!(samples.len() > 500 && ok > samples.len() * 3 / 4, "{ok} of {}", samples.len());
-        for pair in samples.windows(2) {
-            assert_eq!(pair[1].time - pair[0].time, 5 * MILLISECOND, "the schedule is kept");
+    measured(|| {
+        let Some(server) = started() else { return };
+        let spec = spec(&[("rw", url(server.port)), ("ro", url(server.port))], &json!({"availability": {}}));
+        let samples = probe(&spec, Duration::from_secs(3), || ());
+        for endpoint in [0, 1] {
+            let samples = of(&samples, endpoint);
+            let ok = samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count();
+            let failed = samples.iter().filter(|one| !matches!(one.outcome, Outcome::Ok | Outcome::Missing));
+            assert_eq!(failed.collect::<Vec<_>>(), Vec::<&Sample>::new(), "none has failed");
+            // Where the server had no processor for a while, probes may have found no lane.
+            assert!(samples.len() > 500 && ok > samples.len() * 3 / 4, "{ok} of {}", samples.len());
+            for pair in samples.windows(2) {
+                assert_eq!(pair[1].time - pair[0].time, 5 * MILLISECOND, "the schedule is kept");
+            }
         }
-    }
-    let acknowledged = of(&samples, 0).iter().filter(|sample| sample.outcome == Outcome::Ok).count();
-    assert_eq!(ask(server.port, probe_tables::WRITTEN).len(), acknowledged, "what was acknowledged is there");
+        let acknowledged = of(&samples, 0).iter().filter(|sample| sample.outcome == Outcome::Ok).count();
+        assert_eq!(
+            ask(server.port, probe_tables::WRITTEN).len(),
+            acknowledged,
+            "what was acknowledged is there"
+        );
+    });
 }
 
 /// Samples of the lag of a replica.
@@ -218,28 +224,30 @@ fn a_delay_of_a_real_replica_is_read_back() {
 #[test]
 fn probes_begin_where_a_connection_takes_longer_than_a_probe_may() {
     let _alone = alone();
-    let Some(server) = started() else { return };
-    let replica = replica(&server, "0");
-    let slow = r#"{"to_client": {"delay": {"law": "constant", "ms": 400}}}"#;
-    let before = |port: u16| {
-        let proxy = Proxy::start(None, target(&format!("127.0.0.1:{port}")).unwrap()).unwrap();
-        proxy.set(Faults::from_json(slow).unwrap()).unwrap();
-        proxy
-    };
-    let proxies = [before(server.port), before(replica.port)];
-    let [rw, ro] = &proxies;
-    let endpoints = [("rw", url(rw.address().port())), ("ro", url(ro.address().port()))];
-    let limits = json!({"availability": {"limit_ms": 200, "lanes": 2}, "lag": {"poll_limit_ms": 200}});
-    let samples = probe(&spec(&endpoints, &limits), Duration::from_secs(3), || {
-        thread::sleep(Duration::from_millis(500));
-        for proxy in &proxies {
-            proxy.set(Faults::default()).unwrap();
-        }
+    measured(|| {
+        let Some(server) = started() else { return };
+        let replica = replica(&server, "0");
+        let slow = r#"{"to_client": {"delay": {"law": "constant", "ms": 400}}}"#;
+        let before = |port: u16| {
+            let proxy = Proxy::start(None, target(&format!("127.0.0.1:{port}")).unwrap()).unwrap();
+            proxy.set(Faults::from_json(slow).unwrap()).unwrap();
+            proxy
+        };
+        let proxies = [before(server.port), before(replica.port)];
+        let [rw, ro] = &proxies;
+        let endpoints = [("rw", url(rw.address().port())), ("ro", url(ro.address().port()))];
+        let limits = json!({"availability": {"limit_ms": 200, "lanes": 2}, "lag": {"poll_limit_ms": 200}});
+        let samples = probe(&spec(&endpoints, &limits), Duration::from_secs(3), || {
+            thread::sleep(Duration::from_millis(500));
+            for proxy in &proxies {
+                proxy.set(Faults::default()).unwrap();
+            }
+        });
+        let probes: Vec<Sample> = samples.into_iter().filter(|one| one.kind == Kind::Read).collect();
+        let failed = probes.iter().any(|sample| matches!(sample.outcome, Outcome::Failed(_)));
+        assert!(failed, "a probe has its own limit");
+        assert!(probes.last().unwrap().outcome == Outcome::Ok, "then it serves");
     });
-    let probes: Vec<Sample> = samples.into_iter().filter(|one| one.kind == Kind::Read).collect();
-    let failed = probes.iter().any(|sample| matches!(sample.outcome, Outcome::Failed(_)));
-    assert!(failed, "a probe has its own limit");
-    assert!(probes.last().unwrap().outcome == Outcome::Ok, "then it serves");
 }
 
 #[test]
