@@ -15,6 +15,8 @@ from page_shell import TOOLS, do, steps_on, write_files
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 PAGE = ROOT / "docs" / "extending.md"
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.long
+
 SELECT = {"mix": "SELECT", "concurrency": 2}
 INTERVALS_EACH = 6
 MEASURE = (
