@@ -59,7 +59,7 @@ test-rust: $(VENV)/dev system-packages
 	  || { $(AGAIN); cargo test --workspace --locked -- --test-threads 1; }
 
 .PHONY: test-quick
-test-quick: build $(VENV)/dev ## Without servers and long measurements, for the daily round: about three minutes where all is built
+test-quick: build $(VENV)/dev ## Without servers and long measurements, for the daily round: about two minutes where all is built
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	cargo test --workspace --locked --lib -- --test-threads $(WORKERS)

@@ -9,6 +9,7 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.long
 CONFTEST = """
 import sys
 
@@ -63,3 +64,5 @@ def test_what_is_measured_again(tmp_path: Path, still_s: float, marker: str, wan
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ("2 passed" if wanted < made else "1 failed, 1 passed") in done.stdout, done.stdout + done.stderr
     assert done.stdout.count("test_once: no process ran for") == made - 1
+    # What failed stands beside the reason, and what failed at last where pytest tells failures.
+    assert done.stdout.count("E       assert ") == max(made - 1, 0) + (1 if wanted >= made else 0)

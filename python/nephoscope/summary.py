@@ -71,7 +71,8 @@ def summary(outcome: Outcome) -> RenderableType:
         parts.append(Text())
     for mix, found in scores.get("saturation", {}).items():
         sessions = describe_count(found["concurrency"], "session")
-        parts.append(Text(f"{mix}: saturated at {sessions} ({found['why']})"))
+        known = "saturated" if found["saturated"] else "not known to be saturated"
+        parts.append(Text(f"{mix}: {known} at {sessions} ({found['why']})"))
     parts.append(Text())
     for verdict in scores["verdicts"]:
         mark, style = MARKS.get(verdict["level"], MARKS["note"])

@@ -35,7 +35,7 @@ def test_a_score_is_told_before_the_next_is_measured(tmp_path: Path) -> None:
     assert last < told < after
     stored = json.loads((tmp_path / "latest" / "scores.json").read_text())["scores"]["P"]
     assert lines[told] == score_line("P", Score.model_validate(stored))
-    assert "±" in lines[told] or "to" in lines[told]
+    assert "±" in lines[told] or "…" in lines[told]
     assert "TPS per $/min" in lines[told]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
 from docs_pages import ROOT
 from page_shell import do, steps_on, write_files
 
@@ -14,6 +15,7 @@ from sample_studies import phases, sim_study, write_study
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
 REPORT = ROOT / "docs" / "report.md"
 SCORE = ROOT / "docs" / "score.md"
 

@@ -14,6 +14,7 @@ from page_shell import do, steps_on, write_files
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.long
 PAGE = ROOT / "docs" / "tutorial-workload.md"
 
 

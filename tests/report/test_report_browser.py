@@ -17,7 +17,10 @@ from report_runs import RUNS
 
 from browser import CHROMIUM, browse_page, sheets_of
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
 
 
 class Tags(HTMLParser):

@@ -145,6 +145,7 @@ garbage = st.binary(max_size=80) | st.sampled_from(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=100)
 @given(st.sampled_from(JOURNALS), garbage, st.floats(0, 1))
 def test_garbage_in_a_journal_keeps_nobody_from_reading_the_rest(

@@ -17,6 +17,7 @@ from sample_studies import phases, sim_study, write_study
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
 ENDLESS = phases({"duration": "600s", "concurrency": 4})
 
 

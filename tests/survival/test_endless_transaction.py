@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+pytestmark = pytest.mark.long
 WORKLOAD = """\
 local w = workload "stuck"
 local turns = 0

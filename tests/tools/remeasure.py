@@ -20,11 +20,14 @@ from nephoscope.errors import InputError
 from nephoscope.store import FILES, StoredRun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     import pytest
 
 ATTEMPTS = 3
+MOST_TOLD = 2000
+"""So many characters of a failure stand beside the reason for which it was measured again."""
 
 
 class Remeasure:
@@ -50,7 +53,7 @@ class Remeasure:
             why = self._why() if left and any(report.failed for report in reports) else None
             if why is None:
                 break
-            self._again.append(f"{item.nodeid}: {why}")
+            self._again.append(f"{item.nodeid}: {why}\n{missed_by(reports)}")
             # The fixtures of its module hold what was measured: they are made anew as well.
             item.session._setupstate.teardown_exact(None)
             item._initrequest()  # type: ignore[attr-defined] # as every function's item has it
@@ -85,6 +88,12 @@ class Remeasure:
         manifests = self._folder.glob(f"**/{FILES.manifest}")
         runs = [path.parent for path in manifests if path.stat().st_mtime >= self._began]
         return next(filter(None, map(told_by, runs)), None)
+
+
+def missed_by(reports: Iterable[pytest.TestReport]) -> str:
+    """Say what failed meanwhile: the lines of a failed test's own that pytest marks."""
+    told = "\n".join(report.longreprtext for report in reports if report.failed)
+    return "\n".join(line for line in told.splitlines() if line.startswith("E "))[:MOST_TOLD]
 
 
 def told_by(folder: Path) -> str | None:

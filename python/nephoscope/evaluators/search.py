@@ -101,9 +101,10 @@ def searched(stored: Stored) -> set[int]:
 def describe_saturation(points: Sequence[Point], settings: SearchSettings) -> dict[str, Any]:
     """Read saturation off points: a search's steps, or a sweep."""
     steps = _steps(points)
-    tau, why = _saturation(steps, settings)
+    tau, why, known = _saturation(steps, settings)
     return {
         "concurrency": tau,
+        "saturated": known,
         "tps": next(step.tps for step in steps if step.concurrency == tau),
         "why": why,
     }
@@ -117,14 +118,17 @@ def _best(steps: Iterable[_Step]) -> _Step:
     return max(steps, key=lambda step: step.tps)
 
 
-def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, str]:
-    """Return τ and why: the smallest concurrency whose throughput is the best but for the gain that does not count."""
+def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, str, bool]:
+    """Return τ, why, and whether the system is known to be saturated there.
+
+    τ is the smallest concurrency whose throughput is the best but for the gain that does not count.
+    """
     ordered = sorted(steps, key=lambda step: step.concurrency)
     best = _best(ordered)
     tau = next(step for step in ordered if step.tps * (1 + search.gain) >= best.tps)
     beyond = next((step for step in ordered if step.concurrency > tau.concurrency), None)
     if beyond is None:
-        why = f"no concurrency above {tau.concurrency} was tried: the system may not be saturated"
+        why = f"no concurrency above {tau.concurrency} was tried"
     else:
         change = beyond.tps / tau.tps - 1 if tau.tps else 0.0
         slower = beyond.p99_ms / tau.p99_ms if tau.p99_ms else 0.0
@@ -132,7 +136,7 @@ def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, st
             f"TPS changed by {change:+.1%} from {tau.concurrency} to {beyond.concurrency} "
             f"while p99 was {slower:.2g} times as long"
         )
-    return tau.concurrency, why
+    return tau.concurrency, why, beyond is not None
 
 
 def _steps(points: Sequence[Point]) -> list[_Step]:
