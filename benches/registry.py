@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from benches.against_pgbench import lag, order_payment, point_select
 from benches.engine import instructions, noop, sessions, soak
+from benches.intervals import intervals
 from benches.loading import load
 from benches.probes import lag_resolution, probes
 from benches.truths import rate, stall
@@ -28,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "load": load,
     "probes": probes,
     "lag-resolution": lag_resolution,
+    "intervals": intervals,
     "soak": soak,
 }
 
