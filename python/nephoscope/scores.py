@@ -385,7 +385,7 @@ def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
         return []
     detail = (
         f"{uncertain:,} {'attempt' if uncertain == 1 else 'attempts'} ended after the commit was sent and before its "
-        "answer came: the server may have committed; one that was tried again may be there twice"
+        "answer came, or had committed a part: the server may have committed; none was run again"
     )
     return [_verdict("note", "the outcome of some commits is not known", detail)]
 

@@ -58,10 +58,15 @@ impl ErrorClass {
     }
 
     /// Whether the transaction may be run again as if it had not been tried (METRICS, section 1: outcome
-    /// "retried").
+    /// "retried"). A commit that was sent and not answered forbids it: see [`Error::outcome_unknown`].
     #[must_use]
     pub fn may_be_retried(self) -> bool {
         matches!(self, Self::Serialization | Self::Deadlock | Self::ShuttingDown)
+    }
+
+    /// Whether an error of the class says nothing of what was sent before it: the session ended, or nobody waited.
+    fn leaves_outcome_open(self) -> bool {
+        matches!(self, Self::ConnectionLost | Self::ShuttingDown | Self::StatementTimeout)
     }
 }
 
@@ -74,12 +79,21 @@ struct Detail {
     class: ErrorClass,
     code: String,
     message: String,
+    outcome_unknown: bool,
 }
 
 impl Error {
     /// An error with the server's own code (an SQLSTATE for SQL databases; empty where there is none).
     pub fn new(class: ErrorClass, code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self(Box::new(Detail { class, code: code.into(), message: message.into() }))
+        let outcome_unknown = class.leaves_outcome_open();
+        Self(Box::new(Detail { class, code: code.into(), message: message.into(), outcome_unknown }))
+    }
+
+    /// The same error as one that leaves open what the server has done, whatever its class.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self) -> Self {
+        self.0.outcome_unknown = true;
+        self
     }
 
     /// The connection broke, or could not be made.
@@ -96,6 +110,12 @@ impl Error {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         self.0.class
+    }
+
+    /// Whether the server may have done what was sent and is not answered: a commit among it must not be repeated.
+    #[must_use]
+    pub fn outcome_unknown(&self) -> bool {
+        self.0.outcome_unknown
     }
 
     /// The server's own code; empty where there is none.

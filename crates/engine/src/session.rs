@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_drivers::{Command, Connection, ConnectionState, Error, ErrorClass, Params, Reply, Want};
+use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
@@ -57,8 +57,10 @@ pub(crate) struct Session {
     running: Option<usize>,
     /// The commands of the present attempt so far leave a transaction open.
     in_transaction: bool,
-    /// Among those that were not answered is one that commits.
-    commit_unanswered: bool,
+    /// How many of those that were not answered commit.
+    commits_unanswered: u32,
+    /// Commits of the present attempt were answered: run again, it would do their part twice.
+    has_committed: bool,
     affected: u64,
     uninterrupted: u32,
 }
@@ -79,7 +81,8 @@ impl Session {
             random: Random::new(!tenant.plan.seed, global),
             running: None,
             in_transaction: false,
-            commit_unanswered: false,
+            commits_unanswered: 0,
+            has_committed: false,
             affected: 0,
             uninterrupted: 0,
         })
@@ -197,16 +200,19 @@ impl Session {
                 Err(Trouble::Database(error)) => error,
             };
             self.worker.add_error(series, &error);
-            if (is_unanswered(&error) || self.is_waiting(role)) && self.may_have_committed(transaction) {
+            let unknown = error.outcome_unknown() || self.is_waiting(role);
+            let uncertain = self.may_have_committed(transaction, unknown);
+            if uncertain {
                 let tenant = Rc::clone(&self.tenant);
                 self.worker.tally(&tenant, self.script.take_tallies(), false);
             }
-            self.commit_unanswered = false;
+            (self.commits_unanswered, self.has_committed) = (0, false);
             self.script.abandon();
             self.affected = 0;
             self.recover(role).await;
-            let again = error.class().may_be_retried() && attempts < retry.attempts && !self.tenant.stopped();
-            if !again {
+            // What may have been committed is never run again: it could be there twice.
+            let again = error.class().may_be_retried() && !uncertain && attempts < retry.attempts;
+            if !again || self.tenant.stopped() {
                 return (Outcome::Failed, attempts);
             }
             self.back_off(attempts).await;
@@ -220,7 +226,7 @@ impl Session {
 
     /// Runs the steps of one attempt; says whether the workload rolled back by its own decision.
     async fn attempt(&mut self, role: Role, mut step: Step) -> Result<bool, Trouble> {
-        (self.in_transaction, self.commit_unanswered) = (false, false);
+        (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
         if self.connections[role as usize].is_none() {
             // The mix has come to need a role that it did not need before.
             self.connect_while_running(role).await?;
@@ -246,12 +252,12 @@ impl Session {
         let connection = self.connections[role as usize].as_mut();
         let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
         connection.queue(command, self.script.params(), want)?;
-        self.commit_unanswered |= match command {
+        self.commits_unanswered += u32::from(match command {
             Command::Commit => true,
             // A statement outside a transaction commits by itself.
             Command::Execute(_) => !self.in_transaction,
             Command::Begin | Command::Rollback => false,
-        };
+        });
         match command {
             Command::Begin => self.in_transaction = true,
             Command::Commit | Command::Rollback => self.in_transaction = false,
@@ -262,7 +268,7 @@ impl Session {
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.
     async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
-        let Self { connections, script, worker, uninterrupted, commit_unanswered, .. } = self;
+        let Self { connections, script, worker, uninterrupted, .. } = self;
         let connection = connections[role as usize].as_mut();
         let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
         connection.set_deadline(worker.runtime.turn_began() + worker.statement_timeout);
@@ -275,7 +281,8 @@ impl Session {
             replies
         })
         .await?;
-        *commit_unanswered = false;
+        self.has_committed |= self.commits_unanswered > 0;
+        self.commits_unanswered = 0;
         Ok(reply)
     }
 
@@ -301,9 +308,12 @@ impl Session {
         connection.is_some_and(|connection| connection.state() == ConnectionState::Waiting)
     }
 
-    /// Whether the transaction was sent a commit that was not answered, and would have changed something by it.
-    fn may_have_committed(&self, transaction: usize) -> bool {
-        self.commit_unanswered && !self.tenant.plan.read_only[transaction]
+    /// Whether the attempt may have changed something for good: it has committed a part, or sent a commit whose outcome
+    /// is `unknown`. An error that is known ends one commit; of several that were sent together, others may have gone
+    /// before.
+    fn may_have_committed(&self, transaction: usize, unknown: bool) -> bool {
+        let perhaps = self.commits_unanswered > u32::from(!unknown);
+        (self.has_committed || perhaps) && !self.tenant.plan.read_only[transaction]
     }
 
     /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
@@ -348,16 +358,8 @@ impl Session {
 impl Drop for Session {
     /// Whoever is in flight when the run's patience ends may yet commit.
     fn drop(&mut self) {
-        if self.running.is_some_and(|transaction| self.may_have_committed(transaction)) {
+        if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
             self.worker.tally(&self.tenant, self.script.take_tallies(), false);
         }
     }
-}
-
-/// Whether an error leaves open what the server has done.
-fn is_unanswered(error: &Error) -> bool {
-    matches!(
-        error.class(),
-        ErrorClass::ConnectionLost | ErrorClass::ShuttingDown | ErrorClass::StatementTimeout
-    )
 }

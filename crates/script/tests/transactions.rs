@@ -232,6 +232,32 @@ fn a_retry_draws_the_same_numbers() {
 }
 
 #[test]
+fn a_retry_picks_what_the_first_attempt_picked() {
+    let lua = format!(
+        r#"{HEAD}w:transaction("t", function(tx, pick)
+          if tx.attempt == 3 then pick.item() end
+          tx:exec("pair", pick.item(), pick.once("item"))
+          tx:exec("pair", pick.item(), pick.integer(1, 1000000)) end)"#
+    );
+    let loaded = Loaded::new(&lua).unwrap();
+    let handed_out = || loaded.keys[0].1.handed_out();
+    loaded.vm.set_access(Access::Latest { k: 3 });
+    let mut session = loaded.session(5, 1);
+    let first = session.run("t").unwrap();
+    assert_eq!(handed_out(), 1);
+    // The newest three are others by now.
+    loaded.keys[0].1.arrived(5_000);
+    for _ in 0..2 {
+        let step = session.script.retry(0);
+        let again = session.finish(step).unwrap();
+        // The third attempt goes another way: it draws anew from where they part.
+        assert_eq!(again == first, handed_out() == 1, "{again:?}, first {first:?}");
+    }
+    assert_eq!(handed_out(), 2, "a key that is handed out once is so for all attempts that ask for it");
+    assert_ne!(session.run("t").unwrap(), first);
+}
+
+#[test]
 fn sessions_interleave_without_touching_each_other() {
     let lua = format!(
         r#"{HEAD}w:transaction("t", function(tx)

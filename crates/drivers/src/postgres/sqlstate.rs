@@ -1,9 +1,17 @@
 //! From SQLSTATE to error class (PostgreSQL manual, appendix A, "PostgreSQL Error Codes").
 
-use crate::error::ErrorClass;
+use crate::error::{Error, ErrorClass};
+
+/// The error of an SQLSTATE and a server's message.
+pub(crate) fn error(code: String, message: String) -> Error {
+    // statement_completion_unknown: the server itself does not know, as when CockroachDB's commit is ambiguous.
+    let unknown = code == "40003";
+    let error = Error::new(class(&code), code, message);
+    if unknown { error.with_unknown_outcome() } else { error }
+}
 
 /// The class of an SQLSTATE.
-pub(crate) fn class(code: &str) -> ErrorClass {
+fn class(code: &str) -> ErrorClass {
     match code {
         "40001" => ErrorClass::Serialization,
         "40P01" => ErrorClass::Deadlock,
@@ -14,8 +22,8 @@ pub(crate) fn class(code: &str) -> ErrorClass {
         "57P01" | "57P02" | "57P03" => ErrorClass::ShuttingDown,
         // query_canceled (also by statement_timeout), transaction_timeout, idle_in_transaction_session_timeout.
         "57014" | "25P04" | "25P03" => ErrorClass::StatementTimeout,
-        // Class 08: connection exceptions; 53300: too many connections.
-        "53300" => ErrorClass::ConnectionLost,
+        // Class 08: connection exceptions; 53300: too many connections; 57P05: closed by idle_session_timeout.
+        "53300" | "57P05" => ErrorClass::ConnectionLost,
         _ if code.starts_with("08") => ErrorClass::ConnectionLost,
         _ => ErrorClass::Other,
     }
@@ -36,10 +44,25 @@ mod tests {
             ("57014", ErrorClass::StatementTimeout),
             ("08006", ErrorClass::ConnectionLost),
             ("53300", ErrorClass::ConnectionLost),
+            ("57P05", ErrorClass::ConnectionLost),
+            ("40003", ErrorClass::Other),
             ("23505", ErrorClass::Other),
             ("", ErrorClass::Other),
         ] {
             assert_eq!(class(code), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn an_error_says_whether_the_outcome_is_unknown() {
+        let unknown = |code: &str| error(code.to_owned(), String::new()).outcome_unknown();
+        for code in ["40003", "57P01", "57P02", "57P05", "08006", "08007", "57014"] {
+            assert!(unknown(code), "{code}");
+        }
+        for code in ["40001", "40P01", "55P03", "25006", "23505"] {
+            assert!(!unknown(code), "{code}");
+        }
+        let lost = error("40003".to_owned(), String::new()).context("commit");
+        assert!(lost.outcome_unknown() && !lost.class().may_be_retried());
     }
 }

@@ -128,7 +128,7 @@ pub(crate) fn error(body: &[u8]) -> Error {
         message.push_str(": ");
         message.push_str(&shown(detail, LONGEST_TEXT));
     }
-    Error::new(sqlstate::class(&code), code, message)
+    sqlstate::error(code, message)
 }
 
 /// A server's text: what is not UTF-8 is replaced, and what is too long cut.

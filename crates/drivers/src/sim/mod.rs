@@ -169,7 +169,7 @@ struct SimConnection {
 impl SimConnection {
     fn depart(&mut self, now: Nanos) -> Flight {
         let (outcome, ends) = self.server.serve(now, self.connected);
-        if matches!(outcome, Outcome::Served | Outcome::Unheard) {
+        if matches!(outcome, Outcome::Served | Outcome::Unheard | Outcome::Late(_)) {
             self.store(ends);
         }
         let wake = ends.min(self.deadline);
@@ -225,6 +225,11 @@ impl SimConnection {
                 let _ = self.answer(None);
                 return Err(self.lose());
             }
+            Outcome::Late(class) => {
+                let _ = self.answer(None);
+                self.lose();
+                return Err(planted(class));
+            }
         };
         let affected = self.answer(failed)?;
         let result = match self.last.take() {
@@ -237,8 +242,7 @@ impl SimConnection {
 
     /// Lets the queued commands succeed, or fail with an error of a class; tells how many rows the last one touched.
     fn answer(&mut self, failed: Option<ErrorClass>) -> Result<u64, Error> {
-        let mut error =
-            failed.map(|class| Error::new(class, "sim", format!("planted {} error", class.name())));
+        let mut error = failed.map(planted);
         let affected = matches!(self.queued.last(), Some(Command::Execute(_))).into();
         for command in std::mem::take(&mut self.queued) {
             match (command, &error) {
@@ -268,6 +272,10 @@ impl SimConnection {
         }
         error.map_or(Ok(affected), Err)
     }
+}
+
+fn planted(class: ErrorClass) -> Error {
+    Error::new(class, "sim", format!("planted {} error", class.name()))
 }
 
 fn failed_transaction(message: &str) -> Error {

@@ -85,6 +85,9 @@ pub struct Plan {
     /// The probability with which a round trip is served and its connection lost before the reply: nobody but the
     /// server knows what was done.
     pub replies_lost: f64,
+    /// The probability with which a round trip is served, answered with an error of a class, and its connection closed:
+    /// as a server does that is shut down between a commit and its answer (57P01).
+    pub late_errors: Vec<(ErrorClass, f64)>,
     /// How long after a commit its change is to be seen here: this endpoint is a replica of the database of its name.
     /// `None`: it is the one that takes writes.
     pub lag: Option<Law>,
@@ -103,19 +106,22 @@ impl Default for Plan {
             failures: Vec::new(),
             errors: Vec::new(),
             replies_lost: 0.0,
+            late_errors: Vec::new(),
             lag: None,
             seed: 1,
         }
     }
 }
 
-const KEYS: &str = "latency, capacity, stall, outage, refusal, failure, error, reply_lost, lag, seed";
+const KEYS: &str =
+    "latency, capacity, stall, outage, refusal, failure, error, late_error, reply_lost, lag, seed";
 
 impl Plan {
     /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&
-    /// failure=3s+1s:read_only&error=deadlock:0.01&reply_lost=0.001&lag=constant(5ms)&seed=7`. Windows are start and
-    /// length; `stall`, `outage`, `refusal`, `failure` and `error` may be given several times. `capacity=4,10s:8,30s:0`
-    /// changes with the time since the start of the run; 0 is a server that stands still.
+    /// failure=3s+1s:read_only&error=deadlock:0.01&late_error=shutting_down:0.01&reply_lost=0.001&lag=constant(5ms)&
+    /// seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error` and `late_error` may be
+    /// given several times. `capacity=4,10s:8,30s:0` changes with the time since the start of the run; 0 is a server
+    /// that stands still.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
         let mut plan = Self::default();
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -151,9 +157,10 @@ impl Plan {
                 let (span, class) = value.rsplit_once(':').ok_or(CLASS)?;
                 self.failures.push((window(span).ok_or(CLASS)?, class_of(class)?));
             }
-            "error" => {
+            "error" | "late_error" => {
                 let (class, probability) = value.split_once(':').ok_or(ERROR)?;
-                self.errors.push((class_of(class)?, share(probability).ok_or(ERROR)?));
+                let errors = if key == "error" { &mut self.errors } else { &mut self.late_errors };
+                errors.push((class_of(class)?, share(probability).ok_or(ERROR)?));
             }
             "reply_lost" => self.replies_lost = share(value).ok_or("a probability, such as 0.001")?,
             "seed" => self.seed = value.parse().map_err(|_| "a whole number")?,
@@ -243,7 +250,7 @@ mod tests {
         let plan = Plan::parse(
             "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
              &failure=3s+1s:read_only&refusal=12s+1s&error=deadlock:0.01&reply_lost=0.001&seed=7\
-             &lag=bimodal(1ms,20ms,0.25)",
+             &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02",
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
@@ -255,6 +262,7 @@ mod tests {
         assert_eq!(plan.replies_lost, 0.001);
         assert_eq!(plan.failures[0].1, ErrorClass::ReadOnly);
         assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
+        assert_eq!(plan.late_errors, [(ErrorClass::ShuttingDown, 0.02)]);
         assert_eq!(plan.lag, Some(Law::Bimodal(MILLISECOND, 20 * MILLISECOND, 0.25)));
         assert_eq!(plan.seed, 7);
     }

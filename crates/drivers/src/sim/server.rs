@@ -20,6 +20,8 @@ pub(crate) enum Outcome {
     Failed(ErrorClass),
     /// Served, and the connection was lost before the reply.
     Unheard,
+    /// Served, answered with an error, and the connection closed.
+    Late(ErrorClass),
 }
 
 /// When something ends that nothing is planned to end.
@@ -206,6 +208,9 @@ impl Server {
         if let Some(class) = self.fails(at, random) {
             return Outcome::Failed(class);
         }
+        if let Some(class) = drawn(&self.plan.late_errors, random) {
+            return Outcome::Late(class);
+        }
         let unheard = self.plan.replies_lost > 0.0 && uniform(random) < self.plan.replies_lost;
         if unheard { Outcome::Unheard } else { Outcome::Served }
     }
@@ -214,15 +219,20 @@ impl Server {
         if let Some((_, class)) = self.plan.failures.iter().find(|(window, _)| window.contains(at)) {
             return Some(*class);
         }
-        if self.plan.errors.is_empty() {
-            return None;
-        }
-        let mut draw = uniform(random);
-        self.plan.errors.iter().find_map(|(class, probability)| {
-            draw -= probability;
-            (draw < 0.0).then_some(*class)
-        })
+        drawn(&self.plan.errors, random)
     }
+}
+
+/// Which of several classes it is, each with its probability; nothing is drawn where there is none.
+fn drawn(errors: &[(ErrorClass, f64)], random: &mut Xoshiro256PlusPlus) -> Option<ErrorClass> {
+    if errors.is_empty() {
+        return None;
+    }
+    let mut draw = uniform(random);
+    errors.iter().find_map(|(class, probability)| {
+        draw -= probability;
+        (draw < 0.0).then_some(*class)
+    })
 }
 
 /// When work that takes `service` and begins at `begins` is done: no work is done in a stall.

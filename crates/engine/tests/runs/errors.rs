@@ -1,6 +1,6 @@
 //! Errors that are planted are read back: counted by class, retried where that is allowed, always rolled back.
 
-use crate::support::{SECOND, SimBase, Story, check, phase, run, spec};
+use crate::support::{SECOND, SimBase, Story, check, phase, run, spec, written};
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::LoadSpec;
 use serde_json::json;
@@ -65,7 +65,8 @@ fn retried_or_not(class: ErrorClass) {
     let (all, started) = (story.all(), story.totals().started);
     let (retries, retried) = (all.sum(|series| series.retries), all.sum(|series| series.retried));
     let errors = all.errors(class);
-    let may = [ErrorClass::Serialization, ErrorClass::Deadlock, ErrorClass::ShuttingDown];
+    // A write commits by itself: where the server was shutting down, nobody knows whether it did.
+    let may = [ErrorClass::Serialization, ErrorClass::Deadlock];
     if may.contains(&class) {
         check::binomial(&format!("{}: failed", class.name()), all.failed(), started, 0.027);
         // Those that the end of the run left without their next attempt are few.
@@ -77,6 +78,38 @@ fn retried_or_not(class: ErrorClass) {
     }
     assert_eq!(base.commits(), all.committed());
     assert_eq!(story.tally("written").0, all.committed() as f64, "what failed is not in the tallies");
+}
+
+#[test]
+fn a_commit_that_a_shutdown_answers_is_never_run_again() {
+    for transaction in ["write", "transfer"] {
+        let base = SimBase::new("latency=constant(1ms)&late_error=shutting_down:0.2");
+        let story = run(&closed(&base.url, 1.0, transaction, 5));
+        let (all, totals) = (story.all(), story.totals());
+        // Each that reached its commit is there, and once.
+        assert_eq!(base.commits(), all.committed() + totals.uncertain, "{transaction}");
+        assert!(totals.uncertain > 20 && totals.uncertain <= all.failed(), "{} uncertain", totals.uncertain);
+        assert_eq!(story.tally("written"), (all.committed() as f64, totals.uncertain as f64));
+        // Before its commit a transfer is tried again.
+        assert_eq!(all.sum(|series| series.retries) > 20, transaction == "transfer");
+    }
+}
+
+#[test]
+fn what_has_committed_a_part_is_not_run_again() {
+    let base = SimBase::new("latency=constant(1ms)&error=deadlock:0.2");
+    let folder = written(
+        "local w = workload 'parts'\nw:transaction('both', {}, function(tx)\n  tx:tally('parts', 2)\n  \
+         tx:exec('write')\n  tx:exec('write')\nend)\nw:mix('all', { both = 1 })",
+        "-- name: write\nUPDATE t SET a = a + 1\n",
+    );
+    let mut spec = closed(&base.url, 1.0, "both", 5);
+    spec.tenants[0].workload.folder = folder.path().to_owned();
+    let story = run(&spec);
+    let (all, totals) = (story.all(), story.totals());
+    assert!(totals.uncertain > 20 && all.sum(|series| series.retries) > 20);
+    assert_eq!(base.commits(), 2 * all.committed() + totals.uncertain, "no first part is there twice");
+    assert_eq!(story.tally("parts"), ((2 * all.committed()) as f64, (2 * totals.uncertain) as f64));
 }
 
 #[test]

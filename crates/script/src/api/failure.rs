@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mlua::ffi::{self, lua_State};
 
-use super::{Results, c_function, text, type_name};
+use super::{Results, text, type_name};
 use crate::sandbox;
 
 /// How many fields of an error that is a table are shown.
@@ -75,7 +75,7 @@ unsafe fn object(l: *mut lua_State, main: *mut lua_State) -> String {
     unsafe {
         let kind = type_name(l, -1);
         let top = ffi::lua_gettop(main);
-        ffi::lua_pushcclosure(main, c_function(describe), 0);
+        ffi::lua_pushcclosure(main, describe, 0);
         ffi::lua_pushvalue(l, -1);
         ffi::lua_xmove(l, main, 1);
         let described = ffi::lua_pcall(main, 1, 1, 0) == ffi::LUA_OK;

@@ -8,14 +8,14 @@ use std::fmt::Write as _;
 
 use mlua::ffi::{self, lua_State};
 
-use super::{Message, Results, c_function, finish, text};
+use super::{Message, Results, finish, text};
 
 /// Makes it an error to use a global variable that does not exist.
 pub(crate) unsafe fn refuse_unknown_globals(l: *mut lua_State) {
     // SAFETY: the caller has room on the stack for three values.
     unsafe {
         ffi::lua_createtable(l, 0, 3);
-        ffi::lua_pushcclosure(l, c_function(unknown), 0);
+        ffi::lua_pushcclosure(l, unknown, 0);
         ffi::lua_setfield(l, -2, c"__index".as_ptr());
         ffi::lua_pushboolean(l, 0);
         ffi::lua_setfield(l, -2, c"__metatable".as_ptr());
@@ -28,7 +28,7 @@ pub(crate) unsafe fn forbid_new_globals(l: *mut lua_State) {
     // SAFETY: the caller has room on the stack for two values.
     unsafe {
         if ffi::lua_getmetatable(l, ffi::LUA_GLOBALSINDEX) != 0 {
-            ffi::lua_pushcclosure(l, c_function(new), 0);
+            ffi::lua_pushcclosure(l, new, 0);
             ffi::lua_setfield(l, -2, c"__newindex".as_ptr());
             ffi::lua_pop(l, 1);
         }

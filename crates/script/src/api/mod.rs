@@ -4,6 +4,7 @@
 //! in a function that returns a `Result`, so that nothing is left to drop when [`raise`] leaves by a Lua error.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 use std::sync::atomic::Ordering;
 
@@ -13,6 +14,7 @@ use crate::vm::{Context, Shared};
 
 mod failure;
 mod globals;
+mod integer;
 mod names;
 mod pick;
 mod rows;
@@ -20,6 +22,7 @@ mod tx;
 
 pub(crate) use failure::{error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
+pub(crate) use integer::{Integers, make_integers};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
 pub(crate) use rows::push_row_metatable;
@@ -28,27 +31,31 @@ pub(crate) use tx::push_tx;
 /// An error for the workload's author, without its place in the file.
 type Message = String;
 
-/// How many results a C function has.
+/// How many results a C function has. LuaJIT reads more than that: see [`crate::sandbox::state`].
+pub(crate) type Results = c_int;
+
+type Function = ffi::lua_CFunction;
+
+/// Does the part of a C function that needs nothing of Lua but to read its stack. A panic on the way becomes an error
+/// that ends the run, whatever the workload catches: LuaJIT would end the process with it.
 ///
-/// Lua says that this is an `int`, but LuaJIT's assembler takes the whole register for it, and the upper half of one
-/// that returns an `int` may hold anything: whether it does depends on how the compiler moves values, so that a
-/// state whose userdata were dropped by `mlua` crashed at one level of optimisation and not at another. A whole
-/// register is what LuaJIT is given, then, and nothing with a finalizer of that kind is made.
-pub(crate) type Results = u64;
-
-type Function = unsafe extern "C-unwind" fn(*mut lua_State) -> Results;
-
-/// A function as Lua's headers want it.
-fn c_function(function: Function) -> ffi::lua_CFunction {
-    // SAFETY: only LuaJIT calls it, and reads the register that holds the wider result: see `Results`.
-    unsafe { std::mem::transmute::<Function, ffi::lua_CFunction>(function) }
+/// Nothing in `work` may raise an error of Lua, which cannot be caught here.
+#[inline]
+fn sheltered<T>(shared: &Shared, work: impl FnOnce() -> Result<T, Message>) -> Result<T, Message> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        let message = format!("an internal error of nephoscope, not of the workload: {words}");
+        shared.panicked.set(Some(message.clone()));
+        Err(message)
+    })
 }
 
 /// Ends a C function: with its number of results, or by a Lua error that says where the workload called it.
 #[inline]
 unsafe fn finish(l: *mut lua_State, outcome: Result<c_int, Message>) -> Results {
     match outcome {
-        Ok(results) => results as Results,
+        Ok(results) => results,
         Err(message) => {
             // SAFETY: `l` is running a C function, which has room for these values. The message is copied and
             // dropped before the error leaves this function.
@@ -147,7 +154,7 @@ unsafe fn push_function(l: *mut lua_State, shared: *const Shared, function: Func
     // SAFETY: there is room for two values.
     unsafe {
         ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
-        ffi::lua_pushcclosure(l, c_function(function), 1);
+        ffi::lua_pushcclosure(l, function, 1);
     }
 }
 

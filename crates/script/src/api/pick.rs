@@ -4,10 +4,12 @@ use std::ffi::{c_int, c_void};
 
 use mlua::ffi::{self, lua_State};
 
+use super::integer::push_integer;
 use super::{
-    Function, Message, Results, c_function, context, finish, number, set, set_index, shared, table, text,
+    Function, Message, Results, context, finish, number, set, set_index, shared, sheltered, table, text,
     type_name,
 };
+use crate::random::Random;
 use crate::vm::Shared;
 
 /// `pick.orders()`: a key of the table whose place is the second upvalue, as the access distribution has it.
@@ -19,8 +21,12 @@ unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
             let context = context(shared)?;
             let place = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)) as usize;
             let (name, keys) = &shared.tables[place];
-            let key = shared.pickers.borrow_mut()[place].pick(keys, &mut context.random);
-            ffi::lua_pushnumber(l, key.ok_or_else(|| format!("the table {name} is empty"))? as f64);
+            let key = sheltered(shared, || {
+                let picker = |random: &mut Random| shared.pickers.borrow_mut()[place].pick(keys, random);
+                let key = context.picks.pick((place, false), &mut context.random, picker);
+                key.ok_or_else(|| format!("the table {name} is empty"))
+            })?;
+            push_integer(l, shared, key);
             Ok(1)
         }
     }
@@ -34,10 +40,14 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let shared = shared(l);
-            context(shared)?;
-            let place = table(l, 1, shared)?;
-            match shared.tables[place].1.once() {
-                Some(key) => ffi::lua_pushnumber(l, key as f64),
+            let context = context(shared)?;
+            let key = sheltered(shared, || {
+                let place = table(l, 1, shared)?;
+                let once = |_: &mut Random| shared.tables[place].1.once();
+                Ok(context.picks.pick((place, true), &mut context.random, once))
+            })?;
+            match key {
+                Some(key) => push_integer(l, shared, key),
                 None => ffi::lua_pushnil(l),
             }
             Ok(1)
@@ -63,13 +73,14 @@ unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
         unsafe {
-            let context = context(shared(l))?;
+            let shared = shared(l);
+            let context = context(shared)?;
             let (low, high) = bounds(l, "pick.integer")?;
             let (from, to) = (low as i64, high as i64);
             if from as f64 != low || to as f64 != high {
                 return Err(format!("pick.integer: the bounds {low} and {high} must be whole numbers"));
             }
-            ffi::lua_pushnumber(l, context.random.between(from, to) as f64);
+            push_integer(l, shared, context.random.between(from, to));
             Ok(1)
         }
     }
@@ -199,7 +210,7 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
             ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
             ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
             ffi::lua_pushnumber(l, place as f64);
-            ffi::lua_pushcclosure(l, c_function(pick_key), 2);
+            ffi::lua_pushcclosure(l, pick_key, 2);
             ffi::lua_rawset(l, -3);
         }
         set_index(l, shared, pick_field);

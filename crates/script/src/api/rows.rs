@@ -5,7 +5,8 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{ResultIndex, Value, calendar};
 
-use super::{Message, Results, finish, number, push_metatable, shared, text};
+use super::integer::push_integer;
+use super::{Message, Results, finish, number, push_metatable, shared, sheltered, text};
 use crate::vm::{Context, RowObject, Shared};
 
 /// `row.column`, `row[1]`.
@@ -14,18 +15,22 @@ unsafe extern "C-unwind" fn row_field(l: *mut lua_State) -> Results {
         // SAFETY: only rows have this metatable, and it is hidden; for the rest see `exec`.
         unsafe {
             let row = &*ffi::lua_touserdata(l, 1).cast::<RowObject>();
-            let Some(context) = shared(l).context_of(row) else {
+            let shared = shared(l);
+            let Some(context) = shared.context_of(row) else {
                 return Err("a row can be used only within the transaction that read it".to_owned());
             };
             let (result, at) = (row.result.into(), row.row as usize);
-            let value = match text(l, 2) {
-                Some(name) => context.rows.named(result, at, name),
-                None => {
-                    let place = number(l, 2, "the place of a column")?;
-                    context.rows.value(result, at, (place as usize).wrapping_sub(1))
-                }
-            };
-            push_value(l, value.ok_or_else(|| no_column(l, context, result))?);
+            let value = sheltered(shared, || {
+                let value = match text(l, 2) {
+                    Some(name) => context.rows.named(result, at, name),
+                    None => {
+                        let place = number(l, 2, "the place of a column")?;
+                        context.rows.value(result, at, (place as usize).wrapping_sub(1))
+                    }
+                };
+                value.ok_or_else(|| no_column(l, context, result))
+            })?;
+            push_value(l, shared, value);
             Ok(1)
         }
     }
@@ -47,7 +52,7 @@ unsafe fn no_column(l: *mut lua_State, context: &Context, result: ResultIndex) -
 }
 
 #[inline]
-unsafe fn push_value(l: *mut lua_State, value: Value<'_>) {
+unsafe fn push_value(l: *mut lua_State, shared: &Shared, value: Value<'_>) {
     // SAFETY: a C function has room for a result.
     unsafe {
         let push_text = |text: &[u8]| {
@@ -56,12 +61,16 @@ unsafe fn push_value(l: *mut lua_State, value: Value<'_>) {
         match value {
             Value::Null => ffi::lua_pushnil(l),
             Value::Bool(value) => ffi::lua_pushboolean(l, c_int::from(value)),
-            Value::Int(value) => ffi::lua_pushnumber(l, value as f64),
+            Value::Int(value) | Value::Decimal { units: value, scale: 0 } => push_integer(l, shared, value),
             Value::Float(value) => ffi::lua_pushnumber(l, value),
             Value::Decimal { units, scale } => {
                 ffi::lua_pushnumber(l, units as f64 / 10_f64.powi(scale.into()));
             }
-            Value::Numeric(text) => ffi::lua_pushnumber(l, text.parse().unwrap_or(f64::NAN)),
+            // The sum of a column of keys is a numeric, too.
+            Value::Numeric(text) => match text.parse::<i64>() {
+                Ok(whole) => push_integer(l, shared, whole),
+                Err(_) => ffi::lua_pushnumber(l, text.parse().unwrap_or(f64::NAN)),
+            },
             Value::Timestamp(micros) => ffi::lua_pushnumber(l, micros as f64 / 1e6),
             Value::Text(bytes) | Value::Json(bytes) | Value::Bytes(bytes) => push_text(bytes),
             Value::Date(days) => push_text(calendar::format_date(days.into()).as_bytes()),

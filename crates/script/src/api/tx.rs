@@ -5,9 +5,11 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
 
+use super::integer::{object, whole};
 use super::names::listed;
 use super::{
-    Function, Message, Results, context, finish, number, set, set_index, shared, table, text, type_name,
+    Function, Message, Results, context, finish, number, set, set_index, shared, sheltered, table, text,
+    type_name,
 };
 use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
 
@@ -25,6 +27,18 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
     unsafe {
         let shared = shared(l);
         let context = context(shared)?;
+        let place = sheltered(shared, || parameters(l, shared, context))?;
+        let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
+        let flush = shape != Shape::Nothing || !shared.pipeline;
+        Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
+    }
+}
+
+/// Takes a statement's parameters from the stack; gives its place.
+#[inline]
+unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) -> Result<usize, Message> {
+    // SAFETY: reading the stack.
+    unsafe {
         let Some(name) = text(l, 2) else {
             return Err(format!(
                 "the name of a statement is expected, not {}; write tx:exec(\"name\", …), with a colon",
@@ -38,15 +52,14 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
             named_parameters(l, shared, context, place, name)?;
         } else {
             for at in 3..=top {
-                context.params.push(parameter(l, at).map_err(|kind| unfit(at - 2, name, &kind))?);
+                let value = parameter(l, shared, at).map_err(|kind| unfit(at - 2, name, &kind))?;
+                context.params.push(value);
             }
             if context.params.len() != shared.statements.borrow().params(place).len() {
                 return Err(wrong_count(shared, place, name, context.params.len()));
             }
         }
-        let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
+        Ok(place)
     }
 }
 
@@ -81,16 +94,15 @@ unsafe fn named_parameters(
     for param in params {
         // SAFETY: reading the table without its metatable; the value is copied before it leaves the stack.
         unsafe {
-            ffi::lua_pushlstring(l, param.as_ptr(), param.as_bytes().len());
-            ffi::lua_rawget(l, 3);
             let shown = param.to_string_lossy();
-            if ffi::lua_type(l, 4) == ffi::LUA_TNIL {
+            if !find_field(l, param.as_bytes()) {
                 let name = String::from_utf8_lossy(name);
                 return Err(format!(
                     "{name} lacks its parameter :{shown}; NULL is written {shown} = tx.null"
                 ));
             }
-            let value = parameter(l, 4).map_err(|kind| unfit(format_args!(":{shown}"), name, &kind))?;
+            let value =
+                parameter(l, shared, 5).map_err(|kind| unfit(format_args!(":{shown}"), name, &kind))?;
             context.params.push(value);
             ffi::lua_settop(l, 3);
         }
@@ -110,9 +122,25 @@ unsafe fn named_parameters(
     Ok(())
 }
 
+/// Finds a field of the table at place 3, and leaves its key and value at 4 and 5. To push the key would be quicker, and
+/// could run out of memory, which is an error of Lua's.
+unsafe fn find_field(l: *mut lua_State, name: &[u8]) -> bool {
+    // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
+    unsafe {
+        ffi::lua_pushnil(l);
+        while ffi::lua_next(l, 3) != 0 {
+            if text(l, 4) == Some(name) {
+                return true;
+            }
+            ffi::lua_settop(l, 4);
+        }
+    }
+    false
+}
+
 /// The value at a place of the stack, or the name of its type if no parameter can have it.
 #[inline]
-unsafe fn parameter<'a>(l: *mut lua_State, at: c_int) -> Result<Value<'a>, Message> {
+unsafe fn parameter<'a>(l: *mut lua_State, shared: &Shared, at: c_int) -> Result<Value<'a>, Message> {
     // SAFETY: reading the stack; a text is copied by the caller before the stack changes.
     unsafe {
         Ok(match ffi::lua_type(l, at) {
@@ -130,7 +158,7 @@ unsafe fn parameter<'a>(l: *mut lua_State, at: c_int) -> Result<Value<'a>, Messa
             // A light pointer is tx.null: a workload has no other.
             ffi::LUA_TNIL | ffi::LUA_TLIGHTUSERDATA => Value::Null,
             ffi::LUA_TBOOLEAN => Value::Bool(ffi::lua_toboolean(l, at) != 0),
-            _ => return Err(type_name(l, at)),
+            _ => object(l, shared, at).map(Value::Int).ok_or_else(|| type_name(l, at))?,
         })
     }
 }
@@ -219,8 +247,11 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let table = table(l, 2, shared)?;
-            let key = number(l, 3, "a key")?;
-            context.arrivals.push((table, key as i64));
+            let Some(key) = whole(l, shared, 3) else {
+                let given = number(l, 3, "a key")?;
+                return Err(format!("a key must be a whole number that Lua keeps exactly; {given} is not"));
+            };
+            context.arrivals.push((table, key));
             Ok(0)
         }
     }

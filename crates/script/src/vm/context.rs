@@ -35,6 +35,63 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// What a transaction has picked, so that a further attempt picks the same, whatever has changed since.
+#[derive(Default)]
+pub(crate) struct Picks {
+    made: Vec<Pick>,
+    /// How many of them the present attempt has made, or made again.
+    reached: usize,
+}
+
+struct Pick {
+    /// From which table, and whether it was to be one that is handed out once.
+    of: (usize, bool),
+    key: Option<i64>,
+    /// The generator after it.
+    random: Random,
+}
+
+/// How many picks of a transaction are kept; further ones are drawn anew from the same random numbers.
+const MOST_PICKS: usize = 4096;
+
+impl Picks {
+    /// A transaction begins.
+    pub(super) fn forget(&mut self) {
+        self.made.clear();
+        self.reached = 0;
+    }
+
+    /// The transaction begins again.
+    pub(super) fn repeat(&mut self) {
+        self.reached = 0;
+    }
+
+    /// The key that was picked at this place before, or else one that is drawn now.
+    #[inline]
+    pub(crate) fn pick(
+        &mut self,
+        of: (usize, bool),
+        random: &mut Random,
+        draw: impl FnOnce(&mut Random) -> Option<i64>,
+    ) -> Option<i64> {
+        if let Some(made) = self.made.get(self.reached) {
+            if made.of == of {
+                self.reached += 1;
+                random.clone_from(&made.random);
+                return made.key;
+            }
+            // What it has read has led the attempt another way.
+            self.made.truncate(self.reached);
+        }
+        let key = draw(random);
+        if self.reached < MOST_PICKS {
+            self.made.push(Pick { of, key, random: random.clone() });
+            self.reached += 1;
+        }
+        key
+    }
+}
+
 /// The state of one session that the C functions reach.
 pub(crate) struct Context {
     /// The session's number within its tenant, counted from 1.
@@ -51,6 +108,7 @@ pub(crate) struct Context {
     pub(crate) random: Random,
     /// The generator as it was when the transaction began, for its retries.
     pub(super) random_at_start: Random,
+    pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
@@ -77,6 +135,7 @@ impl Context {
             rows: Rows::default(),
             random: Random::new(seed, session),
             random_at_start: Random::new(seed, session),
+            picks: Picks::default(),
             call: None,
             aborted: false,
             now: None,
@@ -98,6 +157,9 @@ pub(crate) struct Shared {
     pub(super) pulse: Arc<Pulse>,
     /// What was said when a transaction without an end was interrupted.
     pub(super) interruption: RefCell<Option<String>>,
+    /// What panicked below Lua.
+    pub(crate) panicked: Cell<Option<String>>,
+    pub(crate) integers: Cell<api::Integers>,
     pub(super) contexts: RefCell<Vec<*const Context>>,
     pub(crate) statements: RefCell<api::Names>,
     pub(crate) tally_names: RefCell<Vec<String>>,

@@ -10,6 +10,8 @@
 //! * [`Context`] lives in a box that its [`Script`] owns; `Shared::current` points at it only while `Script`
 //!   resumes the coroutine, and `Shared::contexts` forgets it when the script is dropped.
 //! * A C function that raises a Lua error has no value left to drop when it does so: the message is pushed first.
+//! * A panic must not reach LuaJIT, which would end the process; an error of Lua must not reach `catch_unwind`, which
+//!   would do the same. So what C functions compute is done by `api::sheltered`, apart from what they push.
 //! * What may need memory is done where Lua can raise an error: by `exec_raw`, in a coroutine that is resumed, or
 //!   else in `Core::unlimited`. An error of Lua unwinds the C functions here, as a panic would.
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
@@ -89,6 +91,8 @@ impl Vm {
             describing: AtomicPtr::default(),
             pulse: Arc::new(Pulse::new()),
             interruption: RefCell::default(),
+            panicked: Cell::default(),
+            integers: Cell::new(api::Integers::NONE),
             contexts: RefCell::default(),
             statements: RefCell::new(api::Names::new(&workload.statements)),
             tally_names: RefCell::default(),
@@ -110,6 +114,7 @@ impl Vm {
                 pick = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::push_row_metatable(l, pointer);
                 row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+                api::make_integers(l, pointer);
                 api::replace_math_random(l, pointer);
                 pulse::make_known(l, pointer);
             })

@@ -73,13 +73,15 @@ impl Script {
     #[inline]
     pub fn begin(&mut self, transaction: usize) -> Step {
         self.context.random_at_start.clone_from(&self.context.random);
+        self.context.picks.forget();
         self.context.attempt = 0;
         self.start(transaction)
     }
 
-    /// Begins the same transaction again, with the same random numbers.
+    /// Begins the same transaction again, with the same random numbers and the same picks.
     pub fn retry(&mut self, transaction: usize) -> Step {
         self.context.random.clone_from(&self.context.random_at_start);
+        self.context.picks.repeat();
         self.start(transaction)
     }
 
@@ -173,6 +175,9 @@ impl Script {
         // SAFETY: the coroutine is alive and its stack holds the function or is yielded, and the arguments.
         let status = unsafe { ffi::lua_resume_(self.coroutine, arguments) };
         shared.current.store(ptr::null_mut(), Ordering::Relaxed);
+        if let Some(message) = shared.panicked.take() {
+            return self.panicked(message);
+        }
         match status {
             ffi::LUA_YIELD => match self.context.call {
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
@@ -185,6 +190,13 @@ impl Script {
             }
             _ => self.failed(status),
         }
+    }
+
+    /// Something has panicked below the coroutine, which may have caught the error.
+    #[cold]
+    fn panicked(&mut self, message: String) -> Step {
+        self.abandon();
+        Step::Failed(ScriptError::plain(message))
     }
 
     #[cold]

@@ -131,6 +131,10 @@ impl Draw {
                 planted.push(format!("error={}:{:.5}", class.name(), self.between(0.0, 0.01)));
             }
         }
+        if self.chance(0.3) {
+            let class = self.one(&[ErrorClass::ShuttingDown, ErrorClass::ConnectionLost]).name();
+            planted.push(format!("late_error={class}:{:.5}", self.between(0.0, 0.02)));
+        }
         if self.chance(0.5) {
             planted.push(format!("reply_lost={:.5}", self.between(0.0, 0.01)));
         }

@@ -168,5 +168,12 @@ impl Ledger {
         };
         let unanswered: u64 = self.sums.values().map(|sums| sums.errors_of(open)).sum();
         assert!(totals.uncertain <= unanswered + totals.in_flight, "{} uncertain", totals.uncertain);
+        // What may have committed is not run again: it has failed, or the run has ended.
+        let failed: u64 = self.sums.values().map(|sums| sums.failed).sum();
+        assert!(
+            totals.uncertain <= failed + totals.in_flight,
+            "{} uncertain, {failed} failed",
+            totals.uncertain
+        );
     }
 }

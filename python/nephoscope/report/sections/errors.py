@@ -76,7 +76,7 @@ def _also(run: Run) -> str:
     if uncertain:
         said.append(
             f"{_times(uncertain)} an attempt ended after its commit was sent and before the answer came: "
-            "whether it was committed is not known."
+            "whether it was committed is not known, and it was not run again."
         )
     return " ".join(said)
 

@@ -11,21 +11,34 @@ use crate::value::Value;
 pub(crate) struct Misfit {
     wanted: &'static str,
     got: String,
+    why: Why,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Why {
+    /// It is of another kind, or out of the type's range.
+    Unfit,
     /// It could be sent as text, and only the binary form will do.
-    only_text: bool,
+    OnlyText,
+    /// It is a floating-point number that has more digits than it keeps.
+    Rounded,
 }
 
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { wanted, got, only_text } = self;
-        if *only_text {
-            return write!(f, "the text {got:?} has no binary form of the type {wanted}");
+        let Self { wanted, got, why } = self;
+        match why {
+            Why::Unfit => write!(f, "{got} does not fit the type {wanted}"),
+            Why::OnlyText => write!(f, "the text {got:?} has no binary form of the type {wanted}"),
+            Why::Rounded => write!(
+                f,
+                "{got} does not fit the type {wanted}: beyond 2^53 a number may have been rounded; write it as a text"
+            ),
         }
-        write!(f, "{got} does not fit the type {wanted}")
     }
 }
 
-fn misfit(of: Type, value: Value<'_>, only_text: bool) -> Misfit {
+fn misfit(of: Type, value: Value<'_>, why: Why) -> Misfit {
     let mut got = Vec::new();
     match value {
         Value::Bytes(bytes) => got = format!("{} bytes", bytes.len()).into_bytes(),
@@ -33,22 +46,20 @@ fn misfit(of: Type, value: Value<'_>, only_text: bool) -> Misfit {
     }
     // A text may be of any length; its beginning says which it is.
     let got = String::from_utf8_lossy(&got).chars().take(60).collect();
-    Misfit { wanted: of.name(), got, only_text }
+    Misfit { wanted: of.name(), got, why }
 }
 
 /// A whole number, also when a script gives it as a float: Lua knows only one kind of number.
 fn whole(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Int(number) => Some(number),
-        // 2^63 itself is one too many.
-        Value::Float(number) if number.fract() == 0.0 && (-TWO_TO_63..TWO_TO_63).contains(&number) => {
-            Some(number as i64)
-        }
+        Value::Float(number) if number.fract() == 0.0 && number.abs() <= TWO_TO_53 => Some(number as i64),
         _ => None,
     }
 }
 
-const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+/// Up to here a floating-point number keeps every whole number.
+const TWO_TO_53: f64 = 9_007_199_254_740_992.0;
 
 /// The value as the type takes it, the same in every statement mode. What is text is left to the server, so that
 /// a workload can write a value as SQL would.
@@ -83,7 +94,11 @@ fn fit(of: Type, value: Value<'_>) -> Result<Value<'_>, Misfit> {
             .map(Value::Timestamp),
         _ => None,
     };
-    fitting.ok_or_else(|| misfit(of, value, false))
+    fitting.ok_or_else(|| {
+        let is_rounded = |number: f64| of == Type::Int8 && number.fract() == 0.0 && number.abs() > TWO_TO_53;
+        let rounded = matches!(value, Value::Float(number) if is_rounded(number));
+        misfit(of, value, if rounded { Why::Rounded } else { Why::Unfit })
+    })
 }
 
 /// Encodes a parameter behind `out` in the form in which the type is cheapest; says whether that is binary.
@@ -104,7 +119,7 @@ fn text(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Result<(), Misfit> {
     write_text(value, out);
     if out[start..].contains(&0) {
         out.truncate(start);
-        return Err(misfit(of, value, false));
+        return Err(misfit(of, value, Why::Unfit));
     }
     Ok(())
 }
@@ -125,17 +140,17 @@ pub(crate) fn encode_binary(of: Type, value: Value<'_>, out: &mut Vec<u8>) -> Re
             text(of, fitting, out)?;
         }
         (Type::Float4 | Type::Float8, Value::Decimal { .. } | Value::Numeric(_)) => {
-            let number = float(fitting).ok_or_else(|| misfit(of, value, false))?;
+            let number = float(fitting).ok_or_else(|| misfit(of, value, Why::Unfit))?;
             binary(of, Value::Float(number), out);
         }
         (Type::Numeric, _) => {
             write_text(fitting, out);
             let text = out.split_off(start);
             if !std::str::from_utf8(&text).is_ok_and(|text| numeric::from_text(text, out)) {
-                return Err(misfit(of, value, false));
+                return Err(misfit(of, value, Why::Unfit));
             }
         }
-        _ => return Err(misfit(of, value, true)),
+        _ => return Err(misfit(of, value, Why::OnlyText)),
     }
     Ok(())
 }

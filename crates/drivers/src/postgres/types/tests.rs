@@ -249,6 +249,9 @@ fn whole_floats_are_integers_and_others_are_refused() {
     assert_eq!(encoded(Type::Int4, Value::Float(7.0)), (true, vec![0, 0, 0, 7]));
     let error = encode(Type::Int4, Value::Float(7.5), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "7.5 does not fit the type integer");
+    let rounded = encode(Type::Int8, Value::Float(9_007_199_254_740_994.0), &mut Vec::new()).unwrap_err();
+    assert!(rounded.to_string().ends_with("may have been rounded; write it as a text"), "{rounded}");
+    assert_eq!(encoded(Type::Int8, Value::Float(9_007_199_254_740_992.0)).1, (1_i64 << 53).to_be_bytes());
     assert!(encode(Type::Int4, Value::Int(3_000_000_000), &mut Vec::new()).is_err());
     assert!(encode(Type::Int4, Value::Bool(true), &mut Vec::new()).is_err());
     assert!(encode(Type::Bool, Value::Int(1), &mut Vec::new()).is_err());
