@@ -9,7 +9,13 @@ from nephoscope.report.facts import in_order
 from nephoscope.report.histograms import BINS_PER_DECADE, Buckets
 from nephoscope.report.numbers import duration, number
 from nephoscope.report.reader import Selection
-from nephoscope.report.sections.points import exact_latency, headline_points, rows_of, service_times
+from nephoscope.report.sections.points import (
+    exact_latency,
+    failed_latency,
+    headline_points,
+    rows_of,
+    service_times,
+)
 from nephoscope.report.view import Latency, LatencyGroup, LatencyRow
 
 if TYPE_CHECKING:
@@ -36,7 +42,10 @@ def build(run: Run) -> Latency:
 def _scope(run: Run, points: tuple[Point, ...]) -> str:
     parts = [f"{point.name} at {point.load}" if point.load else point.name for point in points]
     where = "warm-up, because no phase was measured" if run.nothing_measured else "the measured phases"
-    return f"Committed transactions of {where}: {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    failed = "Failed transactions are not among them; their latency is a line of its own."
+    return f"Committed transactions of {where}: {'; '.join(parts)}. {failed}"
 
 
 def _histogram(run: Run, drawn: list[tuple[Point, Buckets]]) -> XYChart:
@@ -84,6 +93,8 @@ def _group(run: Run, point: Point) -> LatencyGroup:
     service = service_times(run, phases)
     if _differs(everything.percentiles, service):
         shown.append(LatencyRow(transaction="service time", percentiles=service, kind="service"))
+    if (failed := failed_latency(run, phases)).count:
+        shown.append(LatencyRow(transaction="failed", percentiles=failed, kind="failed"))
     seconds = sum(phase.end_s - phase.start_s for phase in point.phases)
     times = f"{point.repetitions} \u00d7 " if point.repetitions > 1 else ""
     length = f"{times}{duration(seconds / point.repetitions)}"
