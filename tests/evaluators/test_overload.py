@@ -111,11 +111,10 @@ def test_a_backlog_that_grew_is_told_from_one_that_is_there(
     unstarted: int,
     kept: bool,  # noqa: FBT001
 ) -> None:
-    facts: dict[str, Any] = dict.fromkeys(("tps", "committed", "aborted", "failed", "retried", "dropped"), 0)
-    absent = dict.fromkeys(
-        ("ci95", "latency_ms", "steady", "drift_per_minute", "cpu_busy", "cpu_us", "lag_p99_us")
-    )
-    of = Point(measure=0, phase=0, seconds=seconds, arrivals=arrivals, unstarted=unstarted, **facts, **absent)
+    absent = ("ci95", "latency_ms", "steady", "drift_per_minute", "cpu_busy", "cpu_us", "lag_p99_us")
+    facts = dict.fromkeys(("tps", "committed", "aborted", "failed", "retried", "dropped"), 0)
+    counts = {"measure": 0, "phase": 0, "arrivals": arrivals, "unstarted": unstarted}
+    of = Point.model_validate({**dict.fromkeys(absent), **facts, **counts, "seconds": seconds})
     assert kept_up(of) == kept
 
 
