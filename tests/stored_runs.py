@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 0.1
 
-_ZEROS = dict.fromkeys(("aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()), 0)
+_ZEROS = dict.fromkeys(
+    ("aborted", "failed", "retried", "retries", "affected", "unstarted", *_engine.error_classes()), 0
+)
 _MANIFEST: dict[str, Any] = {
     "nephoscope": "0.1.0",
     "study": "planted",
@@ -40,6 +42,10 @@ class Step:
     labels: Mapping[str, Any]
     committed: Sequence[int]
     latency_ms: Sequence[float]
+    failed_ms: Sequence[float] = ()
+    """How long each transaction took that failed, all of them in the last interval."""
+    unstarted_ms: Sequence[float] = ()
+    """How long each arrival had waited that had not started at the end."""
 
     @property
     def seconds(self) -> float:
@@ -64,9 +70,15 @@ def begin_run(
         labels = {"measure": 0, "repetition": 1, "planned_s": step.seconds, **step.labels}
         name = f"{labels['mix']} c={labels['concurrency']}"
         writer.event(_time(at), "phase", phase=number, name=name, kind="measure", labels=labels)
+        last = at + len(step.committed) - 1
         for committed, latency in zip(step.committed, step.latency_ms, strict=True):
-            writer.interval(_interval(number, at, committed, latency))
+            interval = _interval(number, at, committed, latency)
             client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
+            client["arrivals"] = float(committed)
+            if at == last:
+                interval["series"][0] |= _at_the_end(step)
+                client["arrivals"] += len(step.failed_ms) + len(step.unstarted_ms)
+            writer.interval(interval)
             at += 1
             writer.metrics(_time(at), "client", client.items())
             if probed:
@@ -112,6 +124,18 @@ def _probe(number: int) -> str:
         "polls": 0,
     }
     return json.dumps(row) + "\n"
+
+
+def _at_the_end(step: Step) -> dict[str, Any]:
+    """Make what the last interval of a phase has besides what was committed."""
+    found: dict[str, Any] = {"failed": len(step.failed_ms), "unstarted": len(step.unstarted_ms)}
+    for kind, times in (("failed_latency", step.failed_ms), ("censored", step.unstarted_ms)):
+        if times:
+            histogram = _engine.Histogram()
+            for time_ms in times:
+                histogram.record(round(time_ms * 1e6))
+            found |= {kind: histogram.encode(), f"{kind}_max_ms": max(times)}
+    return found
 
 
 def _time(intervals: int) -> float:

@@ -166,7 +166,10 @@ class _Side:
         """Return a figure of all repetitions together, as the run's own tables have it."""
         if kind.quantile is not None:
             phases = frozenset(point["phase"] for point in self.points[key])
-            return self._run.merged(Selection(phases=phases)).quantile(kind.quantile) / 1e6
+            ended, censored = Selection(phases=phases), Selection(phases=phases, kind="censored")
+            both = self._run.merged(ended)
+            both.add(self._run.merged(censored))
+            return both.quantile(kind.quantile) / 1e6
         values = self.values(key, kind)
         return math.fsum(values) / len(values)
 

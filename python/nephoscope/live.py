@@ -81,8 +81,7 @@ class _Rates:
     def take(self, record: Mapping[str, Any]) -> None:
         seconds = max(record["end_s"] - record["start_s"], 1e-9)
         self.tps = sum(series["committed"] for series in record["series"]) / seconds
-        latencies = [s["latency_p99_ms"] for s in record["series"] if s["latency_p99_ms"] is not None]
-        self.p99_ms = max(latencies, default=None)
+        self.p99_ms = record["p99_ms"]
         self.failed += sum(series["failed"] for series in record["series"])
         self.busy = record["cpu_busy"]
         if seconds >= 0.05:  # noqa: PLR2004 - a sliver at a phase's border is no rate

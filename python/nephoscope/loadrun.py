@@ -104,7 +104,8 @@ class LoadRun:
         """When an endpoint that has come had its first commit, in seconds since the start of the load."""
         self._all_moved_s = 0.0
         """When the last interval began in which every session was where the endpoints are, as ``reached_s``."""
-        self._totals = {"started": 0, "committed": 0, "aborted": 0, "failed": 0, "in_flight": 0, "dropped": 0}
+        counts = ("started", "committed", "aborted", "failed", "in_flight", "dropped", "unstarted")
+        self._totals = dict.fromkeys(counts, 0)
         self.end: dict[str, Any] | None = None
 
     # --- phases ---------------------------------------------------------------------------------------------
@@ -288,13 +289,17 @@ class LoadRun:
         if phase is None:
             phase = self.phases[record["phase"]] = PhaseRecord(number=record["phase"], start_s=start)
         phase.end_s = end
+        latency = _engine.Histogram()
         for series in record["series"]:
-            for outcome in ("committed", "aborted", "failed"):
+            for outcome in ("committed", "aborted", "failed", "unstarted"):
                 self._totals[outcome] += series[outcome]
             phase.committed += series["committed"]
             phase.failed += series["failed"]
             if encoded := series.get("latency"):
-                phase.latency.add(_engine.Histogram.decode(encoded))
+                latency.add(_engine.Histogram.decode(encoded))
+        phase.latency.add(latency)
+        # Of all series together, for whoever watches: no percentile can be had from theirs.
+        record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
         self._client_metrics(record)
         if not any(tenant["moving"] for tenant in record["tenants"]):
             self._all_moved_s = start

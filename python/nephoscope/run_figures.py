@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.scoring import DEFINITIONS
@@ -55,23 +56,38 @@ def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: s
 
 def latencies(latency: Mapping[str, Any] | None, names: Sequence[str] = PERCENTILES) -> Row:
     """Return the entries of a row that hold latencies."""
-    return {f"latency_{name}_ms": (latency or {}).get(name) for name in names}
+    found = latency or {}
+    row: Row = {f"latency_{name}_ms": found.get(name) for name in names}
+    bounds = [name for name in names if name in (found.get("at_least") or ())]
+    return row | {"latency_at_least": " ".join(bounds)}
 
 
 def latency_columns(
     names: Sequence[str] = PERCENTILES, headings: Collection[str] = ("p50", "p99")
 ) -> list[Column]:
-    """Make the columns of latencies, of which some are shown."""
-    return [
-        number(
+    """Make the columns of latencies, of which some are shown; one that is a lower bound stands behind ≥."""
+    columns = [
+        Column(
             f"latency_{name}_ms",
+            "number",
             f"The {name} of the latency, in ms.",
             name if name in headings else "",
-            ".3g",
-            " ms",
+            partial(_latency_cell, name),
         )
         for name in names
     ]
+    bounds = (
+        "Which of these are lower bounds: transactions that had not ended with their phase could move them."
+    )
+    return [*columns, text("latency_at_least", bounds)]
+
+
+def _latency_cell(name: str, row: Row) -> str:
+    value = row.get(f"latency_{name}_ms")
+    if value is None:
+        return ABSENT
+    is_bound = name in (row.get("latency_at_least") or "").split()
+    return f"{'≥ ' if is_bound else ''}{value:.3g} ms"
 
 
 def text(name: str, meaning: str, heading: str = "") -> Column:

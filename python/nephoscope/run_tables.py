@@ -150,18 +150,24 @@ def _saturation(runs: Sequence[RunFigures]) -> Table:
     return Table("saturation", "Saturation", columns, rows)
 
 
+_OF_POINTS = ("ci95", "latency_ms", "failed_latency_ms")
+_OF_FAILED = ("p50", "p99", "max")
+
+
 def _points(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
         for point in run.scores.get("points", []):
             row = {
                 "run": run.name,
-                **{key: value for key, value in point.items() if key not in ("ci95", "latency_ms")},
+                **{key: value for key, value in point.items() if key not in _OF_POINTS},
             }
             row |= ends("tps", point["ci95"])
             row |= latencies(point["latency_ms"], ("mean", *PERCENTILES, "max"))
+            failed = point.get("failed_latency_ms") or {}
+            row |= {f"failed_{name}_ms": failed.get(name) for name in _OF_FAILED}
             rows.append(row)
-    counts = ("committed", "aborted", "failed", "retried", "dropped")
+    counts = ("committed", "aborted", "failed", "retried", "dropped", "unstarted")
     columns = [
         Column("mix", "text", "The mix, or the slot's pattern.", "phase", _point_name),
         number("concurrency", "Sessions at a time, of a closed load."),
@@ -176,9 +182,14 @@ def _points(runs: Sequence[RunFigures]) -> Table:
         number("goodput", "TPS within the bound `slo`."),
         *latency_columns(("mean", *PERCENTILES, "max"), ("p50", "p99", "max")),
         *(
-            whole(name, f"Transactions: {name}.", name if name in ("failed", "dropped") else "")
+            whole(name, f"Transactions: {name}.", name if name in ("failed", "dropped", "unstarted") else "")
             for name in counts
         ),
+        *(
+            number(f"failed_{name}_ms", f"The {name} of the latency of failed transactions, in ms.")
+            for name in _OF_FAILED
+        ),
+        whole("arrivals", "Arrivals of an open load."),
         Column("steady", "flag", "Whether the TPS had no trend."),
         number("drift_per_minute", "The trend, as a share of the mean."),
         number("cpu_busy", "The share of a core that the busiest load thread was running."),

@@ -10,6 +10,7 @@ from nephoscope import registry
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
 from nephoscope.files import parse_toml
+from nephoscope.overload import overload_verdict
 from nephoscope.price_book import PriceBook, Prices, built_in_price_book, cost
 from nephoscope.scoring import PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.store import StoredRun
@@ -249,6 +250,7 @@ def _verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
     return [
         _client_verdict(points, is_local=_is_local(run)),
         *_machine_verdict(run),
+        *overload_verdict(points, _names),
         *_steady_verdict(points),
         *_failure_verdict(points),
         _identity_verdict(run),

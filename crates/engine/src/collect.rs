@@ -43,10 +43,17 @@ pub struct Series {
     pub affected: u64,
     /// Errors by class, in the order of [`ErrorClass::ALL`], each attempt counted.
     pub errors: [u64; CLASSES],
-    /// Latency of committed transactions.
+    /// Latency of committed transactions, but for those that have waited for a session since an earlier phase.
     pub latency: WindowHistogram,
-    /// Service time of committed transactions.
+    /// Service time of the same.
     pub service: WindowHistogram,
+    /// Latency of failed transactions; `None` where none has failed.
+    pub failures: Option<WindowHistogram>,
+    /// In the last interval of a phase: its arrivals that had not started when it ended, dropped ones included.
+    pub unstarted: u64,
+    /// How long at least the latency is of those, and of transactions that have waited for a session and not ended with
+    /// the phase; `None` where there are none.
+    pub censored: Option<WindowHistogram>,
 }
 
 /// What is said of a tenant at the end of an interval.
@@ -332,6 +339,9 @@ fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
             errors: [0; CLASSES],
             latency: histogram::empty(),
             service: histogram::empty(),
+            failures: None,
+            unstarted: 0,
+            censored: None,
         });
         interval.series.len() - 1
     });
@@ -347,6 +357,15 @@ fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
     }
     merge(&mut series.latency, &data.latency);
     merge(&mut series.service, &data.service);
+    series.unstarted += data.unstarted;
+    merge_rare(&mut series.failures, data.failures.as_deref());
+    merge_rare(&mut series.censored, data.censored.as_deref());
+}
+
+fn merge_rare(sum: &mut Option<WindowHistogram>, part: Option<&histogram::IntervalHistogram>) {
+    if let Some(part) = part.filter(|part| !part.is_empty()) {
+        merge(sum.get_or_insert_with(histogram::empty), part);
+    }
 }
 
 /// An interval in which nothing happened yet.

@@ -75,6 +75,7 @@ fn series(of: &Series) -> Value {
         ("retried", of.retried),
         ("retries", of.retries),
         ("affected", of.affected),
+        ("unstarted", of.unstarted),
     ];
     let errors = ErrorClass::ALL.iter().map(|class| class.name()).zip(of.errors);
     for (name, count) in counts.into_iter().chain(errors) {
@@ -87,6 +88,12 @@ fn series(of: &Series) -> Value {
         row.insert("latency".to_owned(), histogram::encode(&of.latency).into());
         row.insert("service".to_owned(), histogram::encode(&of.service).into());
         row.insert("service_max_ms".to_owned(), milliseconds(of.service.max() as f64).into());
+    }
+    for (kind, rare) in [("failed_latency", &of.failures), ("censored", &of.censored)] {
+        if let Some(rare) = rare {
+            row.insert(kind.to_owned(), histogram::encode(rare).into());
+            row.insert(format!("{kind}_max_ms"), milliseconds(rare.max() as f64).into());
+        }
     }
     Value::Object(row)
 }

@@ -5,12 +5,14 @@
 //! to be used again.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use nephoscope_drivers::{Error, ErrorClass};
 use nephoscope_runtime::{Nanos, clock};
 
 use crate::histogram::{self, IntervalHistogram};
+use crate::tenant::Tenant;
 
 /// How many error classes there are.
 pub(crate) const CLASSES: usize = ErrorClass::ALL.len();
@@ -37,6 +39,8 @@ pub(crate) struct Sample {
     pub(crate) attempts: u32,
     /// Rows touched or returned.
     pub(crate) affected: u64,
+    /// It had to wait for a session.
+    pub(crate) has_waited: bool,
 }
 
 /// What one interval holds of one series.
@@ -50,6 +54,12 @@ pub(crate) struct SeriesData {
     pub(crate) errors: [u64; CLASSES],
     pub(crate) latency: IntervalHistogram,
     pub(crate) service: IntervalHistogram,
+    /// Latency of failed transactions, made with the first of them.
+    pub(crate) failures: Option<Box<IntervalHistogram>>,
+    /// Arrivals of the phase that had not started when it ended, in its last interval.
+    pub(crate) unstarted: u64,
+    /// How long at least the latency is of those, and of transactions that have waited for a session and not ended.
+    pub(crate) censored: Option<Box<IntervalHistogram>>,
 }
 
 impl SeriesData {
@@ -64,6 +74,9 @@ impl SeriesData {
             errors: [0; CLASSES],
             latency: histogram::empty(),
             service: histogram::empty(),
+            failures: None,
+            unstarted: 0,
+            censored: None,
         })
     }
 
@@ -71,15 +84,25 @@ impl SeriesData {
     pub(crate) fn reset(&mut self) {
         self.latency.reset();
         self.service.reset();
-        let Self { committed, aborted, failed, retried, retries, affected, errors, .. } = self;
-        for count in [committed, aborted, failed, retried, retries, affected].into_iter().chain(errors) {
+        self.failures.iter_mut().chain(&mut self.censored).for_each(|rare| rare.reset());
+        let Self { committed, aborted, failed, retried, retries, affected, errors, unstarted, .. } = self;
+        let counts = [committed, aborted, failed, retried, retries, affected, unstarted];
+        for count in counts.into_iter().chain(errors) {
             *count = 0;
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.committed + self.aborted + self.failed == 0 && self.errors.iter().all(|count| *count == 0)
+        let Self { committed, aborted, failed, errors, censored, .. } = self;
+        committed + aborted + failed == 0
+            && errors.iter().all(|count| *count == 0)
+            && censored.as_ref().is_none_or(|censored| censored.is_empty())
     }
+}
+
+/// A histogram that most intervals do without; one that was made is kept with its box.
+fn rare(histogram: &mut Option<Box<IntervalHistogram>>) -> &mut IntervalHistogram {
+    histogram.get_or_insert_with(|| Box::new(histogram::empty()))
 }
 
 /// An error as it is reported: the first of its kind in an interval speaks for all.
@@ -114,7 +137,7 @@ pub(crate) struct TenantGauges {
     pub(crate) arrivals: u64,
     /// Arrivals that found the backlog full.
     pub(crate) dropped: u64,
-    /// Arrivals that wait.
+    /// Arrivals that wait, those included that the end of the phase leaves behind.
     pub(crate) backlog: u64,
     /// Sessions that take work.
     pub(crate) sessions: u64,
@@ -220,14 +243,38 @@ impl Recorder {
             data.retries += u64::from(sample.attempts - 1);
             data.retried += u64::from(sample.outcome != Outcome::Failed);
         }
+        // Who has waited since an earlier phase is in its latency, and not in this one's.
+        let is_carried = sample.has_waited && sample.intended < self.origin + self.phase;
+        let latency = sample.end.saturating_sub(sample.intended);
         match sample.outcome {
             Outcome::Committed => {
                 data.committed += 1;
-                histogram::record(&mut data.latency, sample.end.saturating_sub(sample.intended));
-                histogram::record(&mut data.service, sample.end.saturating_sub(sample.start));
+                if !is_carried {
+                    histogram::record(&mut data.latency, latency);
+                    histogram::record(&mut data.service, sample.end.saturating_sub(sample.start));
+                }
             }
             Outcome::Aborted => data.aborted += 1,
-            Outcome::Failed => data.failed += 1,
+            Outcome::Failed => {
+                data.failed += 1;
+                if !is_carried {
+                    histogram::record(rare(&mut data.failures), latency);
+                }
+            }
+        }
+    }
+
+    /// The phase ends at a time on the monotonic clock: adds what it leaves behind, which is its own.
+    pub(crate) fn end_phase(&mut self, tenants: &[Rc<Tenant>], at: Nanos) {
+        for tenant in tenants {
+            tenant.end_phase(at, |left| {
+                let data = &mut *self.series[left.series];
+                let count = u32::try_from(left.count).unwrap_or(u32::MAX);
+                rare(&mut data.censored).saturating_record_n(left.waited.max(1), count);
+                if !left.is_started {
+                    data.unstarted += left.count;
+                }
+            });
         }
     }
 

@@ -166,6 +166,9 @@ impl Session {
         if job.session_was_free {
             self.worker.add_lag(start.saturating_sub(intended));
         }
+        if let Some(due) = job.waited_since() {
+            self.tenant.starts_late(self.number, due, series);
+        }
         self.worker.started(series);
         self.running = Some(transaction);
         // A transaction may well ask nothing of a database.
@@ -174,7 +177,8 @@ impl Session {
         self.running = None;
         let end = clock::now();
         let affected = std::mem::take(&mut self.affected);
-        self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected });
+        let has_waited = job.waited_since().is_some();
+        self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
         self.tenant.ended(self.number, end, outcome, &mut self.random);
         (role, outcome, end)
     }

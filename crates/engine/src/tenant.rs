@@ -1,6 +1,7 @@
 //! One tenant on one worker: which transactions, when, by which session.
 
 mod places;
+mod unstarted;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -18,6 +19,8 @@ use crate::schedule::{Arrivals, Ramp};
 use crate::spec::{Role, Think};
 use crate::turn::{Job, Standing, Turn};
 
+use unstarted::{Deal, Dropped};
+
 #[derive(Default)]
 struct Slot {
     job: Option<Job>,
@@ -29,6 +32,8 @@ struct Slot {
     /// the moment: a change of the law is also one for who is thinking.
     thinks_since: Option<Nanos>,
     thinks: f64,
+    /// It runs an arrival that had to wait for it: when that was due, and its series.
+    late: Option<(Nanos, usize)>,
 }
 
 struct State {
@@ -50,6 +55,9 @@ struct State {
     /// Sessions that wait for an arrival, the longest-waiting first.
     idle: VecDeque<usize>,
     backlog: VecDeque<Nanos>,
+    /// Arrivals of the phase that were dropped.
+    dropped: Dropped,
+    deal: Deal,
     gauges: TenantGauges,
     rest: Rest,
     stopped: bool,
@@ -85,6 +93,8 @@ impl Tenant {
             slots: Vec::new(),
             idle: VecDeque::new(),
             backlog: VecDeque::with_capacity(share(plan.backlog, worker, dealt)),
+            dropped: Dropped::new(),
+            deal: Deal::default(),
             gauges: TenantGauges::default(),
             rest: Rest::default(),
             stopped: false,
@@ -226,7 +236,10 @@ impl Tenant {
     /// Time is up for work that was handed out and not begun.
     pub(crate) fn drop_work(&self) {
         let state = &mut *self.state.borrow_mut();
-        state.gauges.dropped += state.slots.iter_mut().filter_map(|slot| slot.job.take()).count() as u64;
+        for job in state.slots.iter_mut().filter_map(|slot| slot.job.take()) {
+            state.gauges.dropped += 1;
+            state.dropped.add(job.intended.unwrap_or_default());
+        }
     }
 
     /// Draws a transaction from the mix, and tells where it runs.
@@ -345,8 +358,9 @@ impl Tenant {
         {
             state.gauges.woken = woken;
         }
+        let slot = &mut state.slots[session];
+        slot.late = None;
         if state.think != Think::None {
-            let slot = &mut state.slots[session];
             slot.thinks_since = Some(end);
             slot.thinks = random.uniform();
         }
@@ -384,6 +398,7 @@ impl Tenant {
                 state.backlog.push_back(due);
             } else {
                 state.gauges.dropped += 1;
+                state.dropped.add(due);
             }
         }
     }
@@ -400,7 +415,8 @@ impl Tenant {
         let moving = state.slots.iter().filter(|slot| slot.standing == Standing::Unsettled).count() as u64;
         let fresh = TenantGauges { connected, ..TenantGauges::default() };
         let gauges = std::mem::replace(&mut state.gauges, fresh);
-        TenantGauges { backlog: state.backlog.len() as u64, sessions: wanted, moving, ..gauges }
+        let backlog = gauges.backlog + state.backlog.len() as u64;
+        TenantGauges { backlog, sessions: wanted, moving, ..gauges }
     }
 }
 
@@ -412,7 +428,7 @@ fn share(total: usize, worker: usize, workers: usize) -> usize {
 /// Arrivals that wait will not be started; they are not forgotten.
 fn drop_backlog(state: &mut State) {
     state.gauges.dropped += state.backlog.len() as u64;
-    state.backlog.clear();
+    state.backlog.drain(..).for_each(|due| state.dropped.add(due));
 }
 
 fn signal_pacer(state: &mut State) {

@@ -11,6 +11,14 @@ pub(crate) struct Job {
     pub(crate) session_was_free: bool,
 }
 
+impl Job {
+    /// When it was due, where it had to wait for a session.
+    #[inline]
+    pub(crate) fn waited_since(&self) -> Option<Nanos> {
+        self.intended.filter(|_| !self.session_was_free)
+    }
+}
+
 /// How a session stands to what its tenant wants of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Standing {

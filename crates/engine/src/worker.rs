@@ -360,14 +360,14 @@ impl Worker {
     fn apply(self: &Rc<Self>, change: &Change) {
         let origin = self.origin.get();
         let at = origin + change.at;
+        // What was due before the change belongs to the load before it.
+        for tenant in self.tenants() {
+            tenant.dispatch(at.saturating_sub(1), origin);
+        }
         if change.phase.is_some() {
+            self.recorder.borrow_mut().end_phase(&self.tenants.borrow(), at);
             self.phase.set(change.at);
-            // This also hands out the arrivals that were due before the change: they belong to the load before it.
             self.rotate(change.at);
-        } else {
-            for tenant in self.tenants() {
-                tenant.dispatch(at.saturating_sub(1), origin);
-            }
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);
@@ -407,6 +407,7 @@ impl Worker {
         }
         let now = clock::now();
         self.advance(now);
+        self.recorder.borrow_mut().end_phase(&self.tenants.borrow(), now);
         // However soon it is over, the drain has an interval, or what it has dropped would be lost.
         self.rotate(now.saturating_sub(self.origin.get()).max(self.phase.get() + 1));
         let memory = self.tenants.borrow().iter().map(|tenant| tenant.vm.memory()).sum();

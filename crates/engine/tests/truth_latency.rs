@@ -8,7 +8,7 @@ mod support;
 
 use nephoscope_engine::histogram::WindowHistogram;
 use serde_json::json;
-use support::{Lateness, SECOND, SimBase, alone, check, measured, phase, run, spec, watched};
+use support::{Lateness, SECOND, SimBase, alone, check, measured, phase, run, run_to_rest, spec, watched};
 
 /// What first-come-first-served sessions make of a constant rate: an independent little calculation.
 struct Queue {
@@ -99,7 +99,7 @@ fn a_short_stall_with_few_sessions_is_read_back_with_its_backlog() {
     measured(|| stall_is_read_back(&queue));
 }
 
-/// More arrivals than can be served, for a while; then the rest is served. Reads latency against the truth, give or
+/// More arrivals than can be served, for a while; then the rest is served, in the same phase. Reads latency against the truth, give or
 /// take what `slack` makes of the machine's lateness; gives service time, and that lateness.
 fn queue_is_read_back(
     queue: &Queue,
@@ -108,10 +108,9 @@ fn queue_is_read_back(
     slack: impl Fn(&Lateness, f64) -> f64,
 ) -> (WindowHistogram, Lateness) {
     let load = json!({"rate": queue.rate, "mix": {"write": 1}});
-    let phases = [phase("all", queue.seconds, load), phase("rest", 4.0, json!({"rate": 0}))];
-    let mut spec = spec(url, phases);
+    let mut spec = spec(url, [phase("all", queue.seconds + 4.0, load)]);
     spec.tenants[0].sessions = sessions;
-    let (story, late) = watched(|| run(&spec));
+    let (story, late) = watched(|| run_to_rest(&spec, queue.seconds));
     check::arrivals(&story);
     let (latencies, _) = queue.serve();
     let all = story.all();
@@ -189,11 +188,17 @@ fn what_the_backlog_does_not_hold_is_dropped_and_counted() {
         check::arrivals(&story);
         let all = story.all();
         assert_eq!(all.counted(|tenant| tenant.arrivals), 500);
-        // Two sessions serve at most 42 in the time, and the 50 that wait at the end are dropped with the others.
+        // Two sessions serve at most 42 in the time; the 50 that wait at the end are never started, as the dropped ones.
         assert!((8..=42).contains(&all.committed()), "{}", all.committed());
         let backlog = story.phase("all").gauge(|tenant| tenant.backlog);
         assert!(backlog.iter().all(|waiting| *waiting <= 50), "{backlog:?}");
         assert!(backlog[3..].iter().all(|waiting| *waiting >= 48), "{backlog:?}");
+        let (unstarted, dropped) = (all.sum(|of| of.unstarted), all.counted(|of| of.dropped));
+        assert_eq!(unstarted, dropped + backlog.last().unwrap());
+        // Those and the two that are served came in the second, one after the other, and are late by what is left of it.
+        let censored = all.censored();
+        assert!((unstarted..=unstarted + 2).contains(&censored.len()), "{} censored", censored.len());
+        assert!((0.4..0.6).contains(&read(&censored, 0.5)), "{} s", read(&censored, 0.5));
         assert_eq!((base.connections(), base.commits()), (2, all.committed()), "sessions have a cap");
         assert_eq!(story.phase("all").gauge(|tenant| tenant.sessions), [2; 10]);
     }

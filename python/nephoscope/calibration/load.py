@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -122,6 +123,47 @@ def _errors(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="failed", unit="share", planted=0.02, read=read, relative=0.15)
 
 
+_OVERLOAD, _SERVED, _SESSIONS = 1600.0, 800.0, 64
+_BEHIND = "the system did not keep up"
+
+
+def _is_bound(point: Mapping[str, Any]) -> bool:
+    return "p99" in point["latency_ms"]["at_least"]
+
+
+def _overload(bench: Bench) -> Iterator[Reading]:
+    """Expect of twice the rate that is served a backlog that grows by the other half.
+
+    Who arrives after the middle of the phase is not served in it: p99 is at least 99 % of half its length.
+    """
+    seconds = bench.seconds(6, 3)
+    url = f"{_CONSTANT}&capacity=4"
+    system, course = _course(url, 1.0, {"rate": _SERVED / 2})
+    course["phases"].append({"name": "overload", "duration": seconds, "rate": _OVERLOAD})
+    measured = bench.measure(system, course)
+    points = measured.scores["points"]
+    over = points[-1]
+    rows = measured.run.system_metrics.to_pylist()
+    waiting = [row for row in rows if row["metric"] == "backlog" and row["time_s"] > 1.0 + seconds / 4]
+    first, last = waiting[0], waiting[round(seconds / 2 / 0.1)]
+    growth = (last["value"] - first["value"]) / (last["time_s"] - first["time_s"])
+    more = _OVERLOAD - _SERVED
+    yield Reading(figure="growth of the backlog", unit="1/s", planted=more, read=growth, relative=0.03)
+    left = more * seconds - _SESSIONS
+    yield Reading(figure="unstarted arrivals", planted=left, read=over["unstarted"], relative=0.03)
+    p99_ms = 0.99 * seconds / 2 * 1000
+    yield Reading(
+        figure="p99, at least", unit="ms", planted=p99_ms, read=over["latency_ms"]["p99"], relative=0.03
+    )
+    bounds = [
+        phase["name"] for phase, point in zip(course["phases"], points, strict=True) if _is_bound(point)
+    ]
+    yield Reading(figure="p99 is a bound in", planted="overload", read=", ".join(bounds) or "none")
+    told = [entry["detail"] for entry in measured.scores["verdicts"] if entry["verdict"] == _BEHIND]
+    told_of = re.findall(r"at ([0-9.]+)/s", "".join(told))
+    yield Reading(figure="did not keep up at", planted="1600/s", read=f"{', '.join(told_of) or 'none'}/s")
+
+
 # --- the client ---------------------------------------------------------------------------------------------------
 
 _SLOW = """
@@ -172,6 +214,7 @@ CASES = (
     Case("load", "stall under a rate", _stall),
     Case("load", "constant rate", _rate),
     Case("load", "error rate", _errors),
+    Case("load", "overload", _overload),
     Case("load", "a client that is too slow", _slow_client),
     Case("load", "a saturated client", partial(_verdict, "noop://", planted="yes")),
     Case("load", "a client at ease", partial(_verdict, _CONSTANT, planted="no")),

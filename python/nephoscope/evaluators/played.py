@@ -70,7 +70,7 @@ def read_elasticity(
     found = Measurements(points=points, warnings=warnings)
     of_search = searched(stored)
     for mix, group in by_mix([point for point in points if point.phase in of_search]).items():
-        found.saturation[mix] = describe_saturation(group, steps)
+        found.saturation[mix] = describe_saturation(stored, group, steps)
     played = _played(stored, points)
     timeline, origin = Timeline.of(stored.run), _TOLD
     if timeline is None and stored.resources is not None:

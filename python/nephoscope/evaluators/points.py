@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from nephoscope import _engine
 from nephoscope.report.reader import Selection
-from nephoscope.statistics import block_bootstrap_ci, mean_ci, moving_mean_ci, no_less_than_0, steady_state
+from nephoscope.statistics import (
+    block_bootstrap_ci,
+    is_at_least,
+    mean_ci,
+    moving_mean_ci,
+    no_less_than_0,
+    steady_state,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nephoscope import _engine
     from nephoscope.evaluators.base import Stored
     from nephoscope.store import Phase, StoredRun
 
@@ -25,7 +32,10 @@ _WHOLE = 0.98
 
 
 class Latency(BaseModel):
-    """Latency of committed transactions from the intended start, in milliseconds."""
+    """Latency of committed transactions from the intended start, in milliseconds.
+
+    What had waited and not ended with its phase is among them, with its wait as a lower bound.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,6 +44,8 @@ class Latency(BaseModel):
     p95: float
     p99: float
     max: float
+    at_least: tuple[str, ...] = ()
+    """Which of these are lower bounds, because the true figure depends on what had not ended."""
 
 
 class Point(BaseModel):
@@ -57,11 +69,17 @@ class Point(BaseModel):
     goodput: float | None = None
     """TPS of the transactions within the latency bound (SLO), where the study sets one."""
     latency_ms: Latency | None
+    failed_latency_ms: Latency | None = None
+    """Latency of failed transactions, which are not in ``latency_ms``."""
     committed: int
     aborted: int
     failed: int
     retried: int
     dropped: int
+    arrivals: int = 0
+    """Arrivals of an open load."""
+    unstarted: int = 0
+    """Of these, the ones that had not started when the phase ended; dropped ones are among them."""
     steady: bool | None
     """None where there are too few intervals to tell, and of a slot: a system that scales is not to be steady."""
     drift_per_minute: float | None
@@ -136,7 +154,16 @@ class _Columns:
         intervals, system = run.intervals, run.system_metrics
         self.intervals: dict[str, NDArray[Any]] = {
             name: intervals.column(name).to_numpy()
-            for name in ("phase", "start_s", "end_s", "committed", "aborted", "failed", "retried")
+            for name in (
+                "phase",
+                "start_s",
+                "end_s",
+                "committed",
+                "aborted",
+                "failed",
+                "retried",
+                "unstarted",
+            )
         }
         client = np.asarray([source == "client" for source in system.column("source").to_pylist()], bool)
         self._metrics = np.asarray(system.column("metric").to_pylist(), object)[client]
@@ -168,7 +195,8 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
     if seconds <= 0:
         return None
     whole = series.rates(phase, stored.interval_s)
-    histogram = stored.run.merged(Selection(phases=frozenset({phase.number})))
+    phases = frozenset({phase.number})
+    histogram = stored.run.merged(Selection(phases=phases))
     labels = phase.labels
     slot = labels.get("slot")
     # In a slot of a pattern the level moves as the system scales.
@@ -191,12 +219,15 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         tps=total / seconds,
         ci95=interval_of(whole).ci95 if whole.size else None,
         goodput=good,
-        latency_ms=_latency(histogram),
+        latency_ms=latency_of(stored, phases),
+        failed_latency_ms=_latency(stored.run.merged(Selection(phases=phases, kind="failed"))),
         committed=int(total),
         aborted=table.total(phase.number, "aborted"),
         failed=table.total(phase.number, "failed"),
         retried=table.total(phase.number, "retried"),
         dropped=int(table.client("dropped", phase).sum()),
+        arrivals=int(table.client("arrivals", phase).sum()),
+        unstarted=table.total(phase.number, "unstarted"),
         steady=None if steady is None or steady.p_value is None else steady.verdict == "steady",
         drift_per_minute=steady.slope_per_minute if steady else None,
         cpu_busy=_mean(cpu),
@@ -207,21 +238,35 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
 
 
 def latency_of(stored: Stored, phases: frozenset[int]) -> Latency | None:
-    """Read the latency of phases together; None if nothing was committed in them."""
-    return _latency(stored.run.merged(Selection(phases=phases)))
-
-
-def _latency(histogram: _engine.Histogram) -> Latency | None:
-    if not histogram.count:
-        return None
-    quantile: Callable[[float], float] = lambda share: histogram.quantile(share) / 1e6  # noqa: E731
-    return Latency(
-        mean=histogram.mean / 1e6,
-        p50=quantile(0.5),
-        p95=quantile(0.95),
-        p99=quantile(0.99),
-        max=histogram.max / 1e6,
+    """Read the latency of phases together, of what had not ended with them, too; None if they have none."""
+    run = stored.run
+    return _latency(
+        run.merged(Selection(phases=phases)), run.merged(Selection(phases=phases, kind="censored"))
     )
+
+
+_SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
+
+
+def _latency(ended: _engine.Histogram, censored: _engine.Histogram | None = None) -> Latency | None:
+    """Merge histograms, never percentiles."""
+    both = _engine.Histogram()
+    for histogram in (ended, censored):
+        if histogram is not None:
+            both.add(histogram)
+    if not both.count:
+        return None
+    late = both.count - ended.count
+    found = {name: both.quantile(share) for name, share in _SHARES.items()}
+    # In the middle of a rank, where no rounding leads to the one beside it.
+    ended_at: Callable[[int], float] = lambda rank: ended.quantile((rank - 0.5) / ended.count)  # noqa: E731
+    bounds = [
+        name
+        for name, share in _SHARES.items()
+        if is_at_least(share, ended.count, late, found[name], ended_at)
+    ]
+    values = {name: value / 1e6 for name, value in found.items()}
+    return Latency(mean=both.mean / 1e6, **values, at_least=("mean", *bounds) if late else ())
 
 
 def summed_up(stored: Stored, points: Sequence[Point]) -> dict[str, Any]:
@@ -236,6 +281,7 @@ def summed_up(stored: Stored, points: Sequence[Point]) -> dict[str, Any]:
         "ci95": points[0].ci95 if len(points) == 1 else no_less_than_0(estimate.ci95),
         "latency_ms": latency.model_dump() if latency else None,
         "failed": sum(point.failed for point in points),
+        "unstarted": sum(point.unstarted for point in points),
         "repetitions": len(points),
         "phases": [point.phase for point in points],
     }

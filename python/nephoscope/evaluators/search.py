@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
+from nephoscope.evaluators.points import latency_of
 from nephoscope.loads import MOST_CONCURRENCY
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
@@ -98,9 +99,9 @@ def searched(stored: Stored) -> set[int]:
     return {phase.number for phase in stored.run.phases if phase.labels.get("search")}
 
 
-def describe_saturation(points: Sequence[Point], settings: SearchSettings) -> dict[str, Any]:
+def describe_saturation(stored: Stored, points: Sequence[Point], settings: SearchSettings) -> dict[str, Any]:
     """Read saturation off points: a search's steps, or a sweep."""
-    steps = _steps(points)
+    steps = _steps(stored, points)
     tau, why, known = _saturation(steps, settings)
     return {
         "concurrency": tau,
@@ -139,16 +140,14 @@ def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, st
     return tau.concurrency, why, beyond is not None
 
 
-def _steps(points: Sequence[Point]) -> list[_Step]:
-    """Put the points of each concurrency together."""
+def _steps(stored: Stored, points: Sequence[Point]) -> list[_Step]:
+    """Put the points of each concurrency together: the p99 is that of all their transactions."""
     levels: dict[int, list[Point]] = {}
     for point in points:
         levels.setdefault(int(point.concurrency or 0), []).append(point)
-    return [
-        _Step(
-            level,
-            sum(point.tps for point in group) / len(group),
-            sum(point.latency_ms.p99 if point.latency_ms else 0.0 for point in group) / len(group),
-        )
-        for level, group in levels.items()
-    ]
+    steps = []
+    for level, group in levels.items():
+        latency = latency_of(stored, frozenset(point.phase for point in group))
+        tps = sum(point.tps for point in group) / len(group)
+        steps.append(_Step(level, tps, latency.p99 if latency else 0.0))
+    return steps

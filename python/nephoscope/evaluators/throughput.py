@@ -149,13 +149,13 @@ class Throughput(Evaluator):
         if self._settings.concurrency == "search":
             steps = [point for point in points if point.phase in steps_of_search]
             for mix, group in by_mix(steps).items():
-                found.saturation[mix] = describe_saturation(group, self._settings.search)
+                found.saturation[mix] = describe_saturation(stored, group, self._settings.search)
         else:
             for mix, group in by_mix(final).items():
                 if len({point.concurrency for point in group}) > 1:
                     # At the steps that it has.
                     gain = SearchSettings(gain=self._settings.search.gain)
-                    found.saturation[mix] = describe_saturation(group, gain)
+                    found.saturation[mix] = describe_saturation(stored, group, gain)
         found.scores["P"] = self._score(stored, final)
         return found
 
@@ -204,7 +204,7 @@ class Throughput(Evaluator):
         return best, levels[best]
 
 
-def _latency_at(stored: Stored, group: list[Point], concurrency: float | None) -> dict[str, float] | None:
+def _latency_at(stored: Stored, group: list[Point], concurrency: float | None) -> dict[str, Any] | None:
     """Return the latency of what is scored: of all its repetitions together, not a mean of percentiles."""
     at = frozenset(point.phase for point in group if concurrency in (None, point.concurrency))
     latency = latency_of(stored, at)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nephoscope.report.numbers import FEW_BEYOND
 from nephoscope.report.view import Percentiles
+from nephoscope.statistics import is_at_least, quantile_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 NS_PER_MS = 1e6
 BINS_PER_DECADE = 20
+_PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p999": 99.9, "max": 100}
 
 
 class Buckets:
@@ -33,13 +35,38 @@ class Buckets:
         """Return the value in ms that this share (0 to 100) of the samples does not exceed."""
         if not self.total:
             return None
-        rank = min(self.total, max(1, math.ceil(percentile / 100 * self.total - 1e-9)))
-        return float(self.values_ms[np.searchsorted(self.running, rank)])
+        return self.of_rank(quantile_rank(percentile / 100, self.total))
 
     @property
     def mean(self) -> float | None:
         """The mean of the buckets' highest values in ms: at most 0.1 % above that of the samples."""
         return float((self.values_ms * self.counts).sum() / self.total) if self.total else None
+
+    def of_rank(self, rank: int) -> float:
+        """Return the value in ms of a sample by its rank, from 1 to all."""
+        return float(self.values_ms[np.searchsorted(self.running, rank)])
+
+    def joined(self, other: Buckets) -> Buckets:
+        """Return the samples of both."""
+        counts: dict[float, int] = {}
+        for buckets in (self, other):
+            for value, count in zip(buckets.values_ms.tolist(), buckets.counts.tolist(), strict=True):
+                counts[value] = counts.get(value, 0) + count
+        return Buckets([(round(value * NS_PER_MS), counts[value]) for value in sorted(counts)])
+
+    def with_censored(self, censored: Buckets) -> Percentiles:
+        """Return the usual percentiles of these samples and of others that are so long at least."""
+        if not censored.total:
+            return self.percentiles()
+        both = self.joined(censored)
+        bounds = [
+            name
+            for name, percentile in _PERCENTILES.items()
+            if is_at_least(
+                percentile / 100, self.total, censored.total, both.at(percentile) or 0.0, self.of_rank
+            )
+        ]
+        return both.percentiles().model_copy(update={"at_least": ("mean", *bounds)})
 
     def percentiles(self, mean: float | None = None, most: float | None = None) -> Percentiles:
         """Return the usual percentiles; the mean and the maximum are exact where the caller knows them."""

@@ -20,8 +20,9 @@ class Selection:
     tenant: str | None = None
     role: str | None = None
     transaction: str | None = None
-    kind: Literal["latency", "service"] = "latency"
-    """From the intended start, or from the first byte sent."""
+    kind: Literal["latency", "service", "failed", "censored"] = "latency"
+    """Of committed transactions from the intended start, or from the first byte sent; latency of failed ones; how long
+    at least the latency is of arrivals that had not ended with their phase."""
 
 
 ALL = Selection()

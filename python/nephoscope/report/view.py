@@ -33,7 +33,7 @@ class Title(Part):
 
 
 class Percentiles(Part):
-    """Latencies in ms, of committed transactions, from the intended start."""
+    """Latencies in ms, of committed transactions, from the intended start; of what had not ended, its wait."""
 
     mean: Number = None
     p50: Number = None
@@ -43,6 +43,8 @@ class Percentiles(Part):
     p999: Number = None
     max: Number = None
     count: int = 0
+    at_least: tuple[str, ...] = ()
+    """Which of these are lower bounds."""
 
 
 class KeyFigure(Part):
@@ -130,7 +132,7 @@ class Timeline(Part):
 
 
 class LatencyRow(Part):
-    """Percentiles and outcomes of a transaction in a group; ``service`` marks service times."""
+    """Percentiles and outcomes of a transaction in a group; ``service`` marks service times, ``failed`` failures."""
 
     transaction: str
     percentiles: Percentiles
@@ -138,7 +140,7 @@ class LatencyRow(Part):
     aborted: int = 0
     failed: int = 0
     retried: int = 0
-    kind: Literal["transaction", "all", "service"] = "transaction"
+    kind: Literal["transaction", "all", "service", "failed"] = "transaction"
 
 
 class LatencyGroup(Part):
@@ -217,7 +219,7 @@ class Errors(Part):
 
 
 class Accounting(Part):
-    """started = committed + aborted + failed + in flight; what was dropped was never started."""
+    """started = committed + aborted + failed + in flight; what is unstarted, or dropped, is no part of it."""
 
     started: int | None = None
     committed: int = 0
@@ -225,6 +227,7 @@ class Accounting(Part):
     failed: int = 0
     in_flight: int | None = None
     dropped: int = 0
+    unstarted: int = 0
     uncertain: int = 0
     holds: bool | None = None
     note: str = ""

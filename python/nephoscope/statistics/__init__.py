@@ -9,6 +9,7 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 5 %.
 """
 
+from nephoscope.statistics.censored import is_at_least, quantile_rank
 from nephoscope.statistics.comparison import (
     LEAST_BETWEEN,
     Between,
@@ -48,10 +49,12 @@ __all__ = [
     "effective_sample_size",
     "geometric_mean",
     "half_width",
+    "is_at_least",
     "jain_index",
     "mean_ci",
     "moving_mean_ci",
     "no_less_than_0",
+    "quantile_rank",
     "r_squared",
     "steady_state",
     "wilson_interval",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-FORMAT = 2
-"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there."""
+FORMAT = 3
+"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there, and 2 no column ``unstarted``."""
 
 FILES = SimpleNamespace(
     study="study.toml",
@@ -55,7 +55,18 @@ MOST_ROWS = 10_000_000
 MOST_TABLE_BYTES = 4096 * _MIB
 """Of a table in memory: Parquet packs millions of equal values into a few bytes."""
 
-_COUNTS = ["committed", "aborted", "failed", "retried", "retries", "affected", *_engine.error_classes()]
+_COUNTS = [
+    "committed",
+    "aborted",
+    "failed",
+    "retried",
+    "retries",
+    "affected",
+    "unstarted",
+    *_engine.error_classes(),
+]
+LATER: Mapping[str, Any] = {"unstarted": 0}
+"""Columns that runs of an earlier format lack, and what stands for them."""
 _LATENCIES = [f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")]
 
 _TEXTS = ["tenant", "role", "transaction"]

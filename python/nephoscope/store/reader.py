@@ -21,6 +21,7 @@ from nephoscope.store.layout import (
     FILES,
     FORMAT,
     INTERVALS,
+    LATER,
     LIMITS,
     MOST_ROWS,
     MOST_TABLE_BYTES,
@@ -100,7 +101,9 @@ def _row(line: bytes) -> object:
 def journal_table(path: Path, schema: pa.Schema) -> pa.Table:
     """Read a journal as a table; rows that were damaged are left out."""
     try:
-        table = table_of([row for row in read_journal(path) if fits(row, schema)], schema)
+        later = {name: value for name, value in LATER.items() if name in schema.names}
+        rows = [{**later, **row} for row in read_journal(path)]
+        table = table_of([row for row in rows if fits(row, schema)], schema)
         return table.filter(pa.array(fitting(table, optional_columns(schema))))
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None
@@ -139,17 +142,18 @@ def _read_table(file: BinaryIO, schema: pa.Schema) -> pa.Table:
     # As dictionaries: a long text that stands in every row is held once.
     parquet = pq.ParquetFile(file, read_dictionary=texts, memory_map=False)
     found = parquet.schema_arrow
-    if missing := [name for name in schema.names if name not in found.names]:
+    held = [name for name in schema.names if name in found.names or name not in LATER]
+    if missing := [name for name in held if name not in found.names]:
         raise Refused(f"it has no column {missing[0]}")
-    if nested := [name for name in schema.names if pa.types.is_nested(found.field(name).type)]:
+    if nested := [name for name in held if pa.types.is_nested(found.field(name).type)]:
         raise Refused(f"its column {nested[0]} is no column of single values")
     if parquet.metadata.num_rows > MOST_ROWS:
         raise Refused(f"it has more than {MOST_ROWS:,} rows")
     pieces, size, rows = [], 0, 0
-    for batch in parquet.iter_batches(columns=schema.names):
+    for batch in parquet.iter_batches(columns=held):
         if has_long_text(batch):
             raise Refused(f"a name has more than {MOST_NAME:,} characters")
-        pieces.append(pa.Table.from_batches([batch]).select(schema.names).cast(schema))
+        pieces.append(_completed(pa.Table.from_batches([batch]), schema))
         size, rows = size + pieces[-1].nbytes, rows + batch.num_rows
         if size > MOST_TABLE_BYTES or rows > MOST_ROWS:
             raise Refused(f"it takes more than {MOST_TABLE_BYTES // 2**20:,} MiB, or {MOST_ROWS:,} rows")
@@ -158,6 +162,13 @@ def _read_table(file: BinaryIO, schema: pa.Schema) -> pa.Table:
         raise Refused("a row holds what no run writes: a null, a number beyond all measure, or a long name")
     check_names(table)
     return table
+
+
+def _completed(piece: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Give a piece of a table the columns of its schema, also those that came with a later format."""
+    for name in [name for name in schema.names if name not in piece.column_names]:
+        piece = piece.append_column(name, pa.array([LATER[name]] * piece.num_rows, schema.field(name).type))
+    return piece.select(schema.names).cast(schema)
 
 
 class StoredRun:

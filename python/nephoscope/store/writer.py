@@ -22,7 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-_SERIES_ONLY = ("latency", "service", "service_max_ms")
+_HISTOGRAMS = {
+    "latency": ("latency", "latency_max_ms"),
+    "service": ("service", "service_max_ms"),
+    "failed": ("failed_latency", "failed_latency_max_ms"),
+    "censored": ("censored", "censored_max_ms"),
+}
+"""The kinds of histograms, and what a series calls each and its maximum."""
+_SERIES_ONLY = frozenset({key for keys in _HISTOGRAMS.values() for key in keys} - {"latency_max_ms"})
 """What a series brings that goes to ``histograms`` and not into the table."""
 
 
@@ -58,12 +65,10 @@ class RunWriter:
         for series in record["series"]:
             row = {"phase": record["phase"], "start_s": start, "end_s": end, **series}
             tag = "|".join((series["tenant"], series["role"], series["transaction"]))
-            for kind in ("latency", "service"):
-                if encoded := row.get(kind):
-                    most = series["latency_max_ms"] if kind == "latency" else series["service_max_ms"]
-                    histograms.append(
-                        f"Tag={kind}|{tag},{start:.6f},{end - start:.6f},{most:.3f},{encoded}\n"
-                    )
+            for kind, (key, most) in _HISTOGRAMS.items():
+                if encoded := row.get(key):
+                    place = f"{start:.6f},{end - start:.6f},{series[most]:.3f}"
+                    histograms.append(f"Tag={kind}|{tag},{place},{encoded}\n")
             for key in _SERIES_ONLY:
                 row.pop(key, None)
             rows.append(json.dumps(row) + "\n")

@@ -16,6 +16,7 @@ fn sample(end: Nanos, outcome: Outcome, attempts: u32) -> Sample {
         outcome,
         attempts,
         affected: 2,
+        has_waited: false,
     }
 }
 
@@ -182,7 +183,10 @@ impl Bench {
             Event::Sample { series, outcome, attempts, waited } => {
                 let end = ORIGIN + self.now;
                 let (intended, start) = (end - waited, end - waited / 2);
-                self.recorder.add(series, &Sample { intended, start, end, outcome, attempts, affected: 0 });
+                self.recorder.add(
+                    series,
+                    &Sample { intended, start, end, outcome, attempts, affected: 0, has_waited: false },
+                );
             }
             Event::Error { series, class } => {
                 self.recorder.add_error(series, &Error::new(ErrorClass::ALL[class], "", "planted"));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nephoscope_engine::histogram::WindowHistogram;
 use nephoscope_engine::{Interval, LoadSpec};
 
 use super::Story;
@@ -27,12 +28,13 @@ pub fn course(story: &Story, spec: &LoadSpec) {
     intervals(story, spec);
 }
 
-/// In a run whose load is open all along every arrival is started or dropped.
+/// In a run whose load is open all along every arrival is started, or is told of as unstarted.
 #[track_caller]
 pub fn arrivals(story: &Story) {
     let (all, started) = (story.all(), story.totals().started);
-    let (arrivals, dropped) = (all.counted(|of| of.arrivals), all.counted(|of| of.dropped));
-    assert_eq!(arrivals, started + dropped, "arrivals = {started} started + {dropped} dropped");
+    let (arrivals, unstarted) = (all.counted(|of| of.arrivals), all.sum(|of| of.unstarted));
+    assert_eq!(arrivals, started + unstarted, "arrivals = {started} started + {unstarted} unstarted");
+    assert!(all.counted(|of| of.dropped) <= unstarted, "what is dropped is never started");
 }
 
 fn phases(story: &Story) {
@@ -75,12 +77,19 @@ pub fn interval(of: &Interval) {
     for series in &of.series {
         let name = (&series.name.tenant, series.name.role.name(), &series.name.transaction);
         assert!(names.insert(name), "{name:?} stands twice in an interval");
-        assert_eq!(series.latency.len(), series.committed);
-        assert_eq!(series.service.len(), series.committed);
+        // Who has waited for a session since an earlier phase is in its latency.
+        assert!(series.latency.len() <= series.committed);
+        assert_eq!(series.service.len(), series.latency.len());
+        assert!(len(series.failures.as_ref()) <= series.failed);
+        assert!(len(series.censored.as_ref()) >= series.unstarted);
         assert!(series.service.max() <= series.latency.max(), "service time is a part of latency");
         assert!(series.retried <= series.committed + series.aborted);
         assert!(series.retried <= series.retries);
     }
+}
+
+fn len(histogram: Option<&WindowHistogram>) -> u64 {
+    histogram.map_or(0, WindowHistogram::len)
 }
 
 /// Asserts that a value lies within a share of the truth.

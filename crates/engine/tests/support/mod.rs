@@ -122,6 +122,13 @@ pub fn run_with(spec: &LoadSpec, act: impl FnOnce(&Run) + Send) -> Story {
     story
 }
 
+/// As [`run`], while the rate of its only phase falls to 0 after a time in seconds: what waits is still served.
+pub fn run_to_rest(spec: &LoadSpec, seconds: f64) -> Story {
+    run_with(spec, |run| {
+        run.change_at(open_phase("rest", json!({"rate": 0})), false, (seconds * SECOND) as u64).unwrap();
+    })
+}
+
 /// Reads a run's records up to its end. A run that does not come to an end is stopped, and is a failure.
 pub fn read_all(run: &Run, spec: &LoadSpec) -> Story {
     let planned: f64 = spec.phases.iter().filter_map(|phase| phase.seconds).sum();

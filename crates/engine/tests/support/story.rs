@@ -146,16 +146,26 @@ impl View<'_> {
     }
 
     pub fn latency(&self) -> WindowHistogram {
-        self.merged(|series| &series.latency)
+        self.merged(|series| Some(&series.latency))
     }
 
     pub fn service(&self) -> WindowHistogram {
-        self.merged(|series| &series.service)
+        self.merged(|series| Some(&series.service))
     }
 
-    fn merged(&self, of: impl Fn(&Series) -> &WindowHistogram) -> WindowHistogram {
+    /// Latency of failed transactions.
+    pub fn failures(&self) -> WindowHistogram {
+        self.merged(|series| series.failures.as_ref())
+    }
+
+    /// How long at least the latency is of what had not ended with its phase.
+    pub fn censored(&self) -> WindowHistogram {
+        self.merged(|series| series.censored.as_ref())
+    }
+
+    fn merged(&self, of: impl Fn(&Series) -> Option<&WindowHistogram>) -> WindowHistogram {
         let mut sum = histogram::empty();
-        self.series().for_each(|series| sum.add(of(series)).unwrap());
+        self.series().filter_map(of).for_each(|part| sum.add(part).unwrap());
         sum
     }
 

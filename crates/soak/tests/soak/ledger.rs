@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use hdrhistogram::Histogram;
 use nephoscope_drivers::ErrorClass;
+use nephoscope_engine::histogram::WindowHistogram;
 use nephoscope_engine::{Interval, LoadSpec, Record, Series, Totals, json};
 
 use crate::arrivals::Due;
@@ -18,6 +19,10 @@ pub struct Sums {
     pub failed: u64,
     pub retries: u64,
     pub errors: [u64; ErrorClass::ALL.len()],
+    /// Times that the histograms hold of what has ended.
+    pub timed: u64,
+    /// Transactions that had waited for a session and not ended when their phase did.
+    pub late: u64,
 }
 
 impl Sums {
@@ -26,6 +31,9 @@ impl Sums {
         self.aborted += series.aborted;
         self.failed += series.failed;
         self.retries += series.retries;
+        let len = |of: &Option<WindowHistogram>| of.as_ref().map_or(0, WindowHistogram::len);
+        self.timed += series.latency.len() + len(&series.failures);
+        self.late += len(&series.censored) - series.unstarted;
         for (sum, count) in self.errors.iter_mut().zip(series.errors) {
             *sum += count;
         }
@@ -100,6 +108,7 @@ impl Ledger {
             // A long run has more of them than memory.
             series.latency = Histogram::new_with_bounds(1, 2, 0).unwrap();
             series.service = series.latency.clone();
+            (series.failures, series.censored) = (None, None);
         }
         interval.lag = None;
     }
@@ -137,6 +146,13 @@ impl Ledger {
                 committed + aborted + failed + in_flight,
                 "{key:?}: {started} started, {committed} committed, {aborted} aborted, {failed} failed, {in_flight} in flight"
             );
+        }
+        // Whoever is late in a phase has no latency in a later one.
+        for (key, sums) in &self.sums {
+            let carried = sums.committed + sums.failed - sums.timed;
+            assert!(carried <= sums.late, "{key:?}: {carried} without a latency, {} late", sums.late);
+            let rest = totals.in_flight + sums.aborted;
+            assert!(sums.late <= carried + rest, "{key:?}: {} late, {carried} without a latency", sums.late);
         }
         assert_eq!(totals.started, totals.by_series.iter().map(|(_, started, _)| started).sum::<u64>());
     }

@@ -9,6 +9,7 @@ mod arrivals;
 mod course;
 mod draw;
 mod ledger;
+mod overload;
 mod planned;
 mod support;
 

@@ -19,6 +19,7 @@ def build(run: Run) -> Accounting:
             committed=run.intervals.total("committed"),
             aborted=run.intervals.total("aborted"),
             failed=run.intervals.total("failed"),
+            unstarted=run.intervals.total("unstarted"),
             dropped=_whole(totals.get("dropped")),
             note="The run has no totals because it was not ended; outcomes are the sums of its intervals.",
         )
@@ -32,6 +33,7 @@ def build(run: Run) -> Accounting:
         failed=failed,
         in_flight=in_flight,
         dropped=_whole(totals.get("dropped")),
+        unstarted=run.intervals.total("unstarted"),
         uncertain=_whole(totals.get("uncertain")),
         holds=holds,
         note=""

@@ -54,7 +54,11 @@ def _throughput(rows: tuple[MixRow, ...]) -> list[KeyFigure]:
             link="#headline",
         ),
         KeyFigure(
-            label="Latency p99", value=number(best.latency.p99, 3), unit="ms", note=where, link="#latency"
+            label="Latency p99",
+            value=("≥ " if "p99" in best.latency.at_least else "") + number(best.latency.p99, 3),
+            unit="ms",
+            note=where,
+            link="#latency",
         ),
     ]
 

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from nephoscope.report.charts import Axis, Line, XYChart, category
 from nephoscope.report.facts import in_order
 from nephoscope.report.histograms import BINS_PER_DECADE, Buckets
-from nephoscope.report.numbers import duration, number
+from nephoscope.report.numbers import count, duration, number
 from nephoscope.report.reader import Selection
-from nephoscope.report.sections.points import exact_latency, headline_points, rows_of, service_times
+from nephoscope.report.sections.points import (
+    exact_latency,
+    failed_latency,
+    headline_points,
+    rows_of,
+    service_times,
+)
 from nephoscope.report.view import Latency, LatencyGroup, LatencyRow
 
 if TYPE_CHECKING:
@@ -25,8 +31,9 @@ def build(run: Run) -> Latency:
     points = headline_points(run)
     merged = [(point, run.histogram(Selection(phases=point.numbers))) for point in points]
     drawn = [(point, buckets) for point, buckets in merged if buckets.total]
+    left = _left(run, points)
     return Latency(
-        charts=(_histogram(run, drawn), _tail(run, drawn)) if drawn else (),
+        charts=(_histogram(run, drawn, left), _tail(run, drawn, left)) if drawn else (),
         groups=tuple(_group(run, point) for point in points),
         tenants=_tenants(run),
         scope=_scope(run, points),
@@ -36,17 +43,27 @@ def build(run: Run) -> Latency:
 def _scope(run: Run, points: tuple[Point, ...]) -> str:
     parts = [f"{point.name} at {point.load}" if point.load else point.name for point in points]
     where = "warm-up, because no phase was measured" if run.nothing_measured else "the measured phases"
-    return f"Committed transactions of {where}: {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    failed = "Failed transactions are not among them; their latency is a line of its own."
+    return f"Committed transactions of {where}: {'; '.join(parts)}. {failed}"
 
 
-def _histogram(run: Run, drawn: list[tuple[Point, Buckets]]) -> XYChart:
+def _left(run: Run, points: tuple[Point, ...]) -> str:
+    """Say of how many transactions a chart shows nothing, because they had not ended with their phase."""
+    phases = frozenset(number for point in points for number in point.numbers)
+    late = run.histogram(Selection(phases=phases, kind="censored")).total
+    return f" Without {count(late)} that had not ended with their phase." if late else ""
+
+
+def _histogram(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYChart:
     medians = [f"{point.name} {number(buckets.at(50), 3)}" for point, buckets in drawn]
     return XYChart(
         id="latency-histogram",
         title="Distribution",
         unit="% of transactions per bin",
         message=f"Half of the transactions take no longer than: {', '.join(medians)} ms.",
-        note=f"{BINS_PER_DECADE} bins per decade.",
+        note=f"{BINS_PER_DECADE} bins per decade.{left}",
         x=Axis(title="Latency", unit="ms", scale="log10"),
         y=Axis(title="Share", unit="%"),
         lines=tuple(
@@ -56,14 +73,14 @@ def _histogram(run: Run, drawn: list[tuple[Point, Buckets]]) -> XYChart:
     )
 
 
-def _tail(run: Run, drawn: list[tuple[Point, Buckets]]) -> XYChart:
+def _tail(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYChart:
     tails = [f"{point.name} {number(buckets.at(99.9), 3)}" for point, buckets in drawn]
     return XYChart(
         id="latency-tail",
         title="Tail",
         unit="latency by percentile, log scales",
         message=f"One transaction in a thousand takes longer than: {', '.join(tails)} ms.",
-        note="Ends at the slowest transaction.",
+        note=f"Ends at the slowest transaction.{left}",
         x=Axis(title="Percentile", scale="percentile"),
         y=Axis(title="Latency", unit="ms", scale="log10"),
         lines=tuple(
@@ -84,6 +101,8 @@ def _group(run: Run, point: Point) -> LatencyGroup:
     service = service_times(run, phases)
     if _differs(everything.percentiles, service):
         shown.append(LatencyRow(transaction="service time", percentiles=service, kind="service"))
+    if (failed := failed_latency(run, phases)).count:
+        shown.append(LatencyRow(transaction="failed", percentiles=failed, kind="failed"))
     seconds = sum(phase.end_s - phase.start_s for phase in point.phases)
     times = f"{point.repetitions} \u00d7 " if point.repetitions > 1 else ""
     length = f"{times}{duration(seconds / point.repetitions)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -70,9 +70,16 @@ def exact_latency(
 ) -> Percentiles:
     """Percentiles over these phases, from their merged histograms; never an average of percentiles."""
     selection = Selection(phases=phases, transaction=transaction, tenant=tenant)
-    buckets = run.histogram(selection)
+    buckets, censored = run.histogram(selection), run.histogram(replace(selection, kind="censored"))
+    if censored.total:
+        return buckets.with_censored(censored)
     mean, most = _moments(run, rows_of(run, phases, transaction=transaction, tenant=tenant))
     return buckets.percentiles(mean, most) if buckets.total else Percentiles()
+
+
+def failed_latency(run: Run, phases: frozenset[int]) -> Percentiles:
+    """Percentiles of failed transactions over these phases, which are not among the others."""
+    return run.histogram(Selection(phases=phases, kind="failed")).percentiles()
 
 
 def service_times(run: Run, phases: frozenset[int]) -> Percentiles:

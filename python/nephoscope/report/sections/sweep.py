@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from nephoscope.report.charts import Axis, Line, Mark, XYChart
 from nephoscope.report.numbers import count, finite, number
 from nephoscope.report.parts import Estimate
-from nephoscope.report.reader import Selection
 from nephoscope.report.sections import scored
 from nephoscope.report.sections.points import committed_per_second, exact_latency, figures_of
 from nephoscope.report.view import PointRow, Saturation, Sweep
@@ -85,7 +84,7 @@ def _tps(run: Run, phase: Phase) -> float | None:
 
 
 def _p99(run: Run, phases: frozenset[int]) -> float | None:
-    return run.histogram(Selection(phases=phases)).at(99)
+    return exact_latency(run, phases).p99
 
 
 def _dodged(point: Point, index: int) -> float:
