@@ -22,12 +22,10 @@ _SHORT_QUICKSTART: Tables = {
     "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
     "measure.4": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms", "rounds": 1},
     "measure.5": {
-        "rate": 100,
+        "utilization": 0.3,
         "repetitions": 1,
         "before": "1s",
         "after": "5s",
-        "window": "500ms",
-        "hold": "1s",
     },
 }
 BRIEF_QUICKSTART = [

@@ -60,6 +60,16 @@ def test_a_time_of_zero_counts_as_what_its_evaluator_can_tell_apart() -> None:
     assert overall.detail["floored"] == {"R": 0.1, "C": 1e-6}
 
 
+def test_a_time_below_its_resolution_leaves_o_open_down_to_a_microsecond() -> None:
+    known = {"value": 0.25, "ci95": (0.0, 0.5), "detail": {"resolution_s": 0.5}}
+    overall = scored(R=score("R", 0.25).model_copy(update=known))
+    assert isinstance(overall, Score)
+    assert overall.detail["floored"] == {"R": 0.5}
+    assert overall.value == pytest.approx(expected(R=0.5))
+    # Every R from half a second down is in it.
+    assert overall.ci95 == pytest.approx((expected(R=0.5), expected(R=1e-6)))
+
+
 def test_weights_are_exponents() -> None:
     overall = scored({"score": {"weights": {"P": 2, "R": 0}}})
     assert isinstance(overall, Score)

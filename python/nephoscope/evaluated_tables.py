@@ -1,10 +1,9 @@
-"""The tables of elasticity, tenancy, failures and lags of stored runs; ``run_tables`` gathers them."""
+"""The tables of elasticity, tenancy and lags of stored runs; ``run_tables`` gathers them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope import _engine
 from nephoscope.report.facts import Run
 from nephoscope.report.lag_samples import LagSamples
 from nephoscope.report.sections.lags import lag_rows
@@ -178,81 +177,6 @@ def tenants(runs: Sequence[RunFigures]) -> Table:
 
 
 # --- failures and lags ------------------------------------------------------------------------------------------
-
-
-def failures(runs: Sequence[RunFigures]) -> Table:
-    """Failures, with what each came to, as in the paper's Table VIII."""
-    classes = _engine.error_classes()
-    rows = []
-    for run in runs:
-        for fault, told in run.failures:
-            row = {"run": run.name, "fault": fault, **told}
-            row["outage_s"] = difference(told["service_back_s"], told["injected_s"])
-            row["recovery_s"] = difference(told["tps_back_s"], told["service_back_s"])
-            rows.append(row | {f"errors_{name}": told["errors"].get(name, 0) for name in classes})
-    columns = [
-        Column(
-            "fault",
-            "text",
-            "What happened to the node.",
-            "failure",
-            lambda row: f"{row['fault']} of {row['role']} {row['repetition']}",
-        ),
-        text("role", "The role of the node that failed."),
-        whole("repetition", "Which repetition it is."),
-        number("injected_s", "When the fault was injected, in s since the start of the load."),
-        Column(
-            "outage_s",
-            "number",
-            "From the fault to the service back, in s; none where it did not come back.",
-            "outage",
-            _outage,
-        ),
-        number("resolution_s", "How far apart the probes on both sides of the return are, in s."),
-        Column(
-            "recovery_s",
-            "number",
-            "From the service back to the TPS back, in s; none where it was not seen.",
-            "to full TPS",
-            lambda row: "not seen" if row["recovery_s"] is None else seconds(row["recovery_s"]),
-        ),
-        Column("interrupted", "flag", "Whether any probe was not served in time."),
-        whole("failed_probes", "Probes that failed or were missing.", "probes failed"),
-        whole("late_probes", "Probes that were answered, and late.", "late"),
-        number("tps_before", "The mean TPS before the fault."),
-        whole("acknowledged", "Commits of the probe that were acknowledged."),
-        Column("lost", "whole", "Of these, missing afterwards.", "lost commits", _lost),
-        whole("indeterminate", "Commits of the probe that were not acknowledged, and are there."),
-        *(
-            whole(
-                f"errors_{name}", f"Errors of the load of the class `{name}`, refused connections among them."
-            )
-            for name in classes
-        ),
-    ]
-    return Table("failures", _failures_title(runs), columns, rows)
-
-
-def _failures_title(runs: Sequence[RunFigures]) -> str:
-    if len(runs) != 1:
-        return "F- and R-Score: failures"
-    parts = []
-    for name, what in (("F", "until the service is back"), ("R", "from there until the TPS is back")):
-        if score := runs[0].score(name):
-            parts.append(f"{name} {seconds(score['value'])} {what}")
-        else:
-            parts.append(f"no {name}: {runs[0].scores.get('absent', {}).get(name)}")
-    return "; ".join(parts)
-
-
-def _outage(row: Row) -> str:
-    if not row["interrupted"]:
-        return "no interruption"
-    return "did not end" if row["outage_s"] is None else seconds(row["outage_s"])
-
-
-def _lost(row: Row) -> str:
-    return ABSENT if row["lost"] is None else f"{row['lost']:,} of {row['acknowledged']:,}"
 
 
 def _samples(runs: Sequence[RunFigures]) -> Iterator[tuple[RunFigures, LagSamples]]:

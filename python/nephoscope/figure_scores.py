@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.failure_scoring import over_roles
 from nephoscope.price_book import Allocation, allocated_cost, bill, cost
 from nephoscope.scoring import (
     DEFINITIONS,
@@ -232,11 +233,25 @@ def _moments(system: SystemFigures) -> tuple[list[float], list[float | None], li
     return injected, list(service), back
 
 
+def _by_role(system: SystemFigures) -> dict[str, list[int]]:
+    """Group the places of failures by the role of the node that failed."""
+    places: dict[str, list[int]] = {}
+    for at, failure in enumerate(system.failures):
+        places.setdefault(failure.role, []).append(at)
+    return places
+
+
 def _f(system: SystemFigures) -> Score | Absent:
     injected, service, _ = _moments(system)
     if not injected:
         return Absent(reason="the file has no failure")
-    return over_repetitions("F", [f_score(injected, service)], detail={"failures": len(injected)})
+    if isinstance(gone := f_score(injected, service), Absent):
+        return gone
+    values = {
+        role: [f_score([injected[at] for at in places], [service[at] for at in places])]
+        for role, places in _by_role(system).items()
+    }
+    return over_roles("F", values, detail={"failures": len(injected)})
 
 
 def _r(system: SystemFigures) -> Score | Absent:
@@ -245,7 +260,13 @@ def _r(system: SystemFigures) -> Score | Absent:
         return Absent(reason="the file has no failure")
     if any(one.recovery is None for one in system.failures if one.failover != "never"):
         return Absent(reason="the file does not have the recovery of every failure")
-    return over_repetitions("R", [r_score(service, back)], detail={"failures": len(injected)})
+    if isinstance(gone := r_score(service, back), Absent):
+        return gone
+    values = {
+        role: [r_score([service[at] for at in places], [back[at] for at in places])]
+        for role, places in _by_role(system).items()
+    }
+    return over_roles("R", values, detail={"failures": len(injected)})
 
 
 def _e2(system: SystemFigures, delta: float) -> Score | Absent:

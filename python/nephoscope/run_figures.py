@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.scoring import DEFINITIONS
+from nephoscope.scoring import BY_ENDS, DEFINITIONS
 from nephoscope.tables import ABSENT, Column, Row, ends, figure, spread, with_interval
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def seconds(value: float | None) -> str:
 
 
 def seconds_with_interval(value: float, ci95: Sequence[float] | None) -> str:
-    """Write a length of time in ms or s, with its interval in the same unit."""
+    """Write a length of time in ms or s, with both ends of its interval in the same unit."""
     factor, unit = (1000, "ms") if value < 1 else (1, "s")
     ends_of = None if ci95 is None else [end * factor for end in ci95]
-    return f"{with_interval(f'{value * factor:.3g}', value * factor, ends_of)} {unit}"
+    return f"{with_interval(f'{value * factor:.3g}', value * factor, ends_of, by_ends=True)} {unit}"
 
 
 def difference(end: float | None, start: float | None) -> float | None:
@@ -119,12 +119,14 @@ def difference(end: float | None, start: float | None) -> float | None:
     return None if end is None or start is None else end - start
 
 
-def with_spread(score: Mapping[str, Any], digits: str = ",.0f") -> str:
+def with_spread(score: Mapping[str, Any], digits: str = ",.0f", *, by_ends: bool = False) -> str:
     """Write a score with its interval."""
-    return spread("value", digits)({"value": score["value"], **ends("value", score["ci95"])})
+    row = {"value": score["value"], **ends("value", score["ci95"])}
+    return spread("value", digits, by_ends=by_ends)(row)
 
 
 def score_line(name: ScoreName, score: Score) -> str:
     """Write a score with its interval, its unit and its meaning."""
     about = DEFINITIONS[name]
-    return f"{name}: {with_spread(score.model_dump(), '')} {about.unit} ({about.meaning})"
+    shown = with_spread(score.model_dump(), "", by_ends=name in BY_ENDS)
+    return f"{name}: {shown} {about.unit} ({about.meaning})"

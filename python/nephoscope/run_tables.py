@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import evaluated_tables as evaluated
+from nephoscope import failure_tables as failure
 from nephoscope import scaling_tables as scaling
 from nephoscope.run_figures import PERCENTILES, latencies, latency_columns, number, text, whole, with_spread
-from nephoscope.scoring import DEFINITIONS, SCORES, STARRED, ScoreName
+from nephoscope.scoring import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
         _saturation,
         evaluated.elasticity,
         evaluated.transitions,
-        evaluated.failures,
+        failure.failures,
+        failure.failover,
+        failure.interruptions,
         evaluated.lags,
         evaluated.stale_reads,
         evaluated.tenants,
@@ -59,7 +62,7 @@ def _scores(runs: Sequence[RunFigures]) -> Table:
     columns = [
         text("score", "Its letter in PERFECT, or O; with a star by the second price book.", "score"),
         text("meaning", "What it says.", "meaning"),
-        Column("value", "number", "The score, in `unit`.", "value", spread("value")),
+        Column("value", "number", "The score, in `unit`.", "value", _score_shown),
         *interval_of("value", "the score"),
         text("unit", "Its unit.", "unit"),
         text("better", "`higher` or `lower`."),
@@ -67,6 +70,10 @@ def _scores(runs: Sequence[RunFigures]) -> Table:
         text("absent", "Why it is absent, where it is."),
     ]
     return Table("scores", "PERFECT: the scores and O", columns, rows)
+
+
+def _score_shown(row: Row) -> str:
+    return spread("value", by_ends=row["score"] in BY_ENDS)(row)
 
 
 def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> Row:

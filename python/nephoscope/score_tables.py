@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from nephoscope.run_figures import seconds
-from nephoscope.scoring import STARRED, Absent, Score, ScoreName
+from nephoscope.scoring import BY_ENDS, STARRED, Absent, Score, ScoreName
 from nephoscope.tables import ABSENT, Table, markdown, of_texts, terminal, with_interval
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ def notes_of_o(detail: Mapping[str, Any]) -> list[str]:
     floored = detail.get("floored") or {}
     why = [f"O has no interval: {detail['no_interval']}"] if detail.get("no_interval") else []
     return why + [
-        f"O takes {name} as {seconds(at)}: no shorter times are told apart" for name, at in floored.items()
+        f"O takes {name} as {seconds(at)}, and its interval all that is shorter: no shorter times are told apart"
+        for name, at in floored.items()
     ]
 
 
@@ -135,7 +136,7 @@ def _cell(name: ScoreName, score: Score | Absent | None) -> str:
     factor = 1000 if name == "C" else 1
     value = score.value * factor
     ci95 = None if score.ci95 is None else [end * factor for end in score.ci95]
-    return with_interval(_number(name, value), value, ci95)
+    return with_interval(_number(name, value), value, ci95, by_ends=name in BY_ENDS)
 
 
 def _number(name: ScoreName, value: float) -> str:

@@ -12,7 +12,7 @@ from nephoscope.evaluators.base import Measurements, Stored
 from nephoscope.files import parse_toml
 from nephoscope.overload import overload_verdict
 from nephoscope.price_book import PriceBook, Prices, built_in_price_book, cost
-from nephoscope.scoring import PERFECT, STARRED, Absent, Score, ScoreName, o_score
+from nephoscope.scoring import BY_ENDS, PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.store import StoredRun
 from nephoscope.store.schema import check_plain
 from nephoscope.study import make_study
@@ -395,7 +395,7 @@ def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
 def _wide(scores: _Found) -> list[str]:
     """Warn of scores of which their repetitions say little; O is a logarithm, of which no share can be taken."""
     wide = [
-        f"{name} {with_interval(figure(score.value), score.value, score.ci95)} {score.unit}"
+        f"{name} {with_interval(figure(score.value), score.value, score.ci95, by_ends=name in BY_ENDS)} {score.unit}"
         for name, score in scores.items()
         if name != "O" and isinstance(score, Score) and score.ci95 is not None
         if score.ci95[1] - score.ci95[0] > abs(score.value)

@@ -37,6 +37,9 @@ STARRED: tuple[ScoreName, ...] = ("P", "E1", "T", "O")
 _TIMES: tuple[ScoreName, ...] = ("R", "F", "C")
 """The scores that O divides by."""
 
+BY_ENDS: tuple[ScoreName, ...] = ("R", "F")
+"""The scores whose interval is written by both ends everywhere: half a width would suggest times below 0."""
+
 DEFAULT_DELTA = 1000.0
 """TPS per step of E2 (delta of equation 5): a score of 20 is 20,000 TPS more per read-only node."""
 
@@ -253,7 +256,8 @@ def o_score(
     (Zou and Donner's MOVER, Statistics in Medicine 27, 2008). It takes the scores' errors as independent, as
     those of separate measurements are, keeps skew, and needs no law of distribution. Where a score has no
     interval, or P, E1, E2 or T one that reaches 0, O has none either, and ``detail["no_interval"]`` says why; the
-    interval of a time ends at its resolution.
+    interval of a time ends at its resolution. A time that is itself below its resolution is known only to be so: its
+    interval reaches from there down to a microsecond.
 
     Raises ``InputError`` for a weight or a resolution that cannot be used, or a scale factor not above 0.
     """
@@ -337,7 +341,14 @@ def _term(
     """Return low end, value and high end of a score's part of O; all the value where it has no interval."""
     low, high = _ends(name, score, floors) or (score.value, score.value)
     floor = floors.get(name, 0.0)
-    below, value, above = (factor * math.log10(max(x, floor)) for x in (low, score.value, high))
+    # Where an interval was cut off at 0, there is nothing below the resolution that it could end at.
+    lowest = floor if low <= 0 else min(low, floor)
+    if name in _TIMES and score.value < floor:
+        lowest = min(DEFAULT_RESOLUTION_S, floor)
+    below, value, above = (
+        factor * math.log10(max(x, least))
+        for x, least in ((low, lowest), (score.value, floor), (high, floor))
+    )
     return (-above, -value, -below) if name in _TIMES else (below, value, above)
 
 

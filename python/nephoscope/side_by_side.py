@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nephoscope import score_tables
 from nephoscope.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
@@ -12,16 +12,15 @@ from nephoscope.figure_scores import SystemScores
 from nephoscope.files import write_named
 from nephoscope.report import several
 from nephoscope.report.page import render_several
-from nephoscope.run_figures import RunFigures, difference, seconds_with_interval, text
+from nephoscope.run_figures import RunFigures, text
 from nephoscope.run_tables import every_table, tables_of
 from nephoscope.scores import scores_or_why
 from nephoscope.scoring import SCORES, Absent, Score
-from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store import StoredRun
-from nephoscope.tables import ABSENT, Row, Table, of_texts
+from nephoscope.tables import Row, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nephoscope.scoring import ScoreName
@@ -97,7 +96,7 @@ def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
         of_runs.get("transitions"),
         of_scores.get("T"),
         of_runs.get("tenants"),
-        failover_table(runs),
+        of_runs.get("failover"),
         of_runs.get("lags"),
         of_scores["overall"],
     ]
@@ -124,33 +123,6 @@ def _resources(run: RunFigures) -> str:
         shared.append(f"{given['network_gbps']:g} Gbps {given.get('network', '')}".rstrip())
     nodes = f"{given.get('nodes', 1)} × ({node})" if node else ""  # noqa: RUF001 - times
     return ", ".join(part for part in (nodes, *shared) if part)
-
-
-def failover_table(runs: Sequence[RunFigures]) -> Table:
-    """Make the table of F and R by fault and role, as Table VIII."""
-    rows = []
-    for run in runs:
-        groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for fault, told in run.failures:
-            groups.setdefault((fault, told["role"]), []).append(told)
-        for (fault, role), found in groups.items():
-            outages = [difference(told["service_back_s"], told["injected_s"]) for told in found]
-            recoveries = [difference(told["tps_back_s"], told["service_back_s"]) for told in found]
-            lost = [told["lost"] for told in found if told["lost"] is not None]
-            shown = f"{sum(lost):,}" if lost else ABSENT
-            what = f"{fault} of {role}"
-            rows.append([run.name, what, str(len(found)), _mean(outages), _mean(recoveries), shown])
-    headings = ["run", "failure", "times", "F", "R", "lost commits"]
-    return of_texts("failover", "F- and R-Score: fail-over and recovery, by failure", headings, rows)
-
-
-def _mean(values: Sequence[float | None]) -> str:
-    """Write a mean with its interval; one that did not end has no mean."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values) or not numbers:
-        return f"not seen in {len(values) - len(numbers)}"
-    found = mean_ci(numbers)
-    return seconds_with_interval(found.mean, no_less_than_0(found.ci95))
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:

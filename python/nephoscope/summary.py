@@ -45,7 +45,7 @@ MARKS = {
 }
 
 
-_SHOWN = ("elasticity", "failures", "lags", "tenants", "scaleout", "sweeps")
+_SHOWN = ("elasticity", "failures", "failover", "interruptions", "lags", "tenants", "scaleout", "sweeps")
 """The tables of a run that the terminal has besides those of throughput, in their order."""
 
 

@@ -100,11 +100,12 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
 
 
-def interval(value: float | None, ci95: Sequence[float] | None) -> str:
+def interval(value: float | None, ci95: Sequence[float] | None, *, by_ends: bool = False) -> str:
     """Write a 95 % confidence interval as it stands beside its figure: ``± 410``, or both ends, ``(0.2 … 1.9)``.
 
     Both ends are written where they do not lie evenly about the figure, or where a half-width would suggest values
-    below 0 that are not in the interval. Two digits of the width are all that it is worth. Empty where there is none.
+    below 0 that are not in the interval; always with ``by_ends``. Two digits of the width are all that it is worth.
+    Empty where there is none.
     """
     if value is None or ci95 is None:
         return ""
@@ -114,7 +115,7 @@ def interval(value: float | None, ci95: Sequence[float] | None) -> str:
         return ""
     # Of two digits the second is good to a half, and a tenth of the half-width is the first that would be seen.
     even = abs((high - value) - (value - low)) <= _UNEVEN * half
-    if even and not value - half < 0 <= low:
+    if even and not by_ends and not value - half < 0 <= low:
         return f"± {_rounded(half, half)}"
     return f"({_rounded(low, high - low)} … {_rounded(high, high - low)})"
 
@@ -128,12 +129,14 @@ def _rounded(value: float, width: float) -> str:
     return f"{round(value, places) + 0.0:,.{max(places, 0)}f}"
 
 
-def with_interval(shown: str, value: float | None, ci95: Sequence[float] | None) -> str:
+def with_interval(
+    shown: str, value: float | None, ci95: Sequence[float] | None, *, by_ends: bool = False
+) -> str:
     """Write a figure, which is ``shown`` already, with its interval."""
-    return f"{shown} {interval(value, ci95)}".rstrip()
+    return f"{shown} {interval(value, ci95, by_ends=by_ends)}".rstrip()
 
 
-def spread(name: str, digits: str = "") -> Callable[[Row], str]:
+def spread(name: str, digits: str = "", *, by_ends: bool = False) -> Callable[[Row], str]:
     """Show a figure with its interval, which stands in ``{name}_ci95_low`` and ``…_high``.
 
     ``digits`` is the figure's form; as that of any ``figure`` if left out.
@@ -144,7 +147,8 @@ def spread(name: str, digits: str = "") -> Callable[[Row], str]:
             return ABSENT
         low, high = row.get(f"{name}_ci95_low"), row.get(f"{name}_ci95_high")
         value = f"{row[name]:{digits}}" if digits else figure(row[name])
-        return with_interval(value, row[name], None if low is None or high is None else (low, high))
+        ci95 = None if low is None or high is None else (low, high)
+        return with_interval(value, row[name], ci95, by_ends=by_ends)
 
     return show
 

@@ -65,16 +65,19 @@ def finish(writer: RunWriter, committed: int) -> StoredRun:
     return StoredRun(writer.folder)
 
 
-def failed_run(
+def failed_run(  # noqa: PLR0917 - what is planted
     folder: Path,
     counts: Sequence[int],
     away: tuple[float, float],
     facts: Mapping[str, Any] | None = None,
     probes: Iterable[Mapping[str, Any]] | None = None,
+    latency_ms: Sequence[float] | None = None,
+    **settings: Any,
 ) -> StoredRun:
     labels = {"mix": "SELECT", "concurrency": 16, "role": "rw", "fault": "kill", "repetition": 1}
-    tables = sim_study(failover(fault="kill"))
-    writer = begin_run(folder, tables, [Step(labels, counts, [1.0] * len(counts))], probed=False)
+    tables = sim_study(failover(fault="kill", **settings))
+    step = Step(labels, counts, latency_ms or [1.0] * len(counts))
+    writer = begin_run(folder, tables, [step], probed=False)
     writer.event(5.0, "fault", measure=0, role="rw", repetition=1, action="kill", node="a", took_s=0.1)
     writer.event(6.0, "error", **{"class": "connection_lost"}, count=16, code="", message="gone")
     if facts:
@@ -119,8 +122,56 @@ def test_how_finely_a_return_is_known_is_a_warning_only_where_it_makes_the_outag
 def test_no_interruption_reads_as_none(tmp_path: Path) -> None:
     found = scores_of(failed_run(tmp_path, course((TPS, 15)), (99, 99)))
     assert found["scores"]["F"]["value"] == 0.0
-    assert found["scores"]["R"]["value"] == 0.0
+    # What is shorter than a window is not told apart: R lies between 0 and that.
+    assert found["scores"]["R"]["value"] == 0.25
+    assert found["scores"]["R"]["ci95"] == [0.0, 0.5]
+    assert found["scores"]["R"]["detail"]["resolution_s"] == 0.5
     assert not found["scores"]["F"]["detail"]["failures"][0]["interrupted"]
+
+
+def test_a_second_stall_is_told_by_itself_and_does_not_prolong_the_outage(tmp_path: Path) -> None:
+    # The service is back after 1.35 s; two seconds later the machine stands still for longer than that.
+    rows = list(availability("rw", 20.0, (5.0, 6.35)))
+    for row in rows:
+        if 8.4 <= row["time_s"] < 11.0:
+            row |= {"outcome": "connection_lost"}
+    found = scores_of(failed_run(tmp_path, course((TPS, 20)), (5.0, 6.35), probes=rows))
+    score = found["scores"]["F"]
+    assert score["value"] == pytest.approx(1.35, abs=1 / RATE + 2 * RESPONSE_S)
+    (failure,) = score["detail"]["failures"]
+    (later,) = failure["later"]
+    assert (later["node"], later["failed_probes"]) == ("rw1", 520)
+    assert later["began_s"] == pytest.approx(8.4)
+    assert later["back_s"] == pytest.approx(11.0, abs=1 / RATE + RESPONSE_S)
+    assert not any("may have another cause" in warning for warning in found["warnings"])
+
+
+def test_an_outage_that_begins_long_after_the_action_may_have_another_cause(tmp_path: Path) -> None:
+    found = scores_of(failed_run(tmp_path, course((TPS, 20)), (9.0, 10.0)))
+    assert found["scores"]["F"]["value"] == pytest.approx(5.0, abs=0.01)
+    assert (
+        "the outage of rw in repetition 1 began 3.9 s after the kill was done: it may have another cause"
+        in (found["warnings"])
+    )
+
+
+def test_at_an_open_rate_a_backlog_that_drains_is_no_recovery(tmp_path: Path) -> None:
+    # Nothing is committed for 2.5 s after the return; then the backlog drains for a second, at more than the rate.
+    counts = course((TPS, 5), (0, 4.5), (4 * TPS, 1), (TPS, 5))
+    latency = [1.0 if at < 95 or at >= 105 else 2000.0 for at in range(len(counts))]
+    run = failed_run(tmp_path, counts, (5.0, 7.0), latency_ms=latency, rate=TPS)
+    score = scores_of(run)["scores"]["R"]
+    assert score["value"] == pytest.approx(3.5, abs=INTERVAL_S)
+    (failure,) = score["detail"]["failures"]
+    assert (failure["load"], failure["least_tps"]) == ("open", None)
+    assert failure["most_p95_ms"] == pytest.approx(1 / 0.95, rel=0.01)
+
+
+def test_a_noisy_closed_load_is_back_when_it_is_as_noisy_as_before(tmp_path: Path) -> None:
+    counts = course(*[(1200, 0.5), (800, 0.5)] * 5, (0, 2), *[(1150, 0.5), (850, 0.5)] * 6)
+    score = scores_of(failed_run(tmp_path, counts, (5.0, 7.0)))["scores"]["R"]
+    assert score["ci95"] == [0.0, 0.5]
+    assert score["detail"]["failures"][0]["least_tps"] == pytest.approx(800, abs=5)
 
 
 def test_a_service_that_does_not_come_back_has_no_score(tmp_path: Path) -> None:
@@ -203,7 +254,9 @@ def test_a_marker_that_was_never_seen_counts_and_is_told(tmp_path: Path) -> None
     assert any("1 markers were not seen" in warning for warning in found["warnings"])
 
 
-def test_the_longest_interruption_is_that_of_the_failure(tmp_path: Path) -> None:
+def test_a_probe_that_fails_by_chance_before_the_command_takes_effect_is_not_the_outage(
+    tmp_path: Path,
+) -> None:
     counts = course((TPS, 8), (0, 2), (TPS, 5))
     labels = {"mix": "SELECT", "concurrency": 16, "role": "rw", "fault": "kill", "repetition": 1}
     writer = begin_run(

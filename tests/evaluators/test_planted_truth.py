@@ -246,3 +246,22 @@ def test_the_share_of_what_ran_on_the_read_only_endpoint_is_told(tmp_path: Path)
     shares = [entry["ro_share"] for entry in scores["scores"]["P"]["detail"]["mixes"].values()]
     assert shares == pytest.approx([1.0, 0.0, 0.75], abs=0.06)
     assert "on ro" in ended.out
+
+
+def test_nodes_fail_under_the_share_of_the_capacity_that_is_asked_for(tmp_path: Path) -> None:
+    failover: Tables = {"evaluator": "failover", "mix": "SELECT", "concurrency": 8, "utilization": 0.5}
+    failover |= {"warmup": "300ms", "before": "1s", "after": "3s", "hold": "500ms", "window": "300ms"}
+    tables = sim_study({**failover, "repetitions": 1, "probe_rate": 20})
+    tables["system"] = {"provider": "sim", "plan": PLANTED, "outage": "300ms", "resources": RESOURCES}
+    ended = call("run", write_study(tmp_path, tables), "--out", tmp_path / "runs")
+    assert (ended.code, ended.err) == (0, "")
+    run = StoredRun(tmp_path / "runs" / "latest")
+    (capacity,) = (event for event in run.events if event["event"] == "capacity")
+    assert capacity["tps"] == pytest.approx(MOST_TPS, rel=0.15)
+    assert capacity["rate"] == pytest.approx(capacity["tps"] / 2)
+    assert run.scores is not None
+    (failure,) = run.scores["details"]["failover"]["0"]["failures"]
+    assert failure["load"] == "open"
+    assert failure["tps_before"] == pytest.approx(capacity["rate"], rel=0.1)
+    # The capacity is no point of the throughput.
+    assert run.scores["points"] == []

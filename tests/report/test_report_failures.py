@@ -23,7 +23,8 @@ def test_the_statement_has_the_range_and_what_was_lost() -> None:
     assert part is not None
     assert part.statement == (
         "3 failures (crash of rw): the service was back after 0 ms to 2 s; it did not come back after 1 of them, "
-        "and the throughput 0 ms to 3 s after the service; of 1,800 acknowledged commits of the probe 2 were lost."
+        "and the load was served as before 0 ms to 3 s after that; of 1,800 acknowledged commits of the probe 2 were "
+        "lost."
     )
 
 

@@ -144,11 +144,31 @@ def test_the_terminal_has_the_foot_below_the_rows() -> None:
 def test_fail_over_is_summed_up_by_run_and_failure() -> None:
     details = {"failover": {"0": {"fault": "kill", "late_s": 0.1, "failures": [FAILURES[0], FAILURES[1]]}}}
     good = figures("failover", details=details)
-    table = side_by_side.failover_table([good, figures("failover"), figures("lag")])
+    table = tables(good, figures("failover"), figures("lag"))["failover"]
+    assert table.headings == ["run", "failure", "times", "F", "median F", "R", "median R", "lost commits"]
     assert table.cells == [
-        ["failover", "kill of rw", "2", "1 (0 … 14) s", "1.5 (0 … 21) s", "2"],
-        ["failover", "crash of rw", "3", "not seen in 1", "not seen in 1", "2"],
+        ["failover", "kill of rw", "2", "1 (0 … 14) s", "1 s", "1.5 (0 … 21) s", "1.5 s", "2"],
+        ["failover", "crash of rw", "3", "not seen in 1", "–", "not seen in 1", "–", "2"],  # noqa: RUF001
     ]
+
+
+def test_a_recovery_that_is_not_told_apart_is_less_than_its_resolution() -> None:
+    told = [{**FAILURES[0], "tps_back_s": back, "recovery_resolution_s": 0.5} for back in (14.2, 14.0, 15.5)]
+    found = tables(figures("failover", details={"failover": {"0": {"fault": "kill", "failures": told}}}))
+    assert [row[2] for row in found["failures"].cells] == ["< 500 ms", "< 500 ms", "1.5 s"]
+    # Two lie between 0 and half a second: the middle counts, and the width is in the interval.
+    (summed,) = found["failover"].rows
+    assert summed["r_s"] == pytest.approx(2 / 3)
+    assert summed["r_s_ci95_high"] > 1.5
+
+
+def test_what_interrupted_the_service_later_has_a_table_of_its_own() -> None:
+    later = {"node": "rw1", "began_s": 17.0, "back_s": 19.5, "failed_probes": 500, "late_probes": 1}
+    told = [{**FAILURES[0], "later": [later]}, FAILURES[1]]
+    found = tables(figures("failover", details={"failover": {"0": {"fault": "kill", "failures": told}}}))
+    assert found["interruptions"].cells == [["kill of rw 1", "rw1", "5 s", "2.5 s", "500", "1"]]
+    assert [row["later"] for row in found["failures"].rows] == [1, 0]
+    assert "interruptions" not in tables(figures("failover"))
 
 
 def test_tables_of_several_runs_stand_in_the_order_of_the_paper() -> None:

@@ -155,6 +155,13 @@ WRONG_SWEEP = {
     "slo=0": "slo: a latency bound must be above 0; it is 0",
 }
 
+WRONG_FAILOVER = {
+    "utilization=1": "measure.0.utilization: input should be less than 1; it is 1",
+    "rate=5": "measure.0: rate and utilization exclude each other: a rate is given, or made of the capacity",
+    "before='200ms'": "measure.0: before must be as long as window at the least: what R has to come back to is taken "
+    "there",
+}
+
 # What only the workload, the driver or the price book can know.
 WRONG_FOR_OTHERS = {
     "workload.name='nothing'": "workload.name: 'nothing' is no workload and no folder with a "
@@ -233,6 +240,12 @@ def test_what_is_wrong_in_a_sweep_is_told_once(tmp_path: Path, override: str) ->
     study = write_study(tmp_path, sim_study(throughput()))
     message = refused(tmp_path, f"measure.0.{override}", study)
     assert message == f"{study}: measure.0.{WRONG_SWEEP[override]}"
+
+
+@pytest.mark.parametrize("override", WRONG_FAILOVER)
+def test_what_is_wrong_in_a_failure_is_told_once(tmp_path: Path, override: str) -> None:
+    study = write_study(tmp_path, sim_study({"evaluator": "failover", "mix": "SELECT", "utilization": 0.5}))
+    assert refused(tmp_path, f"measure.0.{override}", study) == f"{study}: {WRONG_FAILOVER[override]}"
 
 
 @pytest.mark.parametrize("override", WRONG_FOR_OTHERS)

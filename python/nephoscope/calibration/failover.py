@@ -132,6 +132,33 @@ def _stopped(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="F", unit="s", planted=planted, read=read, absolute=_F_S, stated=resolution_s)
 
 
+_FIRST_S, _CALM_S, _SECOND_S = 0.5, 2.0, 1.5
+
+
+def _plant_twice(inner: Sim) -> Done:
+    """Let the system be away, and let it stand still for longer when it has served again for a while."""
+    (url,) = inner.endpoints("rw")
+    away, still = round(_FIRST_S * 1000), round(_SECOND_S * 1000)
+    later = round((_FIRST_S + _CALM_S) * 1000)
+    began = _engine.sim_plant(url, f"outage=0s%2B{away}ms&stall={later}ms%2B{still}ms")
+    return Done(action=Action.RESTART, node="rw", began_ns=began, ended_ns=_engine.monotonic_ns())
+
+
+def _twice(bench: Bench) -> Iterator[Reading]:
+    """Expect F of the outage that the fault has caused, and the longer stall two seconds later by itself."""
+    measured = bench.measure(
+        {"provider": "sim", "plan": "latency=constant(2ms)"},
+        failure(bench, fault="restart", lasts_s=_FIRST_S + _CALM_S + _SECOND_S),
+        provider=lambda inner: Planted(inner, {Action.RESTART: _plant_twice}),
+    )
+    read, resolution_s = _f_of(measured)
+    yield Reading(figure="F", unit="s", planted=_FIRST_S, read=read, absolute=_F_S, stated=resolution_s)
+    later = only_failure(measured)["later"]
+    yield Reading(figure="later interruptions", planted=1, read=len(later))
+    lasted = later[0]["back_s"] - later[0]["began_s"] if later else "none"
+    yield Reading(figure="the later one", unit="s", planted=_SECOND_S, read=lasted, absolute=_F_S)
+
+
 # --- R --------------------------------------------------------------------------------------------------------------
 
 _AWAY_S, _HALF_S = 0.5, 4.0
@@ -165,6 +192,43 @@ def _half(bench: Bench) -> Iterator[Reading]:
     )
 
 
+_STILL_S = 3.0
+_RATE, _SLOW_PROBES = 500.0, 50.0
+_CAPACITY = 1000.0
+"""Of 4 places, 4 ms each."""
+
+
+def _plant_backlog(rw: str, ro: str, _: object) -> Done:
+    """Let the read-only node be away for a while, and let the node that has all of the load stand still for longer."""
+    began = _engine.sim_plant(ro, f"outage=0s%2B{round(_AWAY_S * 1000)}ms")
+    _engine.sim_plant(rw, f"stall=0s%2B{round(_STILL_S * 1000)}ms")
+    return Done(action=Action.RESTART, node=None, began_ns=began, ended_ns=_engine.monotonic_ns())
+
+
+def _backlog(bench: Bench) -> Iterator[Reading]:
+    """Expect that a load at a rate is served as before when its backlog is gone, and not when the service is back."""
+    rw = f"sim://{bench.name()}?latency=constant(4ms)&capacity=4"
+    ro = f"{rw.partition('&')[0]}&lag=constant(0s)"
+    # What the probes leave of the capacity works off the arrivals of the stall, and those that come meanwhile.
+    left = _CAPACITY - _SLOW_PROBES
+    drained_s = _STILL_S * left / (left - _RATE)
+    measured = bench.measure(
+        {"provider": "url", "rw": rw, "ro": ro},
+        failure(bench, fault="restart", lasts_s=drained_s, roles="ro", rate=_RATE, probe_rate=_SLOW_PROBES),
+        provider=lambda inner: Planted(inner, {Action.RESTART: partial(_plant_backlog, rw, ro)}),
+        load={"interval": f"{round(_INTERVAL_S * 1000)}ms", "reads": "rw"},
+    )
+    yield Reading(
+        figure="R",
+        unit="s",
+        planted=drained_s - _AWAY_S,
+        read=measured.score("R")["value"],
+        relative=0.05,
+        absolute=_INTERVAL_S,
+        stated=_INTERVAL_S,
+    )
+
+
 CASES = (
     *(
         Case(
@@ -176,5 +240,7 @@ CASES = (
         for seconds in (0.0, 0.2, 1.0, 5.0)
     ),
     Case("failover", "a server stopped for 2 s (SIGSTOP)", _stopped),
+    Case("failover", "a longer stall 2 s after the outage", _twice),
     Case("failover", "half the throughput for 4 s after", _half),
+    Case("failover", "a backlog that drains at an open rate", _backlog),
 )

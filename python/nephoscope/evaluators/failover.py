@@ -5,33 +5,32 @@ METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 a
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, find_outages, recovered_at
-from nephoscope.evaluators.points import measured_phases, series_of
+from nephoscope.evaluators.failures import read_failures
+from nephoscope.evaluators.outages import LATE_S
+from nephoscope.failure_scoring import over_roles, recovery
 from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
-from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
+from nephoscope.scoring import Absent, Score, f_score, r_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, Role
 from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Self
 
+    from nephoscope.evaluators.failures import Failure
     from nephoscope.probes import Probes as RunningProbes
     from nephoscope.scoring import ScoreName
-    from nephoscope.store import Phase, StoredRun
     from nephoscope.workload import DescribedWorkload
 
 FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
@@ -64,10 +63,13 @@ class FailoverSettings(MeasureSettings):
     mix: MixSetting = "RW"
     """Which transactions run: see [mixes](#mixes)."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 16
-    """Transactions at a time."""
+    """Transactions at a time, best near τ: below it R says little, as a slower system would serve them as well."""
     rate: Annotated[float, Field(gt=0, le=HIGHEST_RATE)] | None = None
-    """Transactions that arrive in a second, in place of a concurrency: who asks a service does not wait for it. The
-    throughput is then as steady as the rate, and R is known better."""
+    """Transactions that arrive in a second, in place of a concurrency: who asks a service does not wait for it. R is
+    then the time until the backlog of the outage is gone and the latency is what it was."""
+    utilization: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """In place of a rate: the share of the system's capacity that arrives, such as 0.6. The capacity is the throughput
+    of `concurrency` transactions at a time, which is measured for `before` ahead of the first failure."""
     access: AccessSetting = Field(default_factory=UniformAccess)
     """Which keys transactions touch: see [access distributions](#access-distributions)."""
     warmup: Duration = 2.0
@@ -86,9 +88,10 @@ class FailoverSettings(MeasureSettings):
     late: Duration = LATE_S
     """A probe that is answered later than this after it was due counts as not served."""
     hold: Duration = 2.0
-    """How long the throughput has to stay at 95 % of what it was."""
+    """How long the load has to be served as before the fault, for that to be its recovery."""
     window: Duration = 0.5
-    """Over how long it is taken each time: what it does within that is noise."""
+    """Over how long throughput and latency are taken each time: what they do within that is noise, and a shorter
+    recovery is not told apart from none."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -96,7 +99,20 @@ class FailoverSettings(MeasureSettings):
             raise ValueError(f"a {self.fault} is of the node that takes writes: roles must be ['rw']")
         if self.after <= self.hold or min(self.before, self.warmup, self.action_limit) <= 0:
             raise ValueError("warmup, before and action_limit must be above 0, and after longer than hold")
+        if self.rate is not None and self.utilization is not None:
+            raise ValueError(
+                "rate and utilization exclude each other: a rate is given, or made of the capacity"
+            )
+        if self.before < self.window:
+            raise ValueError(
+                "before must be as long as window at the least: what R has to come back to is taken there"
+            )
         return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether transactions arrive at a rate, whatever the system does."""
+        return self.rate is not None or self.utilization is not None
 
 
 def _node_of(means: Means, role: Role) -> str | None:
@@ -117,32 +133,6 @@ def _act(means: Means, event: str, action: Action, node: str | None, labels: Map
     )
 
 
-@dataclass(frozen=True)
-class Failure:
-    """What one failure came to; times in seconds since the start of the load."""
-
-    role: str
-    repetition: int
-    injected_s: float
-    service_back_s: float | None
-    """The same as ``injected_s`` where no interruption was seen."""
-    tps_back_s: float | None
-    interrupted: bool
-    last_success_s: float | None
-    failed_probes: int
-    late_probes: int
-    resolution_s: float
-    tps_before: float
-    errors: Mapping[str, int]
-    """Errors of the load by class, from the fault to the end of the phase; refused connections are among them."""
-    acknowledged: int | None = None
-    """Commits of the probe that were acknowledged."""
-    lost: int | None = None
-    """Of these, missing afterwards."""
-    indeterminate: int | None = None
-    """Not acknowledged, and there."""
-
-
 class Failover(Evaluator):
     """Lets nodes fail under load, and finds out when the service and its throughput were back."""
 
@@ -159,7 +149,8 @@ class Failover(Evaluator):
     def seconds(self) -> float:
         """All failures."""
         of = self._settings
-        return len(of.roles) * of.repetitions * (of.warmup + of.before + of.after)
+        failures = len(of.roles) * of.repetitions * (of.warmup + of.before + of.after)
+        return failures if of.utilization is None else failures + of.warmup + of.before
 
     # --- driving --------------------------------------------------------------------------------------------
 
@@ -170,18 +161,42 @@ class Failover(Evaluator):
             names = ", ".join(sorted(missing))
             means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
             return
+        level = self._level(means)
         for repetition in range(1, self._settings.repetitions + 1):
             for role in self._settings.roles:
                 if role == "ro" and not means.provider.endpoints("ro"):
                     means.unsupported(self._index, "the system has no read-only node that could fail")
                     return
-                self._fail(means, role, repetition)
+                self._fail(means, level, role, repetition)
 
-    def _fail(self, means: Means, role: Role, repetition: int) -> None:
+    def _level(self, means: Means) -> Load:
+        """Describe the load; where it is a share of the capacity, measure that. Raises ``MeasurementError``."""
         of, load = self._settings, means.load
-        concurrency = float(of.concurrency) if of.rate is None else None
-        level = Load(concurrency=concurrency, rate=of.rate, mix=self._mix, access=of.access)
-        labels = self.labels(self._index, mix=self._label, role=role, fault=of.fault, repetition=repetition)
+        closed = Load(concurrency=float(of.concurrency), mix=self._mix, access=of.access)
+        if not of.is_open:
+            return closed
+        rate = of.rate
+        if of.utilization is not None:
+            # Labelled as a step of a search: it is no measurement of the throughput.
+            labels = self.labels(self._index, mix=self._label, concurrency=of.concurrency, search=True)
+            load.phase("capacity warm-up", "warm_up", of.warmup, closed, labels)
+            number = load.phase("capacity", "measure", of.before, closed, labels)
+            load.wait()
+            capacity = load.phases[number].tps if number in load.phases else 0.0
+            if capacity <= 0:
+                raise MeasurementError(
+                    "no transaction was committed, so there is no capacity to take a share of"
+                )
+            rate = min(of.utilization * capacity, HIGHEST_RATE)
+            load.note("capacity", **labels, tps=capacity, rate=rate)
+        return Load(rate=rate, mix=self._mix, access=of.access)
+
+    def _fail(self, means: Means, level: Load, role: Role, repetition: int) -> None:
+        of, load = self._settings, means.load
+        facts = {"mix": self._label, "role": role, "fault": of.fault, "repetition": repetition}
+        if of.utilization is not None:
+            facts["rate"] = level.rate
+        labels = self.labels(self._index, **facts)
         name = f"{of.fault} of {role}"
         load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
@@ -245,8 +260,8 @@ class Failover(Evaluator):
         scores: dict[ScoreName, Score | Absent]
         if failures:
             scores = {
-                "F": self._score("F", failures, stored.interval_s),
-                "R": self._score("R", failures, stored.interval_s),
+                "F": self._f_score(failures),
+                "R": self._r_score(failures),
             }
         else:
             scores = dict.fromkeys(
@@ -270,133 +285,29 @@ class Failover(Evaluator):
         told |= {"fault": self._settings.fault, "late_s": self._settings.late}
         return {str(self._index): told | {"failures": [asdict(failure) for failure in failures]}}
 
-    def _score(self, name: ScoreName, failures: Sequence[Failure], interval_s: float) -> Score | Absent:
-        detail = {
-            "fault": self._settings.fault,
-            "resolution_s": (
-                max(failure.resolution_s for failure in failures) if name == "F" else interval_s
-            ),
-            "failures": [asdict(failure) for failure in failures],
-        }
-        values: list[float | Absent] = []
+    def _f_score(self, failures: Sequence[Failure]) -> Score | Absent:
+        values: dict[str, list[float | Absent]] = {}
         for failure in failures:
-            if name == "F":
-                values.append(f_score([failure.injected_s], [failure.service_back_s]))
-            else:
-                values.append(r_score([failure.service_back_s], [failure.tps_back_s]))
-        return over_repetitions(name, values, detail=detail)
+            found = f_score([failure.injected_s], [failure.service_back_s])
+            values.setdefault(failure.role, []).append(found)
+        resolution_s = max(failure.resolution_s for failure in failures)
+        return over_roles("F", values, detail=self._detail(failures, resolution_s))
 
+    def _r_score(self, failures: Sequence[Failure]) -> Score | Absent:
+        """Score R; of a recovery below its resolution the middle counts: it lies between 0 and that."""
+        values: dict[str, list[float | Absent]] = {}
+        half_widths: dict[str, list[float]] = {}
+        for failure in failures:
+            found = r_score([failure.service_back_s], [failure.tps_back_s])
+            half = 0.0
+            if not isinstance(found, Absent):
+                found, half = recovery(found, failure.recovery_resolution_s)
+            values.setdefault(failure.role, []).append(found)
+            half_widths.setdefault(failure.role, []).append(half)
+        resolution_s = max(failure.recovery_resolution_s for failure in failures)
+        detail = self._detail(failures, resolution_s)
+        return over_roles("R", values, half_widths=half_widths, detail=detail)
 
-def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Failure], list[str]]:
-    """Read every failure that an entry of ``[[measure]]`` has caused, and warnings about those cut short."""
-    phases, warnings = measured_phases(stored.run, stored.index)
-    probes = _Samples(stored.run)
-    faults = [event for event in stored.run.events if event.get("event") == "fault"]
-    failures = []
-    for phase in phases:
-        fault = next((e for e in faults if phase.start_s <= e.get("time_s", -1.0) <= phase.end_s), None)
-        # Where only a part of the fault was done, what was seen is no measure of it.
-        if fault is not None and _event_of(stored.run, phase, "fault_failed") is None:
-            failures.append(_failure(stored, settings, probes, phase, float(fault["time_s"])))
-    warnings += [
-        f"the return of {failure.role} in repetition {failure.repetition} is known only to"
-        f" {failure.resolution_s * 1000:.0f} ms: so long lie between the last probe that failed and the first answer"
-        for failure in failures
-        if failure.resolution_s > max(4 / settings.probe_rate, _UNSURE * _outage_s(failure))
-    ]
-    return failures, warnings
-
-
-_UNSURE = 0.25
-"""By how much of an outage its end may be unsure before that is a warning; the table of failures tells it always."""
-
-
-def _outage_s(failure: Failure) -> float:
-    return math.inf if failure.service_back_s is None else failure.service_back_s - failure.injected_s
-
-
-def _failure(
-    stored: Stored, settings: FailoverSettings, samples: _Samples, phase: Phase, injected_s: float
-) -> Failure:
-    role = str(phase.labels.get("role"))
-    found = [
-        # A single probe that fails by chance, while a command still looks for its node, is not the failure's effect.
-        max(outages, key=lambda one: (one.back_s or phase.end_s) - one.first_bad_s)
-        for probes in samples.of(role)
-        if (outages := find_outages(probes, injected_s, phase.end_s, late_s=settings.late))
-    ]
-    # Of several endpoints of a role the one that was away for longest; who has not come back was.
-    outage: Outage | None = max(found, key=lambda one: one.back_s or math.inf, default=None)
-    back = outage.back_s if outage else injected_s
-    throughput = _throughput(stored, phase)
-    before = throughput.mean(phase.start_s, injected_s)
-    tps_back = (
-        recovered_at(throughput, before, back, settings.hold, window_s=settings.window)
-        if back is not None and before > 0
-        else None
-    )
-    durability = _event_of(stored.run, phase, "durability") or {}
-    return Failure(
-        role=role,
-        repetition=int(phase.labels.get("repetition", 1)),
-        injected_s=injected_s,
-        service_back_s=back,
-        tps_back_s=tps_back,
-        interrupted=outage is not None,
-        last_success_s=outage.last_success_s if outage else None,
-        failed_probes=outage.failed if outage else 0,
-        late_probes=outage.late if outage else 0,
-        resolution_s=outage.gap_s if outage else 1 / settings.probe_rate,
-        tps_before=before,
-        errors=_errors(stored.run, injected_s, phase.end_s),
-        acknowledged=durability.get("acknowledged"),
-        lost=durability.get("lost"),
-        indeterminate=durability.get("indeterminate"),
-    )
-
-
-class _Samples:
-    """The availability probes of a run, by role and endpoint."""
-
-    def __init__(self, run: StoredRun) -> None:
-        self._rows: dict[tuple[str, str], list[tuple[float, float, bool, bool]]] = {}
-        for row in run.probes.to_pylist():
-            if row["probe"] == "availability":
-                due = row["time_s"]
-                end = row["end_s"] if row["end_s"] is not None else due
-                of_node = self._rows.setdefault((row["role"], row["node"]), [])
-                of_node.append((due, end, row["outcome"] == "ok", row["outcome"] != "missing"))
-
-    def of(self, role: str) -> Iterator[Probes]:
-        """Give the probes of each endpoint of a role."""
-        for (of, _), rows in self._rows.items():
-            if of == role:
-                yield Probes.of(*zip(*rows, strict=True))
-
-
-def _throughput(stored: Stored, phase: Phase) -> Throughput:
-    """Read a phase's throughput; an interval in which nothing ended has no row in the run, and counts as 0 here."""
-    table = stored.run.intervals
-    rows = table.column("phase").to_numpy() == phase.number
-    columns = {name: table.column(name).to_numpy() for name in ("start_s", "end_s", "committed")}
-    length = stored.interval_s
-    rates = series_of(columns, rows).rates(phase, length)
-    starts = np.asarray(phase.start_s + np.arange(len(rates)) * length, np.float64)
-    return Throughput(starts, np.asarray(starts + length, np.float64), rates * length)
-
-
-def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for event in run.events:
-        if event.get("event") == "error" and since_s <= event.get("time_s", -1.0) <= until_s:
-            counts[str(event["class"])] = counts.get(str(event["class"]), 0) + int(event["count"])
-    return dict(sorted(counts.items()))
-
-
-def _event_of(run: StoredRun, phase: Phase, name: str) -> Mapping[str, Any] | None:
-    """Find an event by the labels that it has in common with a phase."""
-    wanted = {key: phase.labels.get(key) for key in ("measure", "role", "repetition")}
-    for event in run.events:
-        if event.get("event") == name and all(event.get(key) == value for key, value in wanted.items()):
-            return event
-    return None
+    def _detail(self, failures: Sequence[Failure], resolution_s: float) -> dict[str, Any]:
+        told = [asdict(failure) for failure in failures]
+        return {"fault": self._settings.fault, "resolution_s": resolution_s, "failures": told}

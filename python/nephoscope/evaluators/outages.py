@@ -6,7 +6,9 @@ load does. Times are seconds on one clock.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 LATE_S = 0.1
 """A probe that is answered later than this after it was due was not served in time."""
 CALM_S = 1.0
-"""So long without a failed, missing or late probe, and what comes then is an interruption of its own."""
+"""After the service has served again for so long, what comes then is an interruption of its own."""
 RECOVERED = 0.95
 """The share of the throughput before a failure that it has to come back to."""
 
@@ -60,7 +62,7 @@ class Probes:
 
 @dataclass(frozen=True)
 class Outage:
-    """A time in which a role was not served."""
+    """An interruption: a time in which an endpoint was not served."""
 
     last_success_s: float | None
     """The last answer before; None where there was none."""
@@ -81,11 +83,11 @@ class Outage:
 def find_outages(
     probes: Probes, since_s: float, until_s: float, *, late_s: float = LATE_S, calm_s: float = CALM_S
 ) -> list[Outage]:
-    """Find the outages that begin in a window; none where every probe was served in time.
+    """Find the interruptions that reach into a window, in their order; none where every probe was served in time.
 
-    A success after the fault, of a request that was under way or of a node that was not yet gone, ends no outage: an
-    outage lasts from the first to the last probe that failed, was missing or late, as long as these are less than
-    ``calm_s`` apart.
+    An interruption has two bad probes (failed, missing or late) or more, or a single one that took longer than
+    ``late_s``: one that fails by chance is none. It lasts from the first to the last bad probe. A success of a request
+    that was under way, or of a node that was not yet gone, does not end it: only serving again for ``calm_s`` does.
     """
     bad = ~probes.served(late_s)
     # A probe that was due before the fault may well be its first victim.
@@ -93,8 +95,37 @@ def find_outages(
     places = np.flatnonzero(bad & within)
     if len(places) == 0:
         return []
-    breaks = np.flatnonzero(np.diff(probes.due_s[places]) >= calm_s) + 1
-    return [_outage(probes, bad, group) for group in np.split(places, breaks)]
+    # Bad probes in a row belong together, however far apart the rate puts them.
+    calm = (np.diff(probes.due_s[places]) >= calm_s) & (np.diff(places) > 1)
+    groups = np.split(places, np.flatnonzero(calm) + 1)
+    return [_outage(probes, bad, group) for group in groups if _is_interruption(probes, group, late_s)]
+
+
+def _is_interruption(probes: Probes, group: NDArray[np.intp], late_s: float) -> bool:
+    return len(group) > 1 or bool(probes.end_s[group[0]] - probes.due_s[group[0]] > late_s)
+
+
+def outage_of(
+    found: Sequence[Sequence[Outage]], acted_s: float, *, calm_s: float = CALM_S
+) -> tuple[Outage | None, list[tuple[int, Outage]]]:
+    """Tell the outage that a fault has caused from what interrupted the service later.
+
+    ``found`` has the interruptions of each endpoint of a role since the fault, in their order; ``acted_s`` is the end
+    of the fault's action. The fault's own is the first interruption of an endpoint, if that began before the action was
+    over or within ``calm_s`` afterwards; of several endpoints that whose service came back last. If no interruption
+    began by then, the first one counts: an action that only asks for something may take effect later.
+
+    Returns the outage, and all other interruptions with the place of their endpoint.
+    """
+    firsts = [(place, outages[0]) for place, outages in enumerate(found) if outages]
+    own = [(place, one) for place, one in firsts if one.first_bad_s <= acted_s + calm_s]
+    own = own or sorted(firsts, key=lambda first: first[1].first_bad_s)[:1]
+    others = [
+        (place, one) for place, outages in enumerate(found) for one in outages if (place, one) not in own
+    ]
+    # Of several endpoints of a role the one that was away for longest; who has not come back was.
+    outage = max((one for _, one in own), key=lambda one: one.back_s or math.inf, default=None)
+    return outage, sorted(others, key=lambda other: other[1].first_bad_s)
 
 
 def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> Outage:
@@ -142,41 +173,86 @@ class Throughput:
         seconds = float((self.end_s[rows] - self.start_s[rows]).sum())
         return float(self.committed[rows].sum()) / seconds if seconds > 0 else 0.0
 
+    def means(self, window_s: float) -> NDArray[np.float64]:
+        """Return the TPS over a window from each interval on; at the end over what there is.
+
+        The window is an interval alone, if that is longer.
+        """
+        starts, ends = self.start_s, self.end_s
+        last = np.searchsorted(ends, starts + window_s + 1e-9, side="right")
+        last = np.clip(last, np.arange(len(starts)) + 1, len(starts))
+        sums = np.concatenate([[0.0], np.cumsum(self.committed)])
+        counts = sums[last] - sums[: len(starts)]
+        means: NDArray[np.float64] = counts / (ends[last - 1] - starts)
+        return means
+
+
+_LOW = 0.05
+
+
+def least_tps(throughput: Throughput, since_s: float, until_s: float, window_s: float) -> float:
+    """Return the TPS that a closed load has to come back to: 95 % of its mean before the fault.
+
+    Where its windows were not that steady before the fault, their 5th percentile.
+    """
+    rows = (throughput.start_s >= since_s - 1e-9) & (throughput.start_s + window_s <= until_s + 1e-9)
+    least = RECOVERED * throughput.mean(since_s, until_s)
+    if not rows.any():
+        return least
+    return min(least, float(np.quantile(throughput.means(window_s)[rows], _LOW)))
+
+
+def most_latency_ms(p95_ms: Sequence[float | None], is_before: NDArray[np.bool_]) -> float | None:
+    """Return the p95 latency that an open load has to come back to: the upper end of its band before the fault.
+
+    The highest of a window before the fault, and as far above that again as it is above the median: of a few windows
+    none has the highest latency that noise brings. A twentieth above the highest at the least, as of the TPS a
+    twentieth less. None where nothing was committed before the fault.
+    """
+    known = [value for value, before in zip(p95_ms, is_before, strict=True) if before and value is not None]
+    if not known:
+        return None
+    highest = max(known)
+    return max(highest * highest / median(known), highest / RECOVERED)
+
+
+def served_as_before(
+    p95_ms: Sequence[float | None],
+    backlog: NDArray[np.float64],
+    most_ms: float | None,
+    rate: float,
+    length: int,
+) -> NDArray[np.bool_]:
+    """Tell in which windows an open load is served as before a fault: no backlog, no latency above ``most_ms``.
+
+    While a backlog drains the TPS says nothing. A window begins with each interval and has ``length`` of them.
+    ``p95_ms`` is the p95 latency of each window, from the intended start, None where nothing was committed;
+    ``backlog`` the arrivals that waited at the end of each interval: it is gone when no more wait than come at
+    ``rate``, in 1/s, within the latency that is allowed.
+    """
+    if most_ms is None:
+        return np.zeros(len(p95_ms), np.bool_)
+    latency = np.array([np.inf if value is None else value for value in p95_ms], np.float64)
+    waiting = np.array([backlog[row : row + length].max() for row in range(len(backlog))])
+    served: NDArray[np.bool_] = (latency <= most_ms) & (waiting <= rate * most_ms / 1000)
+    return served
+
 
 def recovered_at(
-    throughput: Throughput,
-    before_tps: float,
-    back_s: float,
-    hold_s: float,
-    *,
-    window_s: float = 0.0,
-    share: float = RECOVERED,
+    start_s: NDArray[np.float64], served: NDArray[np.bool_], back_s: float, hold_s: float, until_s: float
 ) -> float | None:
-    """Find the first moment after the service's return from which the TPS stays at or above its share.
+    """Find the first moment after the service's return from which every window is served for ``hold_s``.
 
-    It has to stay so for ``hold_s``, in the mean over ``window_s`` from each interval on (an interval alone, if that is
-    longer): the shorter, the more the noise of a load looks like its absence. None where it does not come so far in
-    what was measured. The moment is an interval's start, or the service's return itself if the TPS is back with it.
+    ``start_s`` has the windows' starts. None where it does not come so far before ``until_s``, the end of the
+    measurement. The moment is a window's start, or the service's return itself if the first window after it is served:
+    what is shorter than a window is not told apart.
     """
-    starts, ends = throughput.start_s, throughput.end_s
-    rows = np.flatnonzero(starts >= back_s - 1e-9)
-    enough = _means(throughput, window_s) >= share * before_tps
+    rows = np.flatnonzero(start_s >= back_s - 1e-9)
     for row in rows:
-        held = (starts >= starts[row]) & (starts < starts[row] + hold_s - 1e-9)
-        if ends[held].max() < starts[row] + hold_s - 1e-9:
+        begin = float(start_s[row])
+        if begin + hold_s > until_s + 1e-9:
             return None  # the measurement ends before it has held
-        if enough[held].all():
+        if served[(start_s >= begin) & (start_s < begin + hold_s - 1e-9)].all():
             # The interval that the service came back in is partly outage, and no evidence against it.
-            return back_s if row == rows[0] else float(starts[row])
+            return back_s if row == rows[0] else begin
     return None
-
-
-def _means(throughput: Throughput, window_s: float) -> NDArray[np.float64]:
-    """TPS over a window from each interval on; at the end over what there is."""
-    starts, ends = throughput.start_s, throughput.end_s
-    last = np.searchsorted(ends, starts + window_s + 1e-9, side="right")
-    last = np.clip(last, np.arange(len(starts)) + 1, len(starts))
-    sums = np.concatenate([[0.0], np.cumsum(throughput.committed)])
-    counts = sums[last] - sums[: len(starts)]
-    means: NDArray[np.float64] = counts / (ends[last - 1] - starts)
-    return means

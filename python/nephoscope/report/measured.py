@@ -119,12 +119,16 @@ class Scores(Part):
 
 
 class FailureRow(Part):
-    """A failure; ``resolution_ms`` is how far apart the probes on both sides of the service's return are."""
+    """A failure; ``resolution_ms`` is how far apart the probes on both sides of the service's return are.
+
+    A ``recovery_s`` below ``recovery_resolution_s`` is known only to be so.
+    """
 
     name: str
     outage_s: Number = None
     resolution_ms: Number = None
     recovery_s: Number = None
+    recovery_resolution_s: Number = None
     interrupted: bool
     failed_probes: int | None = None
     late_probes: int | None = None
@@ -143,6 +147,10 @@ class Failures(Part):
     rows: tuple[FailureRow, ...]
     outage: Estimate
     recovery: Estimate
+    medians: tuple[str, ...] = ()
+    """For each role a sentence of its medians."""
+    later: tuple[str, ...] = ()
+    """What interrupted the service again, after an outage."""
     note: str = ""
     method: tuple[Method, ...] = ()
 

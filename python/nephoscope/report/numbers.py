@@ -81,9 +81,9 @@ def milliseconds(value: object) -> tuple[str, str]:
     return f"{shown:,.{places}f}", padding
 
 
-def spread(value: object, ci95: tuple[float, float] | None) -> str:
+def spread(value: object, ci95: tuple[float, float] | None, *, by_ends: bool = False) -> str:
     """Return a 95 % interval beside its value, as tables everywhere have it: ``± 410`` or ``(0.2 … 1.9)``."""
-    return _minus(interval(finite(value), ci95))
+    return _minus(interval(finite(value), ci95, by_ends=by_ends))
 
 
 def percent(share: object, digits: int = 3) -> str:

@@ -40,6 +40,8 @@ class Estimate(Part):
 
     value: Number = None
     ci95: tuple[float, float] | None = None
+    by_ends: bool = False
+    """Whether the interval is always written by both ends."""
 
 
 class Method(Part):

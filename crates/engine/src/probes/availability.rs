@@ -1,9 +1,11 @@
 //! Probes of availability: one statement at a time and a fixed rate, whatever the endpoint does.
 //!
-//! A probe goes by a lane that is free. Where all of them wait for the endpoint, fresh connections are tried: how soon
-//! an endpoint is back after a network has swallowed everything, only those can tell, because whatever was sent
-//! before is lost. They are spaced and bounded; probes in between are missing. Most of them give up soon, so that
-//! there is room for the next; some have as long as any probe, for an endpoint that is merely slow.
+//! A probe goes by a lane that is free. If all lanes wait for the endpoint, fresh connections are tried: after a network
+//! that swallowed everything, only a fresh connection can tell that the endpoint is back, because whatever was sent
+//! before is lost. Each of them is work for the endpoint, which a stalled server does when it goes on: fresh connections
+//! must not prolong the outage that they time. So two at the most wait for an answer at the same time, whatever the
+//! rate: a patient one, with the whole limit of a probe, for an endpoint that is merely slow; and a hasty one, which
+//! gives up after a tenth of the time for which nothing was answered. Probes in between are missing.
 //!
 //! Where it is the tool that is late, probes that are due together wait for each other: none is missing for that.
 
@@ -23,48 +25,64 @@ use crate::probes::sample::{Journal, Kind, Outcome, Sample};
 use crate::probes::spec::{AvailabilitySpec, FIRST_CONNECTION};
 use crate::spec::Role;
 
-/// Fresh connections that are tried while others hang lie at least so far apart; a little less than 10 ms, so that two
-/// probes which are that far apart by the schedule are.
-const SPACING: Nanos = 9 * MILLISECOND;
-/// Of these, one in so much time has the whole limit.
-const PATIENT: Nanos = 100 * MILLISECOND;
-/// The shortest limit of the others, and how many times it is what making a connection takes when all is well.
-const IMPATIENT: (Nanos, Nanos) = (100 * MILLISECOND, 4);
-/// So many are tried at a time.
-const ATTEMPTS: usize = 32;
-/// How long an answer is waited for that did not come in time, so that its connection can be used again.
-const LINGER: Nanos = 10 * SECOND;
+/// The shortest limit of a hasty connection, and how many times it is what making a connection takes when all is well.
+const HASTY: (Nanos, Nanos) = (100 * MILLISECOND, 4);
+/// Which share of the time without an answer a hasty connection waits.
+const SHARE: Nanos = 10;
+/// How long an answer is waited for that did not come in time, so that its connection can be used again: the lanes of a
+/// stalled server tell at once when it goes on, without any new connection.
+const LINGER: Nanos = 60 * SECOND;
 
 /// When a probe is due.
 pub(crate) fn due(start: Nanos, rate: f64, number: u64) -> Nanos {
     start + (number as f64 * SECOND as f64 / rate).round() as Nanos
 }
 
+/// A fresh connection that is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attempt {
+    is_patient: bool,
+    /// How long it may take.
+    limit: Nanos,
+}
+
 /// Which fresh connections are tried, and for how long.
 #[derive(Debug, Default)]
 struct Attempts {
-    in_flight: usize,
-    last: Option<Nanos>,
-    last_patient: Option<Nanos>,
+    has_patient: bool,
+    has_hasty: bool,
+    /// When the first one was tried since the endpoint last answered one.
+    unanswered_since: Option<Nanos>,
     /// What making a connection has taken at the least.
     fastest: Option<Nanos>,
 }
 
 impl Attempts {
-    /// How long a connection tried for a probe that is due now may take; `None` if none is to be tried.
-    fn admit(&mut self, due: Nanos, limit: Nanos) -> Option<Nanos> {
-        let since = |last: Option<Nanos>| last.map_or(Nanos::MAX, |last| due.saturating_sub(last));
-        if self.in_flight >= ATTEMPTS || self.in_flight > 0 && since(self.last) < SPACING {
+    /// The connection to try for a probe that is due now; `None` if none is to be tried.
+    fn admit(&mut self, due: Nanos, limit: Nanos) -> Option<Attempt> {
+        if self.has_patient && self.has_hasty {
             return None;
         }
-        self.in_flight += 1;
-        self.last = Some(due);
-        if since(self.last_patient) >= PATIENT {
-            self.last_patient = Some(due);
-            return Some(limit);
+        let unanswered = due.saturating_sub(*self.unanswered_since.get_or_insert(due));
+        if !self.has_patient {
+            self.has_patient = true;
+            return Some(Attempt { is_patient: true, limit });
         }
-        let usual = self.fastest.map_or(0, |fastest| fastest.saturating_mul(IMPATIENT.1));
-        Some(usual.max(IMPATIENT.0).min(limit))
+        self.has_hasty = true;
+        let usual = self.fastest.map_or(0, |fastest| fastest.saturating_mul(HASTY.1));
+        let hasty = usual.max(HASTY.0).max(unanswered / SHARE).min(limit);
+        Some(Attempt { is_patient: false, limit: hasty })
+    }
+
+    fn ended(&mut self, attempt: Attempt, was_answered: bool) {
+        if attempt.is_patient {
+            self.has_patient = false;
+        } else {
+            self.has_hasty = false;
+        }
+        if was_answered {
+            self.unanswered_since = None;
+        }
     }
 }
 
@@ -186,9 +204,9 @@ impl Prober {
             return;
         }
         let admitted = self.attempts.borrow_mut().admit(due, self.spec.limit());
-        if let Some(limit) = admitted {
+        if let Some(attempt) = admitted {
             self.in_flight.set(self.in_flight.get() + 1);
-            self.runtime.spawn(async move { this.attempt(number, due, limit).await });
+            self.runtime.spawn(async move { this.attempt(number, due, attempt).await });
         } else {
             self.add(number, due, None, Outcome::Missing);
         }
@@ -207,16 +225,18 @@ impl Prober {
     }
 
     /// A probe by a connection that is made for it.
-    async fn attempt(&self, number: u64, due: Nanos, limit: Nanos) {
+    async fn attempt(&self, number: u64, due: Nanos, attempt: Attempt) {
         let sent = clock::now();
-        let deadline = sent + limit;
+        let deadline = sent + attempt.limit;
         let whole = async {
             let mut lane = self.connect(deadline).await?;
             self.say(&mut lane, number, deadline).await?;
             Ok(lane)
         };
         let made = within(&self.runtime, deadline, whole).await;
-        self.attempts.borrow_mut().in_flight -= 1;
+        // A refusal is an answer, too.
+        let was_answered = made.as_ref().map_or_else(|e| e.class() != ErrorClass::StatementTimeout, |_| true);
+        self.attempts.borrow_mut().ended(attempt, was_answered);
         match made {
             Ok(lane) => {
                 self.settle(number, due, sent, &Ok(()));
@@ -291,25 +311,27 @@ mod tests {
         }
 
         #[test]
-        fn attempts_are_bounded_and_spaced_whatever_becomes_of_them(
-            steps in proptest::collection::vec((0..40_u64, any::<bool>()), 1..400), limit in 10..2000_u64,
+        fn two_connections_at_the_most_wait_for_an_answer_and_one_of_them_has_the_whole_limit(
+            steps in proptest::collection::vec((1..40_u64, 0..4_u8), 1..400), limit in 100..2000_u64,
         ) {
             let limit = limit * MILLISECOND;
-            let (mut attempts, mut now, mut last, mut patient) = (Attempts::default(), 1, None, None);
-            for (wait, ended) in steps {
+            let (mut attempts, mut now, mut waiting, mut since) = (Attempts::default(), 1, Vec::new(), None);
+            for (wait, what) in steps {
                 now += wait * MILLISECOND;
-                let hanging = attempts.in_flight;
-                if let Some(given) = attempts.admit(now, limit) {
-                    prop_assert!(hanging == 0 || last.is_none_or(|last| now - last >= SPACING));
-                    prop_assert!(given <= limit && given >= limit.min(IMPATIENT.0));
-                    last = Some(now);
-                    patient = if given == limit { Some(now) } else { patient };
-                } else {
-                    prop_assert!(hanging > 0);
+                if what < 2 && !waiting.is_empty() {
+                    attempts.ended(waiting.remove(usize::from(what) % waiting.len()), what == 0);
+                    since = since.filter(|_| what != 0);
                 }
-                prop_assert!(attempts.in_flight <= ATTEMPTS);
-                prop_assert!(last.is_none_or(|last| patient.is_some_and(|patient| last - patient < PATIENT)));
-                attempts.in_flight -= usize::from(ended && attempts.in_flight > 0);
+                let Some(attempt) = attempts.admit(now, limit) else {
+                    prop_assert_eq!(waiting.len(), 2);
+                    continue;
+                };
+                let unanswered = now - *since.get_or_insert(now);
+                prop_assert!(attempt.is_patient != waiting.iter().any(|other: &Attempt| other.is_patient));
+                prop_assert!(!attempt.is_patient || attempt.limit == limit);
+                prop_assert!(attempt.limit >= (unanswered / SHARE).min(limit));
+                waiting.push(attempt);
+                prop_assert!(waiting.len() <= 2);
             }
         }
     }

@@ -17,7 +17,7 @@ from nephoscope.report.parts import Estimate
 from nephoscope.report.sections import method, scored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -67,6 +67,16 @@ class _Failure:
         """From there to the TPS back."""
         return _between(self.time("service_back_s"), self.time("tps_back_s"))
 
+    @property
+    def recovery_resolution_s(self) -> float:
+        """A recovery that is shorter is known only to be so; 0 where the run does not tell."""
+        return self.time("recovery_resolution_s") or 0.0
+
+    @property
+    def later(self) -> list[Mapping[str, Any]]:
+        """What interrupted the service again, after the outage."""
+        return [scored.table(entry) for entry in scored.sequence(self.told.get("later"))]
+
 
 def build(run: Run) -> Failures | None:
     """Return the section; None where no failure was measured."""
@@ -81,6 +91,8 @@ def build(run: Run) -> Failures | None:
         rows=tuple(_row(failure) for failure in found),
         outage=_score(run, "F"),
         recovery=_score(run, "R"),
+        medians=tuple(_medians(run, found)),
+        later=tuple(_later(found)),
         note=f"{count(undrawn)} more failures are in the table only." if undrawn > 0 else "",
         method=method.of(run, "failover"),
     )
@@ -101,7 +113,7 @@ def _told(run: Run) -> list[_Failure]:
 
 def _score(run: Run, key: str) -> Estimate:
     found = scored.score(run, key)
-    return Estimate(value=found.get("value"), ci95=scored.ci95(found.get("ci95")))
+    return Estimate(value=found.get("value"), ci95=scored.ci95(found.get("ci95")), by_ends=True)
 
 
 def _between(start: float | None, end: float | None) -> float | None:
@@ -123,9 +135,9 @@ def _statement(found: Sequence[_Failure]) -> str:
         said += f"the service was back after {_range(outages)}"
     if never:
         said += f"{'; ' if outages else ''}it did not come back after {count(never)} of them"
-    recoveries = [failure.recovery_s for failure in found if failure.recovery_s is not None]
+    recoveries = [failure for failure in found if failure.recovery_s is not None]
     if recoveries:
-        said += f", and the throughput {_range(recoveries)} after the service"
+        said += f", and the load was served as before {_recoveries(recoveries)} after that"
     lost = [failure.whole("lost") for failure in found]
     if known := [value for value in lost if value is not None]:
         acknowledged = sum(failure.whole("acknowledged") or 0 for failure in found)
@@ -139,16 +151,48 @@ def _range(seconds: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _recoveries(found: Sequence[_Failure]) -> str:
+    """Say how long recoveries took; what is shorter than can be told apart is less than that."""
+    known = [one.recovery_s for one in found if (one.recovery_s or 0.0) >= one.recovery_resolution_s]
+    below = [
+        one.recovery_resolution_s for one in found if (one.recovery_s or 0.0) < one.recovery_resolution_s
+    ]
+    shown = [_range([value for value in known if value is not None])] if known else []
+    return " or ".join([*([f"less than {duration(max(below))}"] if below else []), *shown])
+
+
+def _medians(run: Run, found: Sequence[_Failure]) -> Iterator[str]:
+    """Tell mean and median of F and R for each role; one that did not end has neither."""
+    for key, what in (("F", "outage"), ("R", "recovery")):
+        roles = scored.table(scored.table(scored.score(run, key).get("detail")).get("roles"))
+        for role in dict.fromkeys(failure.role for failure in found):
+            told = scored.table(roles.get(role))
+            mean, middle = finite(told.get("mean")), finite(told.get("median"))
+            if mean is not None and middle is not None:
+                yield f"{key}, {what} of {role}: mean {duration(mean)}, median {duration(middle)}"
+
+
+def _later(found: Sequence[_Failure]) -> Iterator[str]:
+    """Tell what interrupted the service again: no part of the outage."""
+    for failure in found:
+        for entry in failure.later:
+            after = _between(failure.time("injected_s"), finite(entry.get("began_s")))
+            lasted = _between(finite(entry.get("began_s")), finite(entry.get("back_s")))
+            ended = "without an end" if lasted is None else f"for {duration(lasted)}"
+            where = str(entry.get("node") or failure.role)
+            yield f"{failure.name}: {where} was interrupted again {duration(after)} after the fault, {ended}"
+
+
 def _message(failure: _Failure) -> str:
     if not failure.interrupted:
         return "No interruption was seen: every probe was served in time."
     probes = f"{count(failure.whole('failed_probes'))} probes failed, {count(failure.whole('late_probes'))} were late"
     if failure.outage_s is None:
         return f"The service did not come back in what was measured; {probes}."
-    back = "was not seen to come back"
+    back = "was not seen to be served as before"
     if failure.recovery_s is not None:
-        back = f"was back {duration(failure.recovery_s)} later"
-    return f"Service back {duration(failure.outage_s)} after the fault, the TPS {back}; {probes}."
+        back = f"was served as before {_recoveries([failure])} later"
+    return f"Service back {duration(failure.outage_s)} after the fault, the load {back}; {probes}."
 
 
 def _row(failure: _Failure) -> FailureRow:
@@ -159,6 +203,7 @@ def _row(failure: _Failure) -> FailureRow:
         outage_s=failure.outage_s,
         resolution_ms=None if resolution is None else resolution * 1000,
         recovery_s=failure.recovery_s,
+        recovery_resolution_s=failure.recovery_resolution_s,
         interrupted=failure.interrupted,
         failed_probes=failure.whole("failed_probes"),
         late_probes=failure.whole("late_probes"),
@@ -180,11 +225,11 @@ def _chart(run: Run, failure: _Failure) -> XYChart | None:
     if phase is None:
         return None
     low, high = phase.start_s - fault, phase.end_s - fault
-    before = finite(failure.told.get("tps_before"))
+    least = finite(failure.told.get("least_tps"))
     level: list[Line] = []
-    if before:
-        ends = ((low, 0.95 * before), (high, 0.95 * before))
-        level = [Line(name="95 % of the TPS before", color="muted", dash="dotted", data=ends)]
+    if least:
+        ends = ((low, least), (high, least))
+        level = [Line(name="TPS to come back to", color="muted", dash="dotted", data=ends)]
     return XYChart(
         id=f"failure-{phase.number}",
         title=failure.name[:1].upper() + failure.name[1:],
@@ -228,7 +273,8 @@ def _rules(run: Run, failure: _Failure, phase: Phase, fault: float) -> tuple[Rul
     if back is not None and failure.interrupted:
         rules.append(Rule(x=back - fault, label="service back", color="ok"))
     if full is not None:
-        rules.append(Rule(x=full - fault, label="TPS back", color="ok"))
+        label = "latency back" if failure.told.get("load") == "open" else "TPS back"
+        rules.append(Rule(x=full - fault, label=label, color="ok"))
     return tuple(sorted(rules, key=lambda rule: rule.x or 0.0))
 
 

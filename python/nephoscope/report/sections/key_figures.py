@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nephoscope.report.numbers import count, dollars, finite, number, percent, spread
 from nephoscope.report.sections import scored
 from nephoscope.report.view import KeyFigure
+from nephoscope.scoring import BY_ENDS
 
 if TYPE_CHECKING:
     from nephoscope.report.facts import Run
@@ -32,7 +33,7 @@ def _scores(run: Run) -> list[KeyFigure]:
                 label=f"{key}-Score",
                 value=number(value),
                 unit=str(score.get("unit") or ""),
-                note=spread(value, scored.ci95(score.get("ci95"))),
+                note=spread(value, scored.ci95(score.get("ci95")), by_ends=key in BY_ENDS),
                 link="#scores",
             )
         )

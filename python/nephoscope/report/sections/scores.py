@@ -10,7 +10,7 @@ from nephoscope.report.numbers import count, dollars, duration, finite, number, 
 from nephoscope.report.parts import Estimate, Fact
 from nephoscope.report.sections import scored
 from nephoscope.report.sections.environment import text_of
-from nephoscope.scoring import PERFECT
+from nephoscope.scoring import BY_ENDS, PERFECT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +67,9 @@ def _score(run: Run, key: str, about: tuple[str, str, str, str], score: Mapping[
             "meaning": meaning,
             "better": better or None,
             "unit": str(score.get("unit") or unit),
-            "estimate": Estimate(value=score.get("value"), ci95=scored.ci95(score.get("ci95"))),
+            "estimate": Estimate(
+                value=score.get("value"), ci95=scored.ci95(score.get("ci95")), by_ends=key in BY_ENDS
+            ),
             "repetitions": score.get("repetitions"),
             "how": _how(run, key, score),
         }
@@ -105,7 +107,7 @@ def _statement(rows: Sequence[ScoreRow], absent: Sequence[AbsentScores]) -> str:
             for part in (
                 row.key,
                 number(row.estimate.value),
-                spread(row.estimate.value, row.estimate.ci95),
+                spread(row.estimate.value, row.estimate.ci95, by_ends=row.estimate.by_ends),
                 row.unit,
             )
             if part
