@@ -336,11 +336,13 @@ def test_a_time_of_zero_is_floored_at_the_resolution_and_o_says_so(name: ScoreNa
     assert overall(dict.fromkeys(PERFECT, 1.0)).detail["floored"] == {}
 
 
-def test_o_propagates_intervals_as_the_root_of_squares_on_the_logarithm() -> None:
+def test_o_propagates_intervals_as_the_widest_that_any_correlation_gives() -> None:
     found = o_score(scores(dict.fromkeys(PERFECT, 1.0), spread=1.1))
     assert isinstance(found, Score)
     assert found.ci95 is not None
-    assert found.ci95 == pytest.approx((-math.log10(1.1) * math.sqrt(7), math.log10(1.1) * math.sqrt(7)))
+    assert found.ci95 == pytest.approx((-math.log10(1.1) * 7, math.log10(1.1) * 7))
+    half = math.log10(1.1) * math.sqrt(7)
+    assert found.detail["interval"]["if_independent"] == pytest.approx((-half, half))
     assert found.repetitions == 3
 
 
@@ -361,7 +363,7 @@ def test_the_interval_of_o_holds_o_and_no_less_than_any_score_leaves_open(
     found = o_score(scores(values, spread))
     assert isinstance(found, Score)
     assert found.ci95 is not None
-    half = math.sqrt(7) * math.log10(spread)
+    half = 7 * math.log10(spread)
     assert found.ci95 == pytest.approx((found.value - half, found.value + half), abs=1e-6)
 
 
@@ -418,7 +420,7 @@ def test_repetitions_are_summed_up_with_their_interval() -> None:
     assert (found.value, found.unit, found.repetitions) == (110, "TPS per $/min", 3)
     assert found.ci95 is not None
     assert found.ci95 == pytest.approx((110 - 24.84, 110 + 24.84), abs=0.01)
-    assert found.detail == {"mix": "RW"}
+    assert found.detail == {"mix": "RW", "by_repetition": [100, 110, 120]}
     assert Score.model_validate_json(found.model_dump_json()) == found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
+from nephoscope.loads import READS
 from nephoscope.report.reader import Selection
 from nephoscope.run_figures import text
 from nephoscope.scores import scores_of
@@ -272,10 +273,20 @@ def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
         if ours != theirs:
             shown = "" if key == "files" else f": {ours} and {theirs}"
             notes.append(f"the runs differ in {table}.{key}{shown}")
+    ours, theirs = map(_scaled_reads, (baseline, candidate))
+    if ours and theirs and ours != theirs:
+        where = f"in the baseline {READS.get(ours, ours)}, in the candidate {READS.get(theirs, theirs)}"
+        notes.append(f"the runs differ in what E2 is: {where}")
     for name, run in (("baseline", baseline), ("candidate", candidate)):
         if run.manifest["status"] != "measured":
             notes.append(f"the {name} is not whole: its status is {run.manifest['status']}")
     return notes
+
+
+def _scaled_reads(run: StoredRun) -> str | None:
+    """Tell where the reads of scale-out were; None of a run without E2."""
+    score = (run.scores or {}).get("scores", {}).get("E2")
+    return str(score.get("detail", {}).get("reads", "ro")) if score else None
 
 
 # --- as a table -------------------------------------------------------------------------------------------------

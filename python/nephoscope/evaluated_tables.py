@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.facts import Run
 from nephoscope.report.lag_samples import LagSamples
@@ -14,6 +14,7 @@ from nephoscope.run_figures import (
     latency_columns,
     number,
     seconds,
+    seconds_with_interval,
     text,
     whole,
     with_spread,
@@ -22,7 +23,7 @@ from nephoscope.tables import ABSENT, Column, Row, Table, ends, interval_of, spr
 from nephoscope.units import describe_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.run_figures import RunFigures
 
@@ -34,9 +35,9 @@ def elasticity(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
         for entry in run.detail("E1").get("patterns", []):
-            scalings = [
-                change["scaling_s"] for change in entry["transitions"] if change["scaling_s"] is not None
-            ]
+            slowest = max(
+                (_scaling_of(change) for change in entry["transitions"]), key=_length_of, default={}
+            )
             row = {"run": run.name, "pattern": entry["pattern"], "repetition": entry["repetition"]}
             row |= {"sessions": ", ".join(str(slot["sessions"]) for slot in entry["slots"])}
             row |= {
@@ -45,7 +46,8 @@ def elasticity(runs: Sequence[RunFigures]) -> Table:
                 **ends("tps", entry["ci95"]),
                 **ends("e1", entry["e1_ci95"]),
             }
-            row |= {"slowest_scaling_s": max(scalings, default=None), "cost_usd": entry["cost"]}
+            row |= {f"slowest_{name}": value for name, value in slowest.items()}
+            row |= {"cost_usd": entry["cost"]}
             row |= {"window_s": entry["window_s"], "mean_vcores": entry["mean_vcores"]}
             rows.append(row)
     columns = [
@@ -57,10 +59,11 @@ def elasticity(runs: Sequence[RunFigures]) -> Table:
         Column(
             "slowest_scaling_s",
             "number",
-            "The longest scaling, in s; none where none was seen.",
+            "The longest scaling, in s; none where none was seen, or it is only known in its range.",
             "slowest scaling",
-            _scaling,
+            lambda row: _scaling(row, "slowest_") or "none",
         ),
+        *_range_of("slowest_"),
         number("cost_usd", "What CPU, memory and IOPS cost over the window, in $.", "cost", ".3g"),
         number("window_s", "The window's length in s."),
         number("mean_vcores", "The mean of the vCores over the window."),
@@ -69,14 +72,42 @@ def elasticity(runs: Sequence[RunFigures]) -> Table:
     ]
     title, foot = "E1-Score: TPS per $", []
     if len(runs) == 1 and rows:
-        title += f" over {rows[0]['window_s']:.0f} s"
+        title += f" over {rows[0]['window_s']:.0f} s{_asked_for(runs)}"
         if score := runs[0].score("E1"):
             foot = ["mean", "", "", "", "", with_spread(score)]
     return Table("elasticity", title, columns, rows, foot)
 
 
-def _scaling(row: Row) -> str:
-    return "none" if row["slowest_scaling_s"] is None else f"{row['slowest_scaling_s']:.3g} s"
+_SCALING = ("scaling_s", "scaling_low_s", "scaling_high_s")
+
+
+def _scaling_of(change: Mapping[str, Any]) -> Row:
+    """Return how long a scaling took: the time, and its range where the provider had to be asked."""
+    return {name: change.get(name) for name in _SCALING}
+
+
+def _length_of(scaling: Row) -> float:
+    known = scaling["scaling_s"] if scaling["scaling_s"] is not None else scaling["scaling_high_s"]
+    return -1.0 if known is None else float(known)
+
+
+def _scaling(row: Row, which: str = "") -> str:
+    """Write how long a scaling took, as finely as it is known; empty where none was seen."""
+    value, low, high = (row.get(f"{which}{name}") for name in _SCALING)
+    if value is None:
+        return "" if high is None else f"at most {seconds(high)}"
+    return seconds(value) if low is None or high is None else seconds_with_interval(value, (low, high))
+
+
+def _range_of(which: str = "") -> list[Column]:
+    """Return the two columns of what a scaling time is known to be between."""
+    return [
+        number(
+            f"{which}scaling_{end}_s",
+            f"The {word} that it can have been, where the provider was asked, in s.",
+        )
+        for end, word in (("low", "least"), ("high", "most"))
+    ]
 
 
 _CHANGE = {
@@ -98,7 +129,8 @@ def transitions(runs: Sequence[RunFigures]) -> Table:
                 key: change.get(key)
                 for key in ("at_s", "from_sessions", "to_sessions", "from_vcores", "to_vcores", *_CHANGE)
             },
-            **{key: change.get(key) for key in ("scaling_s", "oscillations", "slo_broken", "wake_up_s")},
+            **_scaling_of(change),
+            **{key: change.get(key) for key in ("oscillations", "slo_broken", "wake_up_s")},
             "scaling_cost_usd": change.get("scaling_cost"),
         }
         for run in runs
@@ -126,15 +158,22 @@ def transitions(runs: Sequence[RunFigures]) -> Table:
             "number",
             "From the change of the load to the last change of the allocation, in s.",
             "scaling",
-            lambda row: seconds(row["scaling_s"]),
+            lambda row: _scaling(row) or ABSENT,
         ),
+        *_range_of(),
         number("scaling_cost_usd", "What that time cost, in $.", "cost", ".3g"),
         *(number(name, meaning) for name, meaning in _CHANGE.items()),
         whole("oscillations", "How often the vCores turned."),
         whole("slo_broken", "Transactions that failed or broke the bound."),
         number("wake_up_s", "After an idle slot: to the first committed transaction, in s."),
     ]
-    return Table("transitions", "Scaling, change by change", columns, rows)
+    return Table("transitions", f"Scaling, change by change{_asked_for(runs)}", columns, rows)
+
+
+def _asked_for(runs: Sequence[RunFigures]) -> str:
+    """Say how finely scaling times are known, where the allocation had to be asked for."""
+    gaps = [gap for run in runs if (gap := run.detail("E1").get("allocation_gap_s"))]
+    return f"; scaling times to {seconds(max(gaps))}, as the allocation was asked for" if gaps else ""
 
 
 def _change(row: Row, of: str) -> str:

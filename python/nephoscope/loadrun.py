@@ -233,12 +233,18 @@ class LoadRun:
 
         What was before the load is at its start.
         """
-        if self._run is None or time_ns is None:
-            time_s = self.elapsed
-        else:
-            time_s = max(time_ns - self._run.origin_ns, 0) / 1e9
         with shielded():
-            self.writer.event(time_s, event, **facts)
+            self.writer.event(self.time_of(time_ns), event, **facts)
+
+    def note_beside(self, event: str, time_ns: int, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """As `note`, from another thread than the main one, which interruptions are for: none is held back here."""
+        self.writer.event(self.time_of(time_ns), event, **facts)
+
+    def time_of(self, time_ns: int | None) -> float:
+        """Put a time of the monotonic clock, or now, on the load's: in seconds, 0 for what was before it."""
+        if self._run is None or time_ns is None:
+            return self.elapsed
+        return max(time_ns - self._run.origin_ns, 0) / 1e9
 
     @contextmanager
     def expecting(self, what: str) -> Iterator[None]:

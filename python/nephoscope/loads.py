@@ -14,8 +14,6 @@ from nephoscope.units import Duration, one_as_list
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.systems.base import Role
-
 
 class RampSetting(Settings):
     """A level that moves in a straight line."""
@@ -145,6 +143,15 @@ AccessSetting = Annotated[
     BeforeValidator(_access),
 ]
 
+Reads = Literal["rw", "ro", "all"]
+"""Where transactions run that only read; with ``all`` each session reads on one endpoint of both roles."""
+
+READS: Mapping[str, str] = {
+    "all": "reads are spread over the node that takes writes and all read-only nodes",
+    "ro": "reads are on the read-only nodes alone as soon as there is one",
+}
+"""The same in words, for scale-out: its E2 is another figure with each."""
+
 MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
 Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_length=1)]
 """Mixes that are gone through."""
@@ -173,8 +180,8 @@ class Endpoints:
     # Not in the text form: these URLs may hold passwords.
     rw: Sequence[str] | None = field(default=None, repr=False)
     ro: Sequence[str] | None = field(default=None, repr=False)
-    reads: Role | None = None
-    """Where transactions run that only read: with ``ro`` on rw as long as there is no ro endpoint."""
+    reads: Reads | None = None
+    """Where transactions run that only read: with ``ro`` and ``all`` on rw as long as there is no ro endpoint."""
 
     def to_engine(self) -> dict[str, Any]:
         """Describe them for the engine."""

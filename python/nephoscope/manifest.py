@@ -46,6 +46,7 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
             "io_reason": io_reason,
             "balance": load.balance,
             "reads": reads_of(study, system),
+            "writer_weight": load.writer_weight,
             "isolation": load.isolation or "the server's default",
         },
         "system": {

@@ -125,7 +125,7 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mappi
 
 def await_replicas(study: Study, system: System, workload: Workload) -> None:
     """Wait until the read-only endpoints that the load reads from have the data. Raises ``MeasurementError``."""
-    if study.workload.external or reads_of(study, system) != "ro":
+    if study.workload.external or reads_of(study, system) == "rw":
         return
     limit = time.monotonic() + _REPLICAS_S
     for tenant in tenants_of(study.tenants, system):
@@ -182,6 +182,7 @@ def engine_description(
                 "rw": list(tenant.rw),
                 "ro": list(tenant.ro),
                 "reads": reads_of(study, tenant),
+                "writer_weight": load.writer_weight,
                 "workload": workload.spec(handed_out.get(tenant.name)),
                 "sessions": load.sessions,
                 "backlog": load.backlog,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.loads import READS
 from nephoscope.run_figures import latencies, latency_columns, number, text, whole
 from nephoscope.tables import Column, Row, Table, ends, interval_of, spread
 
@@ -34,7 +35,13 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
         number("serve_s", "From the call for the last node until it served, in s.", "came in", ".3g", " s"),
         whole("repetitions", "How often it was measured."),
     ]
-    return Table("scaleout", _scaleout_title(runs), columns, rows)
+    return Table("scaleout", _scaleout_title(runs) + _reads(runs), columns, rows)
+
+
+def _reads(runs: Sequence[RunFigures]) -> str:
+    """Say where the reads were: E2 is another figure where they leave the node that takes writes."""
+    said = {entry.get("reads", "ro") for run in runs for _, entry in _entries(run, "scaleout")}
+    return "".join(f"; {READS[reads]}" for reads in READS if reads in said)
 
 
 def _entries(run: RunFigures, evaluator: str) -> list[tuple[int, Mapping[str, Any]]]:

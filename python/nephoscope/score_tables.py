@@ -51,9 +51,14 @@ def _any_interval(system: SystemScores) -> bool:
 
 
 def notes_of_o(detail: Mapping[str, Any]) -> list[str]:
-    """Say what a reader of O has to know: why it has no interval, and which times it takes for others."""
+    """Say what a reader of O has to know: what its interval is, or why it has none, and which times are others."""
     floored = detail.get("floored") or {}
     why = [f"O has no interval: {detail['no_interval']}"] if detail.get("no_interval") else []
+    if (told := detail.get("interval")) is not None:
+        why.append(f"O's interval takes for granted: {told['assumes']}")
+        if told["within_one"]:
+            names = ", ".join(told["within_one"])
+            why[-1] += f"; {names} within a single repetition, which says nothing of how another would differ"
     return why + [
         f"O takes {name} as {seconds(at)}, and its interval all that is shorter: no shorter times are told apart"
         for name, at in floored.items()

@@ -43,6 +43,9 @@ BY_ENDS: tuple[ScoreName, ...] = ("R", "F")
 DEFAULT_DELTA = 1000.0
 """TPS per step of E2 (delta of equation 5): a score of 20 is 20,000 TPS more per read-only node."""
 
+_LEAST_REPEATED = 2
+"""Repetitions of which a spread can be told."""
+
 DEFAULT_RESOLUTION_S = 1e-6
 """The finest time that the instrument tells apart: the unit of its histograms (METRICS, section 1)."""
 
@@ -232,7 +235,7 @@ def over_repetitions(
         # Nodes may cost throughput; of the others none can be below 0.
         ci95=ci95 if name == "E2" else no_less_than_0(ci95),
         repetitions=len(numbers),
-        detail=dict(detail or {}),
+        detail={**(detail or {}), **({"by_repetition": numbers} if len(numbers) > 1 else {})},
     )
 
 
@@ -251,10 +254,12 @@ def o_score(
     microsecond, or what ``resolution_s`` says for R, F or C) are floored at it, and ``detail["floored"]``
     names them.
 
-    The interval: each score's ends become ends of its term, on the scale of the logarithm, and the distances
-    of the terms' ends from their terms are added as the roots of their squares, downwards and upwards apart
-    (Zou and Donner's MOVER, Statistics in Medicine 27, 2008). It takes the scores' errors as independent, as
-    those of separate measurements are, keeps skew, and needs no law of distribution. Where a score has no
+    The interval, which ``detail["interval"]`` tells in words. The scores share a machine, and its speed moves them
+    together; errors that are taken as independent make the interval too narrow. Where all were repeated as often
+    (``detail["by_repetition"]``), it is that of the repetitions' own O, which holds however they move together. Else
+    each score's ends become ends of its term, on the scale of the logarithm, and the distances of the terms' ends from
+    their terms are added, downwards and upwards apart: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) with
+    all correlations at 1, the widest that any correlations give. It keeps skew. Where a score has no
     interval, or P, E1, E2 or T one that reaches 0, O has none either, and ``detail["no_interval"]`` says why; the
     interval of a time ends at its resolution. A time that is itself below its resolution is known only to be so: its
     interval reaches from there down to a microsecond.
@@ -282,12 +287,14 @@ def o_score(
     gaps = {name: score for name, score in used.items() if _ends(name, score, floors) is None}
     if gaps:
         detail["no_interval"] = _why_no_interval(gaps)
-    low = value - math.hypot(*(centre - low for low, centre, _ in terms.values()))
-    high = value + math.hypot(*(high - centre for _, centre, high in terms.values()))
+    ci95 = None
+    if not gaps:
+        of_each = _o_by_repetition(used, {name: scale_factor * powers[name] for name in used}, floors)
+        ci95, detail["interval"] = _interval_of_o(used, terms, of_each)
     return Score(
         value=value,
         unit=DEFINITIONS["O"].unit,
-        ci95=None if gaps else (low, high),
+        ci95=ci95,
         repetitions=min(score.repetitions for score in measured.values()),
         detail=detail,
     )
@@ -322,6 +329,53 @@ def _why_no_interval(gaps: Mapping[ScoreName, Score]) -> str:
                 f"that of {name} reaches {below} ({low:.3g} … {high:.3g}), where there is no logarithm"
             )
     return "; ".join(reasons)
+
+
+def _o_by_repetition(
+    used: Mapping[ScoreName, Score], factors: Mapping[ScoreName, float], floors: Mapping[ScoreName, float]
+) -> list[float] | None:
+    """Return the O of each repetition, where all scores have as many and each has a logarithm; else None."""
+    columns = {name: score.detail.get("by_repetition") or [] for name, score in used.items()}
+    number = min(map(len, columns.values()), default=0)
+    for name, values in columns.items():
+        # Of times below the resolution it is not known how far below.
+        if (
+            number < _LEAST_REPEATED
+            or len(values) != number
+            or min(values) <= 0
+            or min(values) < floors.get(name, 0)
+        ):
+            return None
+    signs = {name: -factors[name] if name in _TIMES else factors[name] for name in used}
+    return [
+        math.fsum(signs[name] * math.log10(values[place]) for name, values in columns.items())
+        for place in range(number)
+    ]
+
+
+def _interval_of_o(
+    used: Mapping[ScoreName, Score],
+    terms: Mapping[ScoreName, tuple[float, float, float]],
+    of_each: Sequence[float] | None,
+) -> tuple[tuple[float, float], dict[str, Any]]:
+    """Make the interval of O, and say what it takes for granted; with that of independent errors beside it."""
+    value = math.fsum(term[1] for term in terms.values())
+    below, above = ([abs(term[1] - term[end]) for term in terms.values()] for end in (0, 2))
+    told: dict[str, Any] = {
+        "if_independent": (value - math.hypot(*below), value + math.hypot(*above)),
+        "within_one": [name for name, score in used.items() if score.repetitions == 1],
+    }
+    estimate = mean_ci(of_each) if of_each else None
+    if estimate is None or estimate.ci95 is None:
+        told["assumes"] = (
+            "no scores are independent: it is the widest that any correlation of their errors gives"
+        )
+        return (value - math.fsum(below), value + math.fsum(above)), told
+    low, high = (end - estimate.mean for end in estimate.ci95)
+    told["assumes"] = (
+        f"the O of {estimate.count} repetitions, however the scores move together from one to the next"
+    )
+    return (value + min(low, 0.0), value + max(high, 0.0)), told
 
 
 def _ends(name: ScoreName, score: Score, floors: Mapping[ScoreName, float]) -> tuple[float, float] | None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.evaluators.allocations import Timeline
+from nephoscope.evaluators.allocations import Answer, Timeline
 from nephoscope.evaluators.patterns import PATTERNS, ParetoSettings, sessions
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
 from nephoscope.study import make_study
@@ -125,3 +125,50 @@ def test_provisioning_is_within_its_bounds(
     if line.full:
         areas = found.over_area - found.under_area
         assert areas == pytest.approx(balance / length / line.full, abs=1e-6)
+
+
+# --- allocations that were asked for
+
+
+def asked(*answers: tuple[float, float], changes: tuple[float, ...] = (), took: float = 0.1) -> Timeline:
+    return Timeline.asked([Answer(at, at + took, resources(vcores)) for at, vcores in answers], changes)
+
+
+def test_a_change_lies_between_the_last_question_of_before_and_the_answer_that_has_it() -> None:
+    line = asked((0, 1), (1, 1), (2, 8), (3, 8), (7, 1))
+    (up, down) = (line.last_step(0, 3), line.last_step(3, 9))
+    assert up is not None
+    assert down is not None
+    assert (up.low_s, up.high_s, up.gap_s) == pytest.approx((1, 2.1, 1.1))
+    assert up.time_s == pytest.approx(1.55)
+    assert (down.low_s, down.high_s, down.gap_s) == pytest.approx((3, 7.1, 4.1))
+    assert [line.vcores(at) for at in (1.5, 1.6, 5.0, 5.1)] == [1, 8, 8, 1]
+    assert line.answers == 5
+
+
+def test_what_may_have_come_before_or_after_a_change_of_load_follows_it() -> None:
+    step = asked((0, 1), (1, 8), changes=(0.4,)).last_step(0.4, 9)
+    assert step is not None
+    assert (step.low_s, step.high_s, step.gap_s) == pytest.approx((0.4, 1.1, 1.1))
+
+
+def test_the_gap_is_the_longest_within_a_stretch_and_up_to_its_end() -> None:
+    line = asked((0, 1), (1, 1), (5, 1), (6, 1))
+    assert [line.gap(*stretch) for stretch in ((0, 1), (5.5, 6), (0, 6), (5.5, 9))] == pytest.approx(
+        [1.1, 1.1, 4.1, 3.0]
+    )
+    assert timeline((0, 1), (50, 2)).gap(0, 100) == 0, "of a provider with a time line of its own"
+
+
+@given(st.lists(st.integers(1, 8), min_size=2, max_size=12), st.floats(0, 0.99))
+def test_the_cost_lies_between_its_extremes_wherever_the_changes_were(
+    levels: list[int], share: float
+) -> None:
+    line = asked(*((float(at), float(vcores)) for at, vcores in enumerate(levels)))
+    end = len(levels) + 1.0
+    least, most = (line.extreme(BOOK, dearest=dearest).cost(0, end, BOOK) for dearest in (False, True))
+    # The truth: each change somewhere between the two readings, which are made when the question comes.
+    truth = [(0.0, float(levels[0]))]
+    truth += [(at - 1 + share, float(vcores)) for at, vcores in enumerate(levels) if at]
+    assert least - 1e-12 <= timeline(*truth).cost(0, end, BOOK) <= most + 1e-12
+    assert least - 1e-12 <= line.cost(0, end, BOOK) <= most + 1e-12

@@ -12,8 +12,11 @@ import pytest
 from commands import call, finish, start, wait_for
 from nephoscope.errors import InputError
 from nephoscope.live import Silence
+from nephoscope.loads import READS
 from nephoscope.measure import run_study
 from nephoscope.preparing import prepare
+from nephoscope.run_figures import RunFigures
+from nephoscope.run_tables import tables_of
 from nephoscope.scores import scores_of
 from nephoscope.store import StoredRun
 from nephoscope.study import make_study
@@ -29,6 +32,8 @@ pytestmark = pytest.mark.long
 
 RW_TPS, NODE_TPS = 200.0, 400.0
 """What the endpoint that takes writes serves, and a node: 2 and 4 at a time, 10 ms each."""
+ALL_TPS = (RW_TPS, RW_TPS + NODE_TPS, RW_TPS + 2 * NODE_TPS)
+"""What all serve together with no node, one and two, where reads are spread over all of them."""
 DELTA = 100.0
 SLACK = 0.08
 """Machines are late at times: what they lose, no figure can have."""
@@ -67,15 +72,20 @@ def measured(folder: Path, tables: dict[str, Any]) -> tuple[StoredRun, dict[str,
 def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
     run, found = measured(tmp_path, planted(scaleout(repetitions=2)))
     score = found["scores"]["E2"]
-    assert score["value"] == pytest.approx((2 * NODE_TPS - RW_TPS) / (2 * DELTA), rel=SLACK)
+    assert score["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK), (
+        "the first node brings as much as the next"
+    )
     assert (score["repetitions"], score["detail"]["from_nodes"]) == (2, 0)
+    assert score["detail"]["reads"] == "all"
     mix = score["detail"]["mixes"]["SELECT"]
-    for step, tps in zip(mix["steps"], (RW_TPS, NODE_TPS, 2 * NODE_TPS), strict=True):
+    for step, tps in zip(mix["steps"], ALL_TPS, strict=True):
         assert step["tps"] == pytest.approx(tps, rel=SLACK)
         assert (step["repetitions"], step["failed"]) == (2, 0)
-        assert step["latency_ms"]["p50"] == pytest.approx(16 / tps * 1000, rel=0.2), "16 wait in line"
-    assert mix["r_squared"] == pytest.approx(0.964, abs=0.03)
-    assert mix["scale_up"] == pytest.approx(4.0, rel=2 * SLACK)
+    assert mix["steps"][0]["latency_ms"]["p50"] == pytest.approx(16 / RW_TPS * 1000, rel=0.2), (
+        "16 wait in line"
+    )
+    assert mix["r_squared"] == pytest.approx(1.0, abs=0.01)
+    assert mix["scale_up"] == pytest.approx(5.0, rel=2 * SLACK)
     added = score["detail"]["added"]
     assert [(one["repetition"], one["nodes"]) for one in added] == [(1, 1), (1, 2), (2, 1), (2, 2)]
     for one in added:
@@ -86,15 +96,36 @@ def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
+@pytest.mark.parametrize(
+    ("load", "reads", "of_steps"),
+    [
+        ({"reads": "ro"}, "ro", (RW_TPS, NODE_TPS, 2 * NODE_TPS)),
+        # Of 16 sessions one reads on the writer: a single one has 100 a second.
+        ({"reads": "all", "writer_weight": 0.14}, "all", (RW_TPS, 100 + NODE_TPS, 100 + 2 * NODE_TPS)),
+    ],
+)
+def test_the_study_says_where_reads_are(
+    tmp_path: Path, load: dict[str, Any], reads: str, of_steps: Sequence[float]
+) -> None:
+    tables = planted(scaleout())
+    tables["load"] |= load
+    run, found = measured(tmp_path, tables)
+    detail = found["scores"]["E2"]["detail"]
+    assert detail["reads"] == reads
+    for step, tps in zip(detail["mixes"]["SELECT"]["steps"], of_steps, strict=True):
+        assert step["tps"] == pytest.approx(tps, rel=SLACK)
+    [table] = [table for table in tables_of([RunFigures("run", run, found)]) if table.name == "scaleout"]
+    assert table.title.endswith(READS[reads])
+
+
+@pytest.mark.alone
 def test_rounds_are_repetitions_on_nodes_that_come_once(tmp_path: Path) -> None:
     run, found = measured(tmp_path, planted(scaleout(rounds=3, duration="1s")))
     score = found["scores"]["E2"]
-    assert score["value"] == pytest.approx((2 * NODE_TPS - RW_TPS) / (2 * DELTA), rel=SLACK)
+    assert score["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK)
     assert score["repetitions"] == 3
     assert score["ci95"][0] > 0.8 * score["value"], "each round has the planted E2"
-    for step, tps in zip(
-        score["detail"]["mixes"]["SELECT"]["steps"], (RW_TPS, NODE_TPS, 2 * NODE_TPS), strict=True
-    ):
+    for step, tps in zip(score["detail"]["mixes"]["SELECT"]["steps"], ALL_TPS, strict=True):
         assert step["tps"] == pytest.approx(tps, rel=SLACK)
         assert (step["repetitions"], step["failed"]) == (3, 0)
     assert [one["nodes"] for one in score["detail"]["added"]] == [1, 2]
@@ -128,7 +159,7 @@ def test_the_system_is_then_as_it_was(tmp_path: Path) -> None:
         (
             {"provider": "url", "rw": "sim://", "ro": ["sim://"] * 15, "hooks": {"add_node": "true"}},
             {},
-            "a concurrency of 16 leaves some of 17 nodes without a session",
+            "a concurrency of 16 leaves some of 18 nodes without a session",
         ),
         ({}, {"reads": "rw"}, 'load.reads is "rw": nothing runs on read-only nodes'),
         ({}, {"balance": "first"}, 'load.balance is "first": every session takes the same node'),
@@ -170,7 +201,7 @@ def test_a_hook_says_where_its_node_is(tmp_path: Path) -> None:
     url = f"sim://hooked-{tmp_path.name}-{number}?latency=constant(10ms)&capacity=4"
     add = f"""sleep 0.2; touch "{tmp_path}/made{number}"; echo '{{"ro": "'"{url}"'", "node": "n'"{number}"'"}}'"""
     _, found = measured(tmp_path, hooked(add, f"echo $NEPHOSCOPE_NODE >> '{told}'"))
-    assert found["scores"]["E2"]["value"] == pytest.approx((2 * NODE_TPS - RW_TPS) / (2 * DELTA), rel=SLACK)
+    assert found["scores"]["E2"]["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK)
     assert [one["node"] for one in found["scores"]["E2"]["detail"]["added"]] == ["n1", "n2"]
     assert told.read_text().split() == ["n2", "n1"]
 

@@ -144,17 +144,22 @@ def test_the_allocation_is_a_time_line_of_what_the_command_prints(tmp_path: Path
     now.write_text(json.dumps(first))
     system = Url(UrlSettings(rw=[URL], hooks={"allocation": f"cat '{now}'"}))  # type: ignore[arg-type]
     assert system.start().resources == Resources(**first)
-    assert len(system.allocation()) == 1
+    assert len(system.allocation()) == 2
     now.write_text(json.dumps({**first, "vcores": 4}))
-    [was, is_now] = system.allocation()
-    assert was.time_ns < is_now.time_ns
-    assert (was.resources.vcores, is_now.resources.vcores) == (2, 4)
+    told = system.allocation()
+    assert [one.resources.vcores for one in told] == [2, 2, 4], "each answer, the same ones too"
+    times = [time for one in told for time in (one.time_ns, one.answered_ns)]
+    assert None not in times
+    assert times == sorted(times, key=lambda time: time or 0), "asked, answered, asked …"
+    assert (system.allocation_period(), provider().allocation_period()) == (1.0, None)
     now.write_text('{"vcores": "many"}')
     with pytest.raises(MeasurementError, match=r"(?s)JSON object of resources.*vcores: .*number.*many"):
         system.allocation()
 
 
-@pytest.mark.parametrize("hooks", [{"reboot": "x"}, {"restart": ""}, {"timeout": -1}], ids=str)
+@pytest.mark.parametrize(
+    "hooks", [{"reboot": "x"}, {"restart": ""}, {"timeout": -1}, {"allocation_period": 0.04}], ids=str
+)
 def test_hooks_that_make_no_sense_are_refused(hooks: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         UrlSettings(rw=[URL], hooks=hooks)  # type: ignore[arg-type]

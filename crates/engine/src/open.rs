@@ -12,7 +12,7 @@ use crate::collect::SeriesName;
 use crate::error::{EngineError, GiveUp};
 use crate::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::routes::{Opener, TenantPlan};
-use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Role, TenantSpec, WorkloadSpec};
+use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, Role, TenantSpec, WorkloadSpec};
 use crate::worker::TenantSetup;
 
 /// What a run begins with.
@@ -96,19 +96,25 @@ fn open_tenant(
     let Some(dialect) = routes.of(Role::Rw).first().map(|first| first.dialect()) else {
         return Err(EngineError::Input(format!("tenant {} has no rw endpoint", spec.name)));
     };
-    if spec.reads == Role::Ro && routes.of(Role::Ro).is_empty() {
+    if spec.reads == Reads::Ro && routes.of(Role::Ro).is_empty() {
         let message = format!("tenant {}: reads go to ro, and it has no ro endpoint", spec.name);
+        return Err(EngineError::Input(message));
+    }
+    if !(spec.writer_weight.is_finite() && spec.writer_weight > 0.0) {
+        let message =
+            format!("tenant {}: writer_weight is {}; it must be above 0", spec.name, spec.writer_weight);
         return Err(EngineError::Input(message));
     }
     let source = read_source(&spec.workload, dialect)?;
     let workload = source.workload_unless(give_up)?;
-    let series = series_of(spec, &workload, |read_only| routes.role(read_only));
+    let series = series_of(spec, &workload, |read_only| routes.role(read_only, Role::Ro));
     let statements: Arc<[Statement]> = workload.statements.clone().into();
     let keys = workload.key_spaces(&spec.workload.handed_out);
     let plan = TenantPlan {
         name: spec.name.clone(),
         routes,
         balance: load.balance,
+        writer_weight: spec.writer_weight,
         statements,
         read_only: workload.transactions.iter().map(|transaction| transaction.read_only).collect(),
         sessions: spec.sessions,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::{Dialect, Driver, Settings, Statement};
 
 use crate::error::EngineError;
-use crate::spec::{Balance, EndpointsSpec, Role};
+use crate::spec::{Balance, EndpointsSpec, Reads, Role};
 
 /// What all workers know of a tenant.
 pub(crate) struct TenantPlan {
@@ -14,6 +14,8 @@ pub(crate) struct TenantPlan {
     /// Where its transactions run in the beginning.
     pub(crate) routes: Routes,
     pub(crate) balance: Balance,
+    /// As [`TenantSpec::writer_weight`](crate::spec::TenantSpec::writer_weight).
+    pub(crate) writer_weight: f64,
     pub(crate) statements: Arc<[Statement]>,
     /// Each transaction only reads.
     pub(crate) read_only: Vec<bool>,
@@ -41,7 +43,7 @@ pub(crate) fn is_same(one: &Endpoint, other: &Endpoint) -> bool {
 #[derive(Clone)]
 pub(crate) struct Routes {
     endpoints: [Arc<[Endpoint]>; 2],
-    reads: Role,
+    reads: Reads,
 }
 
 impl Routes {
@@ -50,14 +52,25 @@ impl Routes {
         &self.endpoints[role as usize]
     }
 
-    /// Where a transaction runs: one that only reads goes to rw as long as there is no ro endpoint.
+    /// Where a transaction runs, of a session that reads in the role `own` where reads are spread over all endpoints:
+    /// one that only reads goes to rw as long as there is no ro endpoint.
     #[inline]
-    pub(crate) fn role(&self, read_only: bool) -> Role {
-        if read_only && self.reads == Role::Ro && !self.endpoints[Role::Ro as usize].is_empty() {
-            Role::Ro
-        } else {
-            Role::Rw
+    pub(crate) fn role(&self, read_only: bool, own: Role) -> Role {
+        if !read_only || self.endpoints[Role::Ro as usize].is_empty() {
+            return Role::Rw;
         }
+        match self.reads {
+            Reads::Rw => Role::Rw,
+            Reads::Ro => Role::Ro,
+            Reads::All => own,
+        }
+    }
+
+    /// Which share of the sessions reads on rw, where reads are spread over all endpoints: 0 where they are not.
+    pub(crate) fn writers_share(&self, writer_weight: f64) -> f64 {
+        let [rw, ro] = self.endpoints.each_ref().map(|endpoints| endpoints.len() as f64);
+        let weight = rw * writer_weight;
+        if self.reads == Reads::All && ro > 0.0 { weight / (weight + ro) } else { 0.0 }
     }
 
     /// Takes other endpoints; tells those that it did not have before.
@@ -83,7 +96,7 @@ impl Routes {
 #[derive(Clone, Default)]
 pub(crate) struct RoutesChange {
     pub(crate) endpoints: [Option<Arc<[Endpoint]>>; 2],
-    pub(crate) reads: Option<Role>,
+    pub(crate) reads: Option<Reads>,
 }
 
 impl std::fmt::Debug for RoutesChange {
@@ -98,6 +111,14 @@ impl std::fmt::Debug for RoutesChange {
             .field("reads", &self.reads)
             .finish()
     }
+}
+
+/// Deals sessions to two groups so that of any so many that follow each other a share is the first group's: whether this
+/// one is, and its place within its group.
+pub(crate) fn deal(session: usize, share: f64) -> (bool, usize) {
+    let dealt = |sessions: usize| (sessions as f64 * share).floor() as usize;
+    let (before, after) = (dealt(session), dealt(session + 1));
+    if after > before { (true, before) } else { (false, session - before) }
 }
 
 /// Opens endpoints, each URL once.
@@ -117,7 +138,12 @@ impl Opener {
     }
 
     /// Opens the endpoints that a load begins with.
-    pub(crate) fn begin(&mut self, rw: &[String], ro: &[String], reads: Role) -> Result<Routes, EngineError> {
+    pub(crate) fn begin(
+        &mut self,
+        rw: &[String],
+        ro: &[String],
+        reads: Reads,
+    ) -> Result<Routes, EngineError> {
         Ok(Routes { endpoints: [self.open(rw)?, self.open(ro)?], reads })
     }
 
@@ -167,27 +193,60 @@ mod tests {
 
     fn opened() -> (Opener, Routes) {
         let mut opener = Opener::new(&Settings::default());
-        let routes = opener.begin(&urls(&["a"]), &[], Role::Ro).unwrap();
+        let routes = opener.begin(&urls(&["a"]), &[], Reads::Ro).unwrap();
         (opener, routes)
     }
 
     #[test]
     fn reads_go_to_rw_as_long_as_there_is_no_ro() {
         let (mut opener, mut routes) = opened();
-        assert_eq!([routes.role(true), routes.role(false)], [Role::Rw, Role::Rw]);
+        assert_eq!([routes.role(true, Role::Rw), routes.role(false, Role::Ro)], [Role::Rw, Role::Rw]);
         let give = |ro: &[&str]| EndpointsSpec { ro: Some(urls(ro)), ..EndpointsSpec::default() };
         let change = opener.change(&give(&["b"]), Dialect::None).unwrap();
         assert_eq!(routes.change(&change).len(), 1, "b is new");
-        assert_eq!([routes.role(true), routes.role(false)], [Role::Ro, Role::Rw]);
+        assert_eq!([routes.role(true, Role::Rw), routes.role(false, Role::Ro)], [Role::Ro, Role::Rw]);
         assert!(routes.change(&change).is_empty(), "b is known");
         let none = opener.change(&give(&[]), Dialect::None).unwrap();
         assert!(routes.change(&none).is_empty());
-        assert_eq!(routes.role(true), Role::Rw);
-        let stay = EndpointsSpec { reads: Some(Role::Rw), ..give(&["b", "a"]) };
+        assert_eq!(routes.role(true, Role::Ro), Role::Rw);
+        let stay = EndpointsSpec { reads: Some(Reads::Rw), ..give(&["b", "a"]) };
         let again = routes.change(&opener.change(&stay, Dialect::None).unwrap());
         assert_eq!(again.len(), 1, "b has been away");
-        assert_eq!(routes.role(true), Role::Rw);
+        assert_eq!(routes.role(true, Role::Ro), Role::Rw);
         assert!(is_same(&routes.of(Role::Rw)[0], &routes.of(Role::Ro)[1]), "a URL is one endpoint");
+    }
+
+    #[test]
+    fn where_reads_are_spread_each_session_reads_in_a_role_of_its_own() {
+        let (mut opener, mut routes) = opened();
+        let spread = EndpointsSpec { reads: Some(Reads::All), ..EndpointsSpec::default() };
+        routes.change(&opener.change(&spread, Dialect::None).unwrap());
+        assert_eq!([routes.role(true, Role::Ro), routes.role(false, Role::Ro)], [Role::Rw, Role::Rw]);
+        assert_eq!(routes.writers_share(1.0), 0.0, "there is no choice");
+        let two = EndpointsSpec { ro: Some(urls(&["b", "c"])), ..EndpointsSpec::default() };
+        routes.change(&opener.change(&two, Dialect::None).unwrap());
+        for own in Role::ALL {
+            assert_eq!([routes.role(true, own), routes.role(false, own)], [own, Role::Rw]);
+        }
+        assert!((routes.writers_share(1.0) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((routes.writers_share(0.5) - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sessions_are_dealt_by_weight_and_evenly_within_a_group() {
+        for (share, nodes) in [(0.5, 1), (1.0 / 3.0, 2), (0.2, 4), (0.1, 3), (2.0 / 3.0, 1)] {
+            for sessions in [7, 32, 1000] {
+                let dealt: Vec<_> = (0..sessions).map(|session| deal(session, share)).collect();
+                let first = dealt.iter().filter(|(is_first, _)| *is_first).count();
+                assert!((first as f64 - share * sessions as f64).abs() < 1.0, "{first} of {sessions}");
+                let at = |node: usize| {
+                    dealt.iter().filter(|(first, place)| !first && place % nodes == node).count()
+                };
+                let each: Vec<_> = (0..nodes).map(at).collect();
+                assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 1, "{each:?}");
+            }
+        }
+        assert!((0..100).all(|session| deal(session, 0.0) == (false, session)));
     }
 
     #[test]

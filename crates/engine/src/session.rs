@@ -50,6 +50,8 @@ pub(crate) struct Session {
     endpoints: [Option<Endpoint>; 2],
     /// Which endpoints it takes next, where that has been drawn already.
     own: [Option<usize>; 2],
+    /// In which role it reads, where reads are spread over all endpoints.
+    reads: Role,
     /// The connection in a role broke and was not made anew.
     lost: [bool; 2],
     random: Random,
@@ -69,7 +71,7 @@ impl Session {
     pub(crate) fn new(worker: &Rc<Worker>, tenant: &Rc<Tenant>) -> Result<Self, ScriptError> {
         let number = tenant.add_session();
         let global = tenant.global(number) as u64 + 1;
-        Ok(Self {
+        let mut session = Self {
             worker: Rc::clone(worker),
             tenant: Rc::clone(tenant),
             number,
@@ -77,6 +79,7 @@ impl Session {
             connections: [None, None],
             endpoints: [None, None],
             own: [None, None],
+            reads: Role::Rw,
             lost: [false; 2],
             random: Random::new(!tenant.plan.seed, global),
             running: None,
@@ -85,13 +88,15 @@ impl Session {
             has_committed: false,
             affected: 0,
             uninterrupted: 0,
-        })
+        };
+        session.reads = session.draw_reads();
+        Ok(session)
     }
 
     /// Makes the connections that the first phase needs. An error ends the run before it has begun.
     pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
         for role in Role::ALL {
-            if self.tenant.uses(role) && self.tenant.takes_part(self.number, clock::now()) {
+            if self.tenant.uses(role, self.reads) && self.tenant.takes_part(self.number, clock::now()) {
                 self.connect(role).await?;
             }
         }
@@ -159,7 +164,7 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (transaction, role) = self.tenant.choose(&mut self.random);
+        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
         let series = self.tenant.plan.series[transaction][role as usize];
         let start = clock::now();
         let intended = job.intended.unwrap_or(start);

@@ -129,6 +129,18 @@ impl Role {
     }
 }
 
+/// Where transactions run that only read.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reads {
+    /// On the endpoints that take writes.
+    Rw,
+    /// On the read-only endpoints; on those that take writes as long as there is none.
+    Ro,
+    /// On all of them: each session reads on one, dealt by weight.
+    All,
+}
+
 /// One tenant: its endpoints, its workload, its sessions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -140,7 +152,10 @@ pub struct TenantSpec {
     /// URLs of the read-only endpoints.
     pub ro: Vec<String>,
     /// Where transactions run that only read.
-    pub reads: Role,
+    pub reads: Reads,
+    /// How many sessions read on an endpoint that takes writes for each that reads on a read-only one, where they read
+    /// on all; above 0.
+    pub writer_weight: f64,
     /// What it runs.
     pub workload: WorkloadSpec,
     /// How many sessions an open load has.
@@ -245,8 +260,8 @@ pub struct EndpointsSpec {
     pub rw: Option<Vec<String>>,
     /// URLs of the read-only endpoints; there may be none.
     pub ro: Option<Vec<String>>,
-    /// Where transactions run that only read: with `ro` on rw as long as there is no ro endpoint.
-    pub reads: Option<Role>,
+    /// Where transactions run that only read.
+    pub reads: Option<Reads>,
 }
 
 /// A level, or the way from one to another.

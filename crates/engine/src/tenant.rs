@@ -242,15 +242,15 @@ impl Tenant {
         }
     }
 
-    /// Draws a transaction from the mix, and tells where it runs.
+    /// Draws a transaction from the mix, and tells where it runs; `own` is where the session reads if reads are spread.
     #[inline]
-    pub(crate) fn choose(&self, random: &mut Random) -> (usize, Role) {
+    pub(crate) fn choose(&self, random: &mut Random, own: Role) -> (usize, Role) {
         let state = self.state.borrow();
         let total = state.mix.last().copied().unwrap_or(0.0);
         let draw = random.uniform() * total;
         let last = state.mix.len().saturating_sub(1);
         let transaction = state.mix.iter().position(|bound| draw < *bound).unwrap_or(last);
-        (transaction, state.routes.role(self.plan.read_only[transaction]))
+        (transaction, state.routes.role(self.plan.read_only[transaction], own))
     }
 
     /// Asks for work for a session; pending while there is none.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.calibration.base import Case, Reading
+from nephoscope import _engine
+from nephoscope.calibration.base import Case, Reading, Watch
 from nephoscope.price_book import (
     DEFAULT_PRICE_BOOK,
     ELASTIC_RESOURCES,
@@ -15,10 +17,12 @@ from nephoscope.price_book import (
     allocated_cost,
     load_price_book,
 )
+from nephoscope.statistics import half_width
 from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from nephoscope.calibration.base import Bench, Measured
 
@@ -115,4 +119,84 @@ def compare(
             )
 
 
-CASES = (Case("elasticity", "steps of an allocation on sim", _simulated),)
+_ANSWERS = ((3.05, 8.0), (5.9, 1.0))
+"""Since the start of the load: what the hook says from then on; 1 vCore before. The first follows its load at once."""
+_PERIOD_S = 0.2
+
+
+class _Answers(Watch):
+    """Changes what a hook prints at planted times after a simulated database has its first statement."""
+
+    def __init__(self, url: str, file: Path) -> None:
+        """Begin with `with`."""
+        super().__init__("answers")
+        self._url = url
+        self._file = file
+        self.changed: list[tuple[float, float]] = []
+        """When each answer was there to be read, in seconds since the start of the load, and its vCores."""
+        self._print(BASE["vcores"])
+
+    def _watch(self) -> None:
+        with contextlib.closing(_engine.Admin(self._url)) as admin:
+            started = 0
+            while not started and not self._over.wait(0.005):
+                _, rows = admin.query("")
+                started = int(rows[0][2] or 0)
+            for at, vcores in _ANSWERS:
+                if self._over.wait(at - (_engine.monotonic_ns() - started) / 1e9):
+                    return
+                self._print(vcores)
+                self.changed.append(((_engine.monotonic_ns() - started) / 1e9, vcores))
+
+    def _print(self, vcores: float) -> None:
+        new = self._file.with_suffix(".new")
+        new.write_text(_resources(vcores).model_dump_json())
+        new.replace(self._file)
+
+
+def _asked(bench: Bench) -> Iterator[Reading]:
+    """Expect what a hook said within a pattern: mean, cost, a scaling time, and none that is finer than the asking."""
+    name, file = bench.name(), bench.folder / "vcores.json"
+    url = f"sim://{name}?latency=constant(25ms)"
+    hooks = {"allocation": f"cat '{file}'", "allocation_period": _PERIOD_S}
+    with _Answers(url, file) as answers:
+        measured = bench.measure({"provider": "url", "rw": url, "hooks": hooks}, _spike())
+    (pattern,) = measured.score("E1")["detail"]["patterns"]
+    up, down = pattern["transitions"][1:3]
+    begun, end = pattern["slots"][0]["start_s"], pattern["slots"][-1]["end_s"] + _WATCH_S
+    mean = sum(vcores * length for length, vcores in _lengths(begun, end, answers.changed)) / (end - begun)
+    yield Reading(
+        figure="mean vCores",
+        planted=mean,
+        read=pattern["mean_vcores"],
+        absolute=7 * _PERIOD_S / (end - begun),
+    )
+    dollars = planted_cost(begun, begun + pattern["window_s"], answers.changed)
+    half = (pattern["cost_high"] - pattern["cost_low"]) / 2
+    figure = "cost of the window"
+    yield Reading(figure=figure, unit="$", planted=dollars, read=pattern["cost"], relative=0.02, stated=half)
+    figure, word = f"scaling time {up['from_sessions']} → {up['to_sessions']}", "finer than the resolution"
+    is_finer = up["scaling_s"] is None and up["scaling_high_s"] is not None
+    yield Reading(figure=figure, planted=word, read=word if is_finer else str(up["scaling_s"]))
+    yield Reading(
+        figure=f"scaling time {down['from_sessions']} → {down['to_sessions']}",
+        unit="s",
+        planted=answers.changed[1][0] - down["at_s"],
+        read=down["scaling_s"] if down["scaling_s"] is not None else "none",
+        absolute=_PERIOD_S,
+        stated=half_width((down["scaling_low_s"], down["scaling_high_s"])),
+    )
+
+
+def _lengths(
+    start_s: float, end_s: float, steps: Sequence[tuple[float, float]]
+) -> Iterator[tuple[float, float]]:
+    """Cut a stretch of time at steps within it: lengths, and the vCores of each."""
+    edges = [(start_s, BASE["vcores"]), *steps, (end_s, 0.0)]
+    return ((after - at, vcores) for (at, vcores), (after, _) in pairwise(edges))
+
+
+CASES = (
+    Case("elasticity", "steps of an allocation on sim", _simulated),
+    Case("elasticity", "hook polling", _asked),
+)

@@ -66,3 +66,8 @@ class Planted(Provider):
         """Tell its allocation."""
         allocation: tuple[Allocation, ...] = self._inner.allocation()
         return allocation
+
+    def allocation_period(self) -> float | None:
+        """Tell how often that one has to be asked."""
+        period: float | None = self._inner.allocation_period()
+        return period

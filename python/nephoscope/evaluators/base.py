@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.loads import Endpoints, Load
+from nephoscope.loads import Endpoints, Load, Reads
 from nephoscope.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.tenants import tenants_of
 
@@ -48,11 +48,15 @@ class Means:
         self.load.phase(name, "pause", _REST_S, Load(concurrency=0.0, mix=mix, release=True), labels)
         self.load.wait()
 
-    def endpoints(self, ro: Sequence[str]) -> Endpoints:
-        """Describe, for the tenant that is loaded, a system with these read-only endpoints, which are read from."""
+    def endpoints(self, ro: Sequence[str], auto: Reads = "ro") -> Endpoints:
+        """Describe, for the tenant that is loaded, a system with these read-only endpoints.
+
+        ``auto`` is where transactions run that only read, if the study leaves that to whoever measures.
+        """
         system = self.system.model_copy(update={"ro": tuple(ro)})
         tenant = tenants_of(self.study.tenants, system)[0]
-        return Endpoints(ro=tenant.ro, reads="rw" if self.study.load.reads == "rw" else "ro")
+        given = self.study.load.reads
+        return Endpoints(ro=tenant.ro, reads=auto if given == "auto" else given)
 
     def probes(
         self,

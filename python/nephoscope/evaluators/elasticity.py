@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
+from nephoscope.evaluators.asking import AllocationClock
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
 from nephoscope.evaluators.played import read_elasticity
@@ -31,8 +32,10 @@ from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Self
 
+    from nephoscope.loadrun import LoadRun
     from nephoscope.systems.base import Allocation
     from nephoscope.workload import DescribedWorkload
 
@@ -175,9 +178,21 @@ class Elasticity(Evaluator):
             load.phase(f"{name} slot {slot}", "measure", settings.slot, self._level(mix, wanted), said)
         load.phase(f"{name} after", "pause", max(watched, _LEAST_S), nobody, labels())
         try:
-            load.wait()
+            with self._asking(means):
+                load.wait()
         finally:
             self._note_allocation(means)
+
+    def _asking(self, means: Means) -> contextlib.AbstractContextManager[object]:
+        """Ask for the allocation while a pattern is played, of a provider that knows no more than the present."""
+        period_s = means.provider.allocation_period()
+        if period_s is None:
+            return contextlib.nullcontext()
+
+        def ask() -> None:
+            self._keep(means.load, means.provider.allocation(), means.load.note_beside)
+
+        return AllocationClock(means, period_s, self._settings.action_limit, ask)
 
     def _watched(self, means: Means, slots: int) -> float:
         """How long the allocation is watched when the pattern is over."""
@@ -201,10 +216,17 @@ class Elasticity(Evaluator):
             message = f"the provider does not tell the allocation: {error}"
             means.load.note("warning", _engine.monotonic_ns(), message=message)
             return
+        self._keep(means.load, line, means.load.note)
+
+    def _keep(self, load: LoadRun, line: Sequence[Allocation], note: Callable[..., None]) -> None:
+        """Keep what has not been kept of a time line, as events on the load's clock."""
         for step in line:
             if step not in self._told:
                 self._told.add(step)
-                means.load.note("allocation", step.time_ns, resources=step.resources.model_dump(mode="json"))
+                facts: dict[str, Any] = {"resources": step.resources.model_dump(mode="json")}
+                if step.answered_ns is not None:
+                    facts["answered_s"] = round(load.time_of(step.answered_ns), 6)
+                note("allocation", step.time_ns, **facts)
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -13,10 +13,12 @@ from nephoscope.evaluators.points import by_mix, read_points
 from nephoscope.evaluators.search import describe_saturation, searched
 from nephoscope.report.reader import Selection
 from nephoscope.scoring import Absent, Score, e1_score, over_repetitions
+from nephoscope.units import describe_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from nephoscope.evaluators.allocations import Step
     from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.search import SearchSettings
@@ -78,9 +80,23 @@ def read_elasticity(
     if timeline is None:
         found.scores["E1"] = Absent(reason=_NO_RESOURCES)
         return found
+    found.warnings += _rarely_asked(played, timeline)
     reader = _Reader(stored, timeline, stored.prices.book, window_s, slo_s)
     found.scores["E1"] = reader.score(played, origin)
     return found
+
+
+def _rarely_asked(played: Sequence[Played], timeline: Timeline) -> list[str]:
+    """Warn where a whole slot may have passed unseen."""
+    found = []
+    for one in played:
+        slot_s = min(slot.end_s - slot.start_s for slot in one.slots)
+        if (gap_s := timeline.gap(one.start_s, one.end_s)) > slot_s:
+            found.append(
+                f"the allocation was asked for less than once a slot in {one.pattern}: for {gap_s:.3g} s nothing was"
+                f" known of it, and a slot has {slot_s:.3g} s; what came and went meanwhile is in no figure of E1"
+            )
+    return list(dict.fromkeys(found))
 
 
 def _played(stored: Stored, points: Sequence[Point]) -> list[Played]:
@@ -134,13 +150,25 @@ class _Reader:
             return Absent(reason="CPU, memory and IOPS cost nothing over the window")
         values = [math.fsum(entry["e1"] for entry in group) / whole for group in groups]
         detail = {
-            "allocation": origin,
+            "allocation": self._told(entries, origin),
+            "allocation_gap_s": max(entry["allocation_gap_s"] for entry in entries) or None,
             "assumed": self._assumed(entries, origin),
             "price_book": self._book.name,
             "full_vcores": self._timeline.full,
             "patterns": entries,
         }
         return over_repetitions("E1", values, within=_within(groups[0], values[0]), detail=detail)
+
+    def _told(self, entries: Sequence[dict[str, Any]], origin: str) -> str:
+        """Say who told the allocation, and how often it was asked for."""
+        if not self._timeline.answers:
+            return origin
+        gap_s = max(entry["allocation_gap_s"] for entry in entries)
+        often = describe_count(self._timeline.answers, "answer")
+        return (
+            f"{origin} when it was asked: {often}, at most {gap_s:.3g} s apart while patterns were played; "
+            "no scaling time is known more finely"
+        )
 
     def _assumed(self, entries: Iterable[dict[str, Any]], origin: str) -> str | None:
         """Say how much of what is paid for was not watched."""
@@ -156,7 +184,13 @@ class _Reader:
         """Describe a pattern that was played."""
         end_s = played.start_s + self._window_s
         watched = self._timeline.pieces(played.start_s, min(end_s, played.end_s))
-        dollars = self._cost(played, end_s)
+        dollars = self._cost(self._timeline, played, end_s)
+        least, most = (
+            self._cost(self._timeline.extreme(self._book, dearest=dearest), played, end_s)
+            if self._timeline.answers
+            else dollars
+            for dearest in (False, True)
+        )
         e1 = e1_score([point.tps for point in played.points], dollars)
         value = e1 if isinstance(e1, float) else None
         return {
@@ -166,21 +200,24 @@ class _Reader:
             "mean_tps": played.mean_tps,
             "ci95": played.ci95,
             "cost": dollars,
+            "cost_low": least,
+            "cost_high": most,
+            "allocation_gap_s": self._timeline.gap(played.start_s, played.end_s),
             "window_s": self._window_s,
             "assumed_s": max(end_s - played.end_s, 0.0),
             "mean_vcores": _mean_vcores(watched),
             "e1": value,
-            "e1_ci95": [end / dollars for end in played.ci95] if played.ci95 and dollars else None,
+            "e1_ci95": [played.ci95[0] / most, played.ci95[1] / least] if played.ci95 and least else None,
             "slots": [
                 self._slot(slot, point) for slot, point in zip(played.slots, played.points, strict=True)
             ],
             "transitions": self._transitions(played),
         }
 
-    def _cost(self, played: Played, end_s: float) -> float:
+    def _cost(self, timeline: Timeline, played: Played, end_s: float) -> float:
         """Dollars over the window; what comes after the watching, the next pattern's say, is not this one's."""
         watched_s = min(end_s, played.end_s)
-        pieces = self._timeline.pieces(played.start_s, watched_s)
+        pieces = timeline.pieces(played.start_s, watched_s)
         if end_s > watched_s and pieces:
             pieces.append((end_s - watched_s, pieces[-1][1]))
         return cost_of(pieces, self._book)
@@ -214,8 +251,7 @@ class _Reader:
         self, played: Played, place: int, sessions: Sequence[int], span: tuple[float, float]
     ) -> dict[str, Any]:
         start_s, end_s = span
-        changes = self._timeline.changes(start_s, end_s)
-        settled_s = changes[-1] if changes else None
+        last = self._timeline.last_step(start_s, end_s)
         slot = played.slots[place] if place < len(played.slots) else None
         point = played.points[place] if slot else None
         demand = sessions[1] / played.tau * self._timeline.full if played.tau else 0.0
@@ -223,10 +259,7 @@ class _Reader:
             "at_s": start_s,
             "from_sessions": sessions[0],
             "to_sessions": sessions[1],
-            "scaling_s": None if settled_s is None else settled_s - start_s,
-            "scaling_cost": None
-            if settled_s is None
-            else self._timeline.cost(start_s, settled_s, self._book),
+            **self._scaling(last, start_s),
             "from_vcores": self._timeline.vcores(math.nextafter(start_s, -math.inf)),
             "to_vcores": self._timeline.vcores(math.nextafter(end_s, -math.inf)),
             "demand_vcores": demand,
@@ -234,6 +267,23 @@ class _Reader:
             **asdict(self._timeline.provisioning(start_s, end_s, demand)),
             "slo_broken": self._broken(slot, point) if slot and point else None,
             "wake_up_s": self._woken.get(slot.number) if slot and sessions[0] == 0 else None,
+        }
+
+    def _scaling(self, last: Step | None, start_s: float) -> dict[str, float | None]:
+        """Describe how long a scaling took up to its last step, and what that cost.
+
+        A time that is finer than two answers are apart is only known to be in its range, and its cost is not known.
+        """
+        if last is None:
+            return dict.fromkeys(("scaling_s", "scaling_low_s", "scaling_high_s", "scaling_cost"))
+        took_s = last.time_s - start_s
+        is_known = took_s >= last.gap_s
+        is_asked = last.gap_s > 0
+        return {
+            "scaling_s": took_s if is_known else None,
+            "scaling_low_s": last.low_s - start_s if is_asked else None,
+            "scaling_high_s": last.high_s - start_s if is_asked else None,
+            "scaling_cost": self._timeline.cost(start_s, last.time_s, self._book) if is_known else None,
         }
 
     def _broken(self, slot: Phase, point: Point) -> int | None:

@@ -35,6 +35,8 @@ def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
         "delta": delta,
         "from_nodes": min((min(steps) for steps in by_mix.values()), default=None),
         "served_by": SERVED,
+        # Before they could be spread, reads left the node that takes writes for the first that came.
+        "reads": next((str(labels[point.phase].get("reads", "ro")) for point in points), None),
         "mixes": {mix: _mix(stored, steps, added, delta) for mix, steps in by_mix.items()},
         "added": _added(stored),
     }

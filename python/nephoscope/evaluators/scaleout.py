@@ -16,7 +16,7 @@ from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, UniformAccess, each_once
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, Reads, UniformAccess, each_once
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _PATIENCE_S = 30.0
 """How long an action is waited for that was interrupted, before what it has done is undone; and then sessions that are
 still at a node."""
+_READS: Reads = "all"
+"""Where transactions run that only read, if the study leaves that open: the first node is to bring something, too."""
 _BEGIN_S = 0.5
 """How long the load runs at least before a node is taken away."""
 
@@ -141,7 +143,8 @@ class Scaleout(Evaluator):
         stay = len(provider.endpoints("ro"))
         if Action.REMOVE_NODE in provider.actions():
             stay -= sum(role == "ro" for role in provider.nodes().values())
-        if (most := stay + self._settings.nodes) > self._settings.concurrency:
+        writers = len(provider.endpoints("rw")) if means.endpoints((), _READS).reads == "all" else 0
+        if (most := stay + self._settings.nodes + writers) > self._settings.concurrency:
             return (
                 f"a concurrency of {self._settings.concurrency} leaves some of {most} nodes without a session"
             )
@@ -153,7 +156,7 @@ class Scaleout(Evaluator):
             concurrency=float(self._settings.concurrency),
             mix=weights,
             access=self._settings.access,
-            endpoints=means.endpoints(ro),
+            endpoints=means.endpoints(ro, _READS),
         )
 
     def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
@@ -175,16 +178,16 @@ class Scaleout(Evaluator):
         """Measure all mixes with reads on some nodes; each round is a repetition of what is measured."""
         of = self._settings
         for place, mix in enumerate(self._mixes):
-            name = f"{mix} nodes={len(urls)}"
+            name, level = f"{mix} nodes={len(urls)}", self._level(means, place, urls)
             labels = self.labels(
                 self._index,
                 mix=name,
                 of_mix=mix,
                 nodes=len(urls),
+                reads=means.endpoints(urls, _READS).reads,
                 concurrency=of.concurrency,
                 repetition=repetition,
             )
-            level = self._level(means, place, urls)
             if of.warmup > 0:
                 means.load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
             means.load.phase(name, "measure", of.duration, level, labels)
@@ -240,7 +243,7 @@ class _Course:
         if not set(now) - set(before):
             raise MeasurementError("a node was added, and there is no endpoint that was not there before")
         load.reached_s = None
-        routed_s = load.set(endpoints=self.means.endpoints(now))
+        routed_s = load.set(endpoints=self.means.endpoints(now, _READS))
         until = load.elapsed + limit_s
         while load.reached_s is None and load.end is None and load.elapsed < until:
             load.pump_for(0.05)
@@ -323,7 +326,7 @@ class _Course:
         """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
         load = self.means.load
         with contextlib.suppress(MeasurementError):
-            if not load.follow(load.set(endpoints=self.means.endpoints(stay)), limit_s):
+            if not load.follow(load.set(endpoints=self.means.endpoints(stay, _READS)), limit_s):
                 message = (
                     f"after {limit_s:g} s there were still sessions at a node that was going to be taken away"
                 )

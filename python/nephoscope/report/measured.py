@@ -28,6 +28,8 @@ class TransitionRow(Part):
     load: str
     vcores: str
     scaling_s: Number = None
+    scaling_low_s: Number = None
+    scaling_high_s: Number = None
     scaling_cost: str
     under_time: Number = None
     over_time: Number = None

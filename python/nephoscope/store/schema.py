@@ -296,6 +296,7 @@ class _Setting(_Acted):
 
 class _Allocation(_Event):
     resources: Resources
+    answered_s: Time | None = None
 
 
 _EVENTS: Mapping[str, type[_Event]] = {

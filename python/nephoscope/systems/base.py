@@ -149,8 +149,10 @@ class Allocation:
     """The resources that a system has from a time on."""
 
     time_ns: int
-    """On the monotonic clock."""
+    """On the monotonic clock: since when, or where the provider was asked what there is now, when it was asked."""
     resources: Resources
+    answered_ns: int | None = None
+    """When the answer was there, of a provider that was asked; None of one that keeps a time line of its own."""
 
 
 class Provider(ABC):
@@ -228,8 +230,18 @@ class Provider(ABC):
         raise MeasurementError(f"the provider {self.name} does not tell what {name} is")
 
     def allocation(self) -> tuple[Allocation, ...]:
-        """Tell what the system was given since its start, as a time line; empty where the provider does not know."""
+        """Tell what the system was given since its start, as a time line; empty where the provider does not know.
+
+        Of a provider that has to be asked (`allocation_period`) it is every answer, with the times of the asking.
+        """
         return ()
+
+    def allocation_period(self) -> float | None:
+        """Tell how often ``allocation`` has to be asked while a load changes, in seconds, as it knows the present only.
+
+        None where the provider keeps a time line of its own: then asking once at the end is enough.
+        """
+        return None
 
     def __enter__(self) -> Self:
         """Nothing is started here, so that ``start`` may fail inside the ``with``."""

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.masking import masked
@@ -27,6 +27,9 @@ _SHOWN = 2000
 
 _KILLED_S = 5.0
 """How long a killed command is waited for: one that the kernel holds, at a disk that is gone say, does not end."""
+
+_LEAST_PERIOD_S = 0.05
+"""Starting a shell takes some milliseconds itself."""
 
 Command = Annotated[str | None, Field(min_length=1)]
 
@@ -60,6 +63,15 @@ class HookSettings(Settings):
     """Set the parameters of the server that stand in the environment."""
     allocation: Command = None
     """Print what the system is given now: a JSON object with the keys of `[system.resources]`."""
+    allocation_period: Duration = 1.0
+    """How often `allocation` is asked while patterns are played, at least 50 ms: no scaling time is known better."""
+
+    @field_validator("allocation_period")
+    @classmethod
+    def _long_enough(cls, seconds: float) -> float:
+        if seconds < _LEAST_PERIOD_S:
+            raise ValueError("a period of asking must be 50 ms or more")
+        return seconds
 
     def command(self, name: str) -> str | None:
         """Return the command of an action, or of ``allocation``."""

@@ -149,13 +149,18 @@ class Url(Provider):
         return shown(url, name) if url.startswith("postgres") else super().parameter(name)
 
     def allocation(self) -> tuple[Allocation, ...]:
-        """Ask the hook what the system is given now, and tell what it has said since the start.
+        """Ask the hook what the system is given now, and tell all that it has answered since the start.
 
         Empty without such a hook. Raises ``MeasurementError`` where it fails.
         """
         asked = _engine.monotonic_ns()
         resources = self._hooks.allocation()
-        last = self._allocation[-1].resources if self._allocation else None
-        if resources is not None and resources != last:
-            self._allocation.append(Allocation(time_ns=asked, resources=resources))
+        if resources is not None:
+            answered = _engine.monotonic_ns()
+            self._allocation.append(Allocation(time_ns=asked, resources=resources, answered_ns=answered))
         return tuple(self._allocation)
+
+    def allocation_period(self) -> float | None:
+        """Tell how often the hook is to be asked; None without one."""
+        hooks = self._settings.hooks
+        return None if hooks.allocation is None else hooks.allocation_period

@@ -8,7 +8,7 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 
 use super::Session;
 use crate::recorder::Outcome;
-use crate::routes::{Endpoint, is_same};
+use crate::routes::{Endpoint, deal, is_same};
 use crate::spec::{Balance, Role};
 use crate::turn::Turn;
 
@@ -20,7 +20,7 @@ impl Session {
     pub(super) async fn connect(&mut self, role: Role) -> Result<(), Error> {
         let (tenant, routes) = (Rc::clone(&self.tenant), self.tenant.routes());
         let endpoints = routes.of(role);
-        let own = self.own[role as usize].take().unwrap_or_else(|| self.draw_own(endpoints.len()));
+        let own = self.own[role as usize].take().unwrap_or_else(|| self.draw_own(role, endpoints.len()));
         let mut last = Error::connection_lost(format!("the tenant has no {} endpoint", role.name()));
         for step in 0..endpoints.len() {
             let driver = &endpoints[(own + step) % endpoints.len()];
@@ -38,12 +38,30 @@ impl Session {
     }
 
     /// Which of so many endpoints of a role is the session's own.
-    fn draw_own(&mut self, of: usize) -> usize {
-        match self.tenant.plan.balance {
-            Balance::RoundRobin => self.tenant.global(self.number),
-            Balance::Random => self.random.below(of as u64) as usize,
-            Balance::First => 0,
+    fn draw_own(&mut self, role: Role, of: usize) -> usize {
+        match (self.tenant.plan.balance, role) {
+            // Of the sessions that read on ro, who read on rw are left out.
+            (Balance::RoundRobin, Role::Ro) => deal(self.tenant.global(self.number), self.writers_share()).1,
+            (Balance::RoundRobin, Role::Rw) => self.tenant.global(self.number),
+            (Balance::Random, _) => self.random.below(of as u64) as usize,
+            (Balance::First, _) => 0,
         }
+    }
+
+    /// In which role the session reads, where reads are spread over all endpoints; rw as long as there is no choice.
+    pub(super) fn draw_reads(&mut self) -> Role {
+        let share = self.writers_share();
+        let is_writers = share <= 0.0
+            || match self.tenant.plan.balance {
+                Balance::RoundRobin => deal(self.tenant.global(self.number), share).0,
+                Balance::Random => self.random.uniform() < share,
+                Balance::First => true,
+            };
+        if is_writers { Role::Rw } else { Role::Ro }
+    }
+
+    fn writers_share(&self) -> f64 {
+        self.tenant.routes().writers_share(self.tenant.plan.writer_weight)
     }
 
     /// The endpoints have changed: closes the connections that lead elsewhere than to the session's own by now, makes
@@ -51,14 +69,15 @@ impl Session {
     /// come is told.
     pub(super) async fn relocate(&mut self) -> Turn {
         let routes = self.tenant.routes();
+        self.reads = self.draw_reads();
         for role in Role::ALL {
             let endpoints = routes.of(role);
-            let own = self.draw_own(endpoints.len());
+            let own = self.draw_own(role, endpoints.len());
             let at = &self.endpoints[role as usize];
             let is_own = |at: &Endpoint| {
                 endpoints.get(own % endpoints.len().max(1)).is_some_and(|own| is_same(own, at))
             };
-            if !self.tenant.uses(role) || !at.as_ref().is_some_and(is_own) {
+            if !self.tenant.uses(role, self.reads) || !at.as_ref().is_some_and(is_own) {
                 self.close(role);
                 self.own[role as usize] = Some(own);
             }
@@ -88,7 +107,7 @@ impl Session {
     pub(super) async fn reconnect_all(&mut self) -> bool {
         for role in Role::ALL {
             if self.connections[role as usize].is_none()
-                && self.tenant.uses(role)
+                && self.tenant.uses(role, self.reads)
                 && !self.reconnect(role).await
             {
                 return false;

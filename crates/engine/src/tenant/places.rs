@@ -20,7 +20,8 @@ impl Tenant {
     /// The series of the first transaction that runs in a role.
     pub(crate) fn series_of(&self, role: Role) -> usize {
         let state = self.state.borrow();
-        let of_role = self.plan.read_only.iter().position(|read_only| state.routes.role(*read_only) == role);
+        let of_role =
+            self.plan.read_only.iter().position(|read_only| state.routes.role(*read_only, role) == role);
         self.plan.series[of_role.unwrap_or(0)][role as usize]
     }
 
@@ -38,14 +39,15 @@ impl Tenant {
         self.state.borrow().awaited.iter().any(|awaited| is_same(awaited, endpoint))
     }
 
-    /// Whether transactions of the present mix run in a role.
-    pub(crate) fn uses(&self, role: Role) -> bool {
+    /// Whether transactions of the present mix run in a role, of a session that reads in the role `own` where reads are
+    /// spread over all endpoints.
+    pub(crate) fn uses(&self, role: Role, own: Role) -> bool {
         let state = self.state.borrow();
         let mut before = 0.0;
         state.mix.iter().zip(&self.plan.read_only).any(|(bound, read_only)| {
             let weight = bound - before;
             before = *bound;
-            weight > 0.0 && state.routes.role(*read_only) == role
+            weight > 0.0 && state.routes.role(*read_only, own) == role
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{SimBase, Story, check, load, phase, run, spec, tenant};
 use nephoscope_engine::LoadSpec;
-use nephoscope_engine::spec::{Balance, Role};
+use nephoscope_engine::spec::{Balance, Reads, Role};
 use serde_json::json;
 
 fn urls(bases: &[SimBase]) -> Vec<String> {
@@ -86,7 +86,7 @@ fn a_session_whose_endpoint_is_gone_goes_to_the_next() {
 fn what_only_reads_goes_to_ro_and_the_rest_to_rw() {
     let (rw, ro) = (three(), three());
     let mut spec = spec(&rw[0].url, [phase("all", 0.5, json!({"concurrency": 6, "mix": "half"}))]);
-    (spec.tenants[0].rw, spec.tenants[0].ro, spec.tenants[0].reads) = (urls(&rw), urls(&ro), Role::Ro);
+    (spec.tenants[0].rw, spec.tenants[0].ro, spec.tenants[0].reads) = (urls(&rw), urls(&ro), Reads::Ro);
     spec.threads = 2;
     let story = run(&spec);
     let all = story.all();
@@ -114,6 +114,60 @@ fn reads_stay_on_rw_where_the_tenant_says_so() {
 }
 
 #[test]
+fn reads_are_spread_over_all_endpoints_by_weight() {
+    for (weight, dealt) in [(1.0, [4, 4, 4]), (0.5, [2, 5, 5]), (4.0, [8, 2, 2])] {
+        for (mix, writers) in [(json!({"read": 1}), dealt[0]), (json!("half"), 12)] {
+            let bases = three();
+            let phases = [phase("all", 0.4, json!({"concurrency": 12, "mix": mix}))];
+            let mut spec = spec(&bases[0].url, phases);
+            spec.threads = 2;
+            let of = &mut spec.tenants[0];
+            (of.ro, of.reads, of.writer_weight) = (urls(&bases[1..]), Reads::All, weight);
+            let story = run(&spec);
+            assert_eq!(connections(&bases), [writers, dealt[1], dealt[2]], "weight {weight}");
+            let commits: Vec<_> = bases.iter().map(SimBase::commits).collect();
+            let reads = |role| {
+                story.all().sum(|series| {
+                    if (series.name.role, &*series.name.transaction) == (role, "read") {
+                        series.committed
+                    } else {
+                        0
+                    }
+                })
+            };
+            assert_eq!(reads(Role::Ro), commits[1] + commits[2]);
+            assert_eq!(reads(Role::Rw) + story.all().committed_of("write"), commits[0]);
+            assert!(reads(Role::Rw) > 0 && commits.iter().all(|commits| *commits > 0));
+        }
+    }
+}
+
+#[test]
+fn where_reads_are_spread_the_writer_serves_alone_until_a_node_comes() {
+    let (rw, ro) = (SimBase::new("latency=constant(2ms)"), SimBase::new("latency=constant(2ms)"));
+    let to = |urls: &[&String]| json!({"endpoints": {"ro": urls}});
+    let mut spec = spec(
+        &rw.url,
+        [
+            phase("alone", 0.3, json!({"concurrency": 8, "mix": {"read": 1}})),
+            phase("two", 0.4, to(&[&ro.url])),
+            phase("alone again", 0.3, to(&[])),
+        ],
+    );
+    spec.tenants[0].reads = Reads::All;
+    let story = run(&spec);
+    let reads = |name: &str, role| {
+        story.phase(name).sum(|series| if series.name.role == role { series.committed } else { 0 })
+    };
+    assert_eq!((reads("alone", Role::Ro), ro.connections()), (0, 4));
+    assert!(reads("alone", Role::Rw) > 100);
+    // Who was at it when it changed ends there.
+    let [at_rw, at_ro] = [Role::Rw, Role::Ro].map(|role| reads("two", role));
+    assert!(at_rw.abs_diff(at_ro) <= (at_rw + at_ro) / 5, "{at_rw} and {at_ro}");
+    assert!(reads("alone again", Role::Ro) <= 4 && reads("alone again", Role::Rw) > 100);
+}
+
+#[test]
 fn a_role_is_connected_to_when_the_mix_comes_to_need_it() {
     let (rw, ro) = (SimBase::new("latency=constant(2ms)"), SimBase::new("latency=constant(2ms)"));
     let phases = [
@@ -121,7 +175,7 @@ fn a_role_is_connected_to_when_the_mix_comes_to_need_it() {
         phase("reads", 0.3, json!({"mix": {"read": 1}})),
     ];
     let mut spec = spec(&rw.url, phases);
-    (spec.tenants[0].ro, spec.tenants[0].reads) = (vec![ro.url.clone()], Role::Ro);
+    (spec.tenants[0].ro, spec.tenants[0].reads) = (vec![ro.url.clone()], Reads::Ro);
     let story = run(&spec);
     assert_eq!((rw.connections(), ro.connections()), (4, 4));
     assert_eq!(ro.commits(), story.all().committed_of("read"));

@@ -1,7 +1,7 @@
 //! A wrong load is refused before anything is touched, with one error that says what, where, and what is allowed.
 
 use crate::support::{SimBase, load, phase, spec, tenant};
-use nephoscope_engine::spec::{LoadChange, Role};
+use nephoscope_engine::spec::{LoadChange, Reads};
 use nephoscope_engine::{EngineError, LoadSpec, Run};
 use serde_json::json;
 
@@ -26,7 +26,8 @@ const WRONG: &[(&str, Spoil)] = &[
     ("sessions must be from 1", |spec| spec.tenants[0].sessions = 0),
     ("\"default\" is not unique", |spec| spec.tenants.push(tenant("default", "sim://"))),
     ("tenant default has no rw endpoint", |spec| spec.tenants[0].rw.clear()),
-    ("reads go to ro, and it has no ro endpoint", |spec| spec.tenants[0].reads = Role::Ro),
+    ("reads go to ro, and it has no ro endpoint", |spec| spec.tenants[0].reads = Reads::Ro),
+    ("writer_weight is 0; it must be above 0", |spec| spec.tenants[0].writer_weight = 0.0),
     ("sim's latency cannot be \"1\"", |spec| spec.tenants[0].rw[0] = "sim://?latency=1".into()),
     ("workload.lua", |spec| spec.tenants[0].workload.folder = "/nowhere".into()),
     ("no option \"nothing\"", |spec| {

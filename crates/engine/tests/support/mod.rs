@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use nephoscope_drivers::Settings;
 use nephoscope_engine::spec::{
-    Balance, IoChoice, LoadChange, PhaseKind, PhaseSpec, RetrySpec, Role, TenantSpec, WorkloadSpec,
+    Balance, IoChoice, LoadChange, PhaseKind, PhaseSpec, Reads, RetrySpec, TenantSpec, WorkloadSpec,
 };
 use nephoscope_engine::{LoadSpec, Record, Run};
 use serde_json::{Value, json};
@@ -49,7 +49,8 @@ pub fn tenant(name: &str, url: &str) -> TenantSpec {
         name: name.to_owned(),
         rw: vec![url.to_owned()],
         ro: Vec::new(),
-        reads: Role::Rw,
+        reads: Reads::Rw,
+        writer_weight: 1.0,
         workload: WorkloadSpec {
             folder: folder("lab"),
             options: BTreeMap::new(),

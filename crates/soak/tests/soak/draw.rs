@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::LoadSpec;
 use nephoscope_engine::spec::{
-    ArrivalLaw, Balance, EndpointsSpec, IoChoice, Level, LoadChange, MixSpec, PhaseKind, PhaseSpec,
-    RetrySpec, Role, TenantSpec, Think, WorkloadSpec,
+    ArrivalLaw, Balance, EndpointsSpec, IoChoice, Level, LoadChange, MixSpec, PhaseKind, PhaseSpec, Reads,
+    RetrySpec, TenantSpec, Think, WorkloadSpec,
 };
 use nephoscope_script::Random;
 
@@ -91,7 +91,8 @@ impl Draw {
         self.urls.insert(name.clone(), [rw.clone(), ro.clone()]);
         TenantSpec {
             name,
-            reads: if ro.is_empty() || self.chance(0.3) { Role::Rw } else { Role::Ro },
+            reads: if ro.is_empty() { Reads::Rw } else { self.one(&[Reads::Rw, Reads::Ro, Reads::All]) },
+            writer_weight: [1.0, 0.5, 3.0][number as usize % 3],
             rw,
             ro,
             workload: WorkloadSpec {
@@ -177,7 +178,7 @@ impl Draw {
         EndpointsSpec {
             rw: rw.filter(|_| self.chance(0.5)),
             ro: ro.filter(|_| self.chance(0.8)),
-            reads: self.one(&[None, Some(Role::Ro), Some(Role::Rw)]),
+            reads: self.one(&[None, Some(Reads::Ro), Some(Reads::Rw), Some(Reads::All)]),
         }
     }
 

@@ -180,6 +180,8 @@ def _transition(entry: Mapping[str, Any], change: Mapping[str, Any]) -> Transiti
                 key: change.get(key)
                 for key in (
                     "scaling_s",
+                    "scaling_low_s",
+                    "scaling_high_s",
                     "under_time",
                     "over_time",
                     "under_area",

@@ -6,6 +6,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.loads import READS
 from nephoscope.report.charts import Axis, Line, XYChart, category, course
 from nephoscope.report.measured_scaling import ScaledMix, ScaleOut, ScaleOutEntry, StepRow
 from nephoscope.report.numbers import count, duration, finite, number, percent, spread
@@ -109,6 +110,8 @@ def _statement(mixes: Mapping[str, Sequence[Mapping[str, Any]]], found: Mapping[
         low, high = duration(min(waits)), duration(max(waits))
         between = low if low == high else f"between {low} and {high}"
         sentences.append(f"A node served {between} after the call for it.")
+    reads = READS.get(str(found.get("reads", "ro")), "")
+    sentences += [f"{reads[:1].upper()}{reads[1:]}."] if reads else []
     return " ".join(sentences)
 
 

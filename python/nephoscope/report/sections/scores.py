@@ -195,6 +195,8 @@ def _how_o(run: Run, detail: Mapping[str, Any]) -> str:
     weights = {str(name): finite(weight) for name, weight in scored.table(detail.get("weights")).items()}
     odd = [f"{name} {plain(weight)}" for name, weight in weights.items() if weight != 1]
     how = f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
+    if assumes := scored.table(detail.get("interval")).get("assumes"):
+        how += f"; its interval takes for granted: {assumes}"
     return how + (f"; no interval: {detail['no_interval']}" if detail.get("no_interval") else "")
 
 

@@ -1,0 +1,108 @@
+"""A clock of its own on which a provider is asked what its system is given, beside a load that changes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import GRACE_S, Acting
+from nephoscope.units import describe_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from nephoscope.evaluators.base import Means
+
+    Keep = Callable[[], None]
+
+
+class AllocationClock:
+    """Asks at fixed times, on a thread, for as long as the context lasts; a late answer delays nothing but the next.
+
+    Neither a hook that hangs nor one that fails holds up the load or ends the run: it is killed when its limit is over,
+    and the run has a warning that says how often it failed. The thread touches no signal and raises nothing.
+    """
+
+    def __init__(self, means: Means, period_s: float, limit_s: float, ask: Keep) -> None:
+        """Begin with ``with``; ``ask`` asks once and keeps the answer. Raises ``MeasurementError`` where it fails."""
+        self._means = means
+        self._period_s = period_s
+        self._limit_s = limit_s
+        self._ask = ask
+        self._over = threading.Event()
+        self._asked = 0
+        self._failed = 0
+        self._last: MeasurementError | None = None
+        self._asking: Acting[None] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to ask, at once."""
+        self._asking = Acting(self._run, "asking for the allocation")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the answer to the last question, at most for its limit, and tell what has failed."""
+        self._over.set()
+        if self._asking is None:
+            return
+        try:
+            if kind is None:
+                self._asking.wait(self._means.load, self._limit_s + GRACE_S)
+        except MeasurementError as failure:
+            self._warn(f"the allocation was not asked for to the end: {failure}")
+        finally:
+            with contextlib.suppress(MeasurementError):
+                self._asking.give_up(self._means.provider)
+        if self._failed:
+            times = f"{self._failed} of {describe_count(self._asked, 'time')}"
+            self._warn(
+                f"the provider did not tell the allocation {times} that it was asked; lastly: {self._last}"
+            )
+
+    def _warn(self, message: str) -> None:
+        self._means.load.note("warning", _engine.monotonic_ns(), message=message)
+
+    def _run(self, _given_up: threading.Event) -> None:
+        began = time.monotonic()
+        while not self._over.is_set():
+            self._asked += 1
+            try:
+                self._ask_within()
+            except MeasurementError as error:
+                self._failed += 1
+                self._last = error
+            passed = time.monotonic() - began
+            # What was missed meanwhile is left out: the next question is at the next time of the clock.
+            due = (math.floor(passed / self._period_s) + 1) * self._period_s
+            self._over.wait(due - passed)
+
+    def _ask_within(self) -> None:
+        """Ask once; what takes longer than the limit is ended. Raises ``MeasurementError``."""
+        late = threading.Event()
+
+        def strike() -> None:
+            late.set()
+            self._means.provider.cancel()
+
+        timer = threading.Timer(self._limit_s, strike)
+        timer.daemon = True
+        timer.start()
+        try:
+            self._ask()
+        except MeasurementError:
+            if late.is_set():
+                limit = f"{self._limit_s:g} s"
+                raise MeasurementError(
+                    f"telling the allocation did not end within {limit}, and was given up"
+                ) from None
+            raise
+        finally:
+            timer.cancel()
