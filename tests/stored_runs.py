@@ -40,6 +40,8 @@ class Step:
     labels: Mapping[str, Any]
     committed: Sequence[int]
     latency_ms: Sequence[float]
+    disconnected: Sequence[int] = ()
+    """How many of its sessions lacked a connection as each interval ended; told nowhere where it is left out."""
 
     @property
     def seconds(self) -> float:
@@ -64,9 +66,14 @@ def begin_run(
         labels = {"measure": 0, "repetition": 1, "planned_s": step.seconds, **step.labels}
         name = f"{labels['mix']} c={labels['concurrency']}"
         writer.event(_time(at), "phase", phase=number, name=name, kind="measure", labels=labels)
-        for committed, latency in zip(step.committed, step.latency_ms, strict=True):
+        for place, (committed, latency) in enumerate(zip(step.committed, step.latency_ms, strict=True)):
             writer.interval(_interval(number, at, committed, latency))
             client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
+            if step.disconnected:
+                client |= {
+                    "sessions": float(labels["concurrency"]),
+                    "disconnected": float(step.disconnected[place]),
+                }
             at += 1
             writer.metrics(_time(at), "client", client.items())
             if probed:

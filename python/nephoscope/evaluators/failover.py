@@ -19,6 +19,7 @@ from nephoscope.evaluators.outages import LATE_S, Outage, Probes, Throughput, fi
 from nephoscope.evaluators.points import measured_phases, series_of
 from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent, Score, f_score, over_repetitions, r_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, Role
@@ -160,6 +161,12 @@ class Failover(Evaluator):
         """All failures."""
         of = self._settings
         return len(of.roles) * of.repetitions * (of.warmup + of.before + of.after)
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give the load that runs while nodes fail."""
+        of = self._settings
+        wanted = of.concurrency if of.rate is None else sessions
+        yield Demand(f"{of.fault} of {of.roles[0]}", (wanted,), self._mix)
 
     # --- driving --------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.connected import absent_for
 from nephoscope.evaluators.contention import PATTERNS, PatternName, contended, pattern_of
 from nephoscope.evaluators.points import read_points
 from nephoscope.evaluators.tenancy_figures import TenancyFigures
@@ -173,18 +174,19 @@ class Tenancy(Evaluator):
 
     def read(self, stored: Stored) -> Measurements:
         """Read each tenant's figures, and T."""
-        points, warnings = read_points(stored, None)
-        figures = TenancyFigures(stored)
+        read = read_points(stored, None)
+        figures = TenancyFigures(stored, {one.phase for one in read.shortfalls})
         # A point has the load of all tenants together: what they are told apart by is the phase.
         names = {phase.number: phase.name for phase in figures.phases}
         points = [
             point.model_copy(update={"mix": f"{point.mix} {names[point.phase]}"})
-            for point in points
+            for point in read.points
             if point.phase in names
         ]
         return Measurements(
-            scores={"T": figures.score()},
+            scores={"T": absent_for(read.shortfalls) or figures.score()},
             points=points,
-            warnings=warnings,
+            warnings=read.warnings,
+            shortfalls=read.shortfalls,
             details={"tenancy": figures.describe()},
         )
