@@ -11,9 +11,15 @@ from commands import call
 from databases import query, running_server, study_of
 from nephoscope import room
 from nephoscope.dialects import DIALECTS
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.connected import is_short
+from nephoscope.evaluators.search import SearchSettings, search
+from nephoscope.loadrun import PhaseRecord
 from nephoscope.measure import write_results
+from nephoscope.preparing import prepare
 from nephoscope.store import StoredRun
+from nephoscope.study import find_study, make_study, read_study
+from nephoscope.systems.base import System
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, begin_run, write_run
 
@@ -163,7 +169,96 @@ def test_behind_a_pool_of_connections_the_limit_of_the_server_is_no_limit(
 
         def close(self) -> None: ...
 
-    monkeypatch.setattr(room._engine, "Admin", Admin)
+    monkeypatch.setattr("nephoscope._engine.Admin", Admin)
     # One is kept for the metrics, and of the others that are connected one has asked as well.
     assert room.room_of(URL, dialect, 1.0) == room.Room(59, 56, "the role r …")
     assert room.room_of(URL, dialect, 1.0) is None
+
+
+PLACES = room.Room(96, 90, "max_connections is 100, of which 3 are reserved")
+
+
+@pytest.mark.parametrize(
+    ("settings", "wants"),
+    [
+        ((), None),
+        (("measure.4.saturation=330",), "measure.4 (tenancy): staggered_high slot 2 wants 429 sessions at"),
+        (("load.sessions=200",), "measure.2 (failover): restart of rw wants 200 sessions at"),
+        (("measure.5.concurrency=97",), "measure.5 (scaleout): RO c=97 wants 97 sessions at"),
+    ],
+)
+def test_the_study_perfect_fits_a_server_as_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch, settings: tuple[str, ...], wants: str | None
+) -> None:
+    monkeypatch.setattr(room, "room_of", lambda *_: PLACES)
+    for name in ("RW_URL", "RO_URL"):
+        monkeypatch.setenv(name, f"postgresql://bench@{name[:2].lower()}.example/bench")
+    study = read_study(find_study("perfect"), settings)
+    urls = [f"postgresql://bench@{role}.example/bench" for role in ("rw", "ro")]
+    workload, evaluators = prepare(study, urls[0])
+    rooms = room.Rooms(study, System(rw=(urls[0],), ro=(urls[1],)), workload)
+    assert rooms.of({"order_status": 1.0}) == PLACES
+    if wants is None:
+        assert rooms.check(evaluators, study.load.sessions) == []
+        return
+    with pytest.raises(InputError, match=re.escape(wants)):
+        rooms.check(evaluators, study.load.sessions)
+
+
+def test_what_fits_only_if_others_leave_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "room_of", lambda *_: PLACES)
+    study = make_study(study_of(URL, throughput(mixes=["RW"], concurrency=[90, 91, 96])), "crowded")
+    workload, evaluators = prepare(study, URL)
+    (warning,) = room.Rooms(study, System(rw=(URL,)), workload).check(evaluators, 64)
+    assert "RW c=96 wants 96 sessions" in warning
+    assert "90 of its 96 places are free now: max_connections is 100" in warning
+
+
+class Saturating:
+    """A load whose throughput grows up to a concurrency, and whose sessions find so many places."""
+
+    def __init__(self, tau: int, places: int) -> None:
+        self.phases: dict[int, PhaseRecord] = {}
+        self.notes: list[str] = []
+        self._tau, self._places = tau, places
+
+    def ask(self, concurrency: int) -> int:
+        short = max(concurrency - self._places, 0)
+        record = PhaseRecord(
+            number=len(self.phases), end_s=1.0, committed=100 * min(concurrency, self._tau, self._places)
+        )
+        record.latency.record(concurrency * 10**6)
+        record.sessions, record.disconnected = [concurrency] * 10, [short] * 10
+        self.phases[record.number] = record
+        return record.number
+
+    def wait(self) -> None: ...
+
+    def note(self, event: str, *, message: str) -> None:
+        self.notes.append(f"{event}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("places", "known", "found", "tried"),
+    [
+        (300, None, 40, 256),
+        (73, room.Room(73, 73, "it has 73 places"), 40, 73),
+        (30, room.Room(30, 30, "it has 30 places"), 30, 30),
+        (30, None, 16, 32),
+    ],
+)
+def test_a_search_stays_within_the_room_and_ends_where_sessions_are_refused(
+    places: int, known: room.Room | None, found: int, tried: int
+) -> None:
+    load: Any = Saturating(40, places)
+    tau = search(load, SearchSettings(), load.ask, known)
+    assert tau == pytest.approx(found, abs=found / 8)
+    assert max(record.sessions[0] for record in load.phases.values()) == tried
+    ended = ["warning: the search for saturation ended at 30 sessions: it has 30 places"]
+    assert load.notes == (ended if known is not None and places < 40 else [])
+
+
+def test_a_search_that_cannot_begin_says_so() -> None:
+    load: Any = Saturating(40, 0)
+    with pytest.raises(MeasurementError, match="of 1 session, with which it begins, not all were connected"):
+        search(load, SearchSettings(), load.ask)

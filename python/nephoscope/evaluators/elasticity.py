@@ -17,7 +17,7 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.patterns import PatternSetting, resolve
 from nephoscope.evaluators.patterns import sessions as wanted_sessions
 from nephoscope.evaluators.played import read_elasticity
-from nephoscope.evaluators.search import SearchSettings, search
+from nephoscope.evaluators.search import SearchSettings, ask_step, search
 from nephoscope.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
@@ -149,16 +149,14 @@ class Elasticity(Evaluator):
         settings = self._settings
         if settings.tau != "search":
             return settings.tau
-        steps = settings.search
+        steps, highest = settings.search, max(map(max, self._patterns.values()))
 
         def ask(concurrency: int) -> int:
             labels = self.labels(self._index, mix=mix, concurrency=concurrency, search=True)
             level, name = self._level(mix, concurrency), f"{mix} c={concurrency}"
-            means.load.phase(f"{name} warm-up", "warm_up", steps.duration / 2, level, labels)
-            return means.load.phase(name, "measure", steps.duration, level, labels)
+            return ask_step(means.load, name, level, labels, steps.duration)
 
         room = means.room(self._mixes[mix])
-        highest = max(share for shares in self._patterns.values() for share in shares)
         return search(means.load, steps, ask, room.shared(max(highest, 1.0)) if room else None)
 
     def _level(self, mix: str, concurrency: int) -> Load:

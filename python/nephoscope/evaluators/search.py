@@ -13,13 +13,14 @@ from nephoscope.systems.base import Settings
 from nephoscope.units import Duration, describe_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
+    from nephoscope.loads import Load
     from nephoscope.room import Room
 
 
@@ -78,13 +79,21 @@ def search(
     high = found
     while low is not None and high - low > max(1, high // 8):
         middle = (low + high) // 2
-        if (step := steps.measure(middle)) is None:
+        if (between := steps.measure(middle)) is None:
             break
-        if step.tps * (1 + settings.gain) >= _best(steps.of.values()).tps:
+        if between.tps * (1 + settings.gain) >= _best(steps.of.values()).tps:
             high = middle
         else:
             low = middle
     return _saturation(list(steps.of.values()), settings)[0]
+
+
+def ask_step(
+    load: LoadRun, name: str, level: Load | Mapping[str, Load], labels: Mapping[str, Any], seconds: float
+) -> int:
+    """Ask for the phases of a step, its warm-up being half as long; gives the number of the measured one."""
+    load.phase(f"{name} warm-up", "warm_up", seconds / 2, level, labels)
+    return load.phase(name, "measure", seconds, level, labels)
 
 
 @dataclass
