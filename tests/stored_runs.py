@@ -46,6 +46,8 @@ class Step:
     """How long each transaction took that failed, all of them in the last interval."""
     unstarted_ms: Sequence[float] = ()
     """How long each arrival had waited that had not started at the end."""
+    disconnected: Sequence[int] = ()
+    """How many of its sessions lacked a connection as each interval ended; told nowhere where it is left out."""
 
     @property
     def seconds(self) -> float:
@@ -71,10 +73,15 @@ def begin_run(
         name = f"{labels['mix']} c={labels['concurrency']}"
         writer.event(_time(at), "phase", phase=number, name=name, kind="measure", labels=labels)
         last = at + len(step.committed) - 1
-        for committed, latency in zip(step.committed, step.latency_ms, strict=True):
+        for place, (committed, latency) in enumerate(zip(step.committed, step.latency_ms, strict=True)):
             interval = _interval(number, at, committed, latency)
             client = {"cpu_busy": 0.25, "lag_p99_us": 5.0, "cpu_us_per_transaction": 10.0, "dropped": 0.0}
             client["arrivals"] = float(committed)
+            if step.disconnected:
+                client |= {
+                    "sessions": float(labels["concurrency"]),
+                    "disconnected": float(step.disconnected[place]),
+                }
             if at == last:
                 interval["series"][0] |= _at_the_end(step)
                 client["arrivals"] += len(step.failed_ms) + len(step.unstarted_ms)

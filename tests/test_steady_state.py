@@ -33,7 +33,7 @@ rates = st.floats(min_value=1e-3, max_value=1e6)
 
 
 def share_of_trends(windows: Floats) -> float:
-    return float(np.mean([steady_state(window, 1).verdict == "trend" for window in windows]))
+    return float(np.mean([steady_state(window, 1).verdict == "drifting" for window in windows]))
 
 
 @pytest.mark.parametrize("n", [30, 60, 120, 300])
@@ -102,19 +102,43 @@ def test_verdict_p_value_and_interval_agree() -> None:
         assert found.slope_ci95 is not None
         assert found.p_value is not None
         excludes_zero = found.slope_ci95[0] > 0 or found.slope_ci95[1] < 0
-        assert (found.verdict == "trend") == excludes_zero == (found.p_value < 0.05)
+        assert (found.verdict == "drifting") == excludes_zero == (found.p_value < 0.05)
 
 
-def test_too_few_intervals_are_called_so() -> None:
+def test_of_too_few_intervals_nothing_is_known() -> None:
     found = steady_state(np.arange(29.0), 1)
-    assert (found.verdict, found.p_value, found.slope_per_minute) == ("too few intervals to tell", None, None)
-    assert (found.intervals, found.least_intervals) == (29, 30)
+    assert (found.verdict, found.p_value, found.slope_per_minute) == ("not known", None, None)
+    assert (found.intervals, found.needed_intervals) == (29, 30)
+
+
+@pytest.mark.parametrize("noise", [10, 30, 60])
+def test_a_window_that_has_fallen_by_42_percent_is_not_called_steady(
+    noise: float, record_property: Record
+) -> None:
+    windows = 100 + noise * ar1(generator(), 400, 60, 0.3) - 42 * np.linspace(-0.5, 0.5, 60)
+    steady = np.mean([steady_state(window, 0.1).verdict == "steady" for window in windows])
+    record_property("called steady", steady)
+    assert steady <= 0.025 + allowance(0.025, 400)
+
+
+def test_noise_that_could_hide_a_drift_leaves_it_open_and_says_how_long_a_window_has_to_be(
+    record_property: Record,
+) -> None:
+    found = [steady_state(window, 1) for window in 100 + 30 * ar1(generator(), 200, 60, 0.0)]
+    needed = [of.needed_intervals for of in found if of.needed_intervals is not None]
+    assert len(needed) > 180
+    longer = round(float(np.median(needed)))
+    answers = [steady_state(window, 1).verdict for window in 100 + 30 * ar1(generator(), 200, longer, 0.0)]
+    record_property("needed", longer)
+    assert answers.count("not known") <= 0.5 * len(answers)
+    twice = [steady_state(window, 1).verdict for window in 100 + 30 * ar1(generator(), 200, 2 * longer, 0.0)]
+    assert twice.count("steady") >= 0.9 * len(twice)
 
 
 def test_a_constant_window_is_steady_and_a_perfect_line_is_not() -> None:
     flat, line = steady_state([7.0] * 40, 1), steady_state(100 + np.arange(61.0), 2)
     assert (flat.verdict, flat.slope_per_minute, flat.p_value) == ("steady", 0, 1)
-    assert (line.verdict, line.p_value) == ("trend", 0)
+    assert (line.verdict, line.p_value) == ("drifting", 0)
     assert line.slope_per_minute == pytest.approx(30 / 130)
     assert steady_state([0.0] * 40, 1).verdict == "steady"
     assert steady_state([-1.0, 1.0] * 20, 1).slope_per_minute is None

@@ -161,7 +161,7 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
         facts: dict[str, Any] = {
             "run": str(outcome.folder),
             "status": outcome.status,
-            "reason": outcome.reason,
+            "reason": outcome.reason or outcome.lacking,
         }
         sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
@@ -172,11 +172,13 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
 def _finish(outcome: Outcome, *, as_json: bool) -> None:
     if outcome.unwritten is not None:
         raise MeasurementError(outcome.unwritten)
-    if outcome.status == "measured":
+    if outcome.status == "measured" and outcome.lacking is None:
         return
     if not as_json:
         failed = "the run failed: " if outcome.status == "failed" else ""
-        _complain(f"{failed}{outcome.reason or outcome.status}", MeasurementError.exit_code)
+        _complain(
+            f"{failed}{outcome.reason or outcome.lacking or outcome.status}", MeasurementError.exit_code
+        )
     raise typer.Exit(MeasurementError.exit_code)
 
 

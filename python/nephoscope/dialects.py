@@ -32,6 +32,11 @@ class Dialect:
     """Gives this session a ``{label}`` that all sessions of the server can see; at most 63 bytes of ASCII."""
     labels: str
     """Lists the labels of all sessions of the server that begin with ``{prefix}``."""
+    session: str
+    """Gives what tells this session from all others of the server."""
+    room: str
+    """Lists the limits on the sessions of this role in this database: what limits them, how many it allows, and how
+    many there are besides this one."""
     quotes: tuple[str, str]
     """What begins and ends a text."""
     escapes: Mapping[str, str]
@@ -46,6 +51,23 @@ class Dialect:
 _KINDS = """CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
     WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' ELSE 'table' END"""
 _NAME = "pg_catalog.format('%I.%I', n.nspname, c.relname)"
+
+# Limits of roles and databases are not those of superusers, to whom nothing is reserved either. What is reserved for
+# roles since version 16 is in a setting that older servers do not have.
+_ROOM = """WITH me AS (SELECT rolname, rolsuper, rolconnlimit FROM pg_catalog.pg_roles WHERE rolname = session_user),
+others AS (SELECT usename, datname FROM pg_catalog.pg_stat_activity
+  WHERE datid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()),
+kept AS (SELECT CASE WHEN rolsuper THEN 0 ELSE current_setting('superuser_reserved_connections')::int
+  + CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'pg_use_reserved_connections'
+      AND pg_catalog.pg_has_role(session_user, r.oid, 'USAGE')) THEN 0
+    ELSE coalesce(current_setting('reserved_connections', true)::int, 0) END END AS places FROM me)
+SELECT pg_catalog.format('max_connections is %s, of which %s are reserved', current_setting('max_connections'), places),
+  current_setting('max_connections')::int - places, (SELECT count(*) FROM others) FROM kept
+UNION ALL SELECT pg_catalog.format('the role %I has a limit of %s connections', rolname, rolconnlimit), rolconnlimit,
+  (SELECT count(*) FROM others WHERE usename = rolname) FROM me WHERE rolconnlimit >= 0 AND NOT rolsuper
+UNION ALL SELECT pg_catalog.format('the database %I has a limit of %s connections', d.datname, datconnlimit),
+  datconnlimit, (SELECT count(*) FROM others o WHERE o.datname = d.datname)
+FROM pg_catalog.pg_database d, me WHERE d.datname = current_database() AND datconnlimit >= 0 AND NOT rolsuper"""
 
 _POSTGRES = Dialect(
     begin="BEGIN ISOLATION LEVEL REPEATABLE READ",
@@ -72,6 +94,8 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     # A role sees the names of others' sessions, too, if nothing else of them.
     labels="SELECT DISTINCT application_name FROM pg_catalog.pg_stat_activity"
     " WHERE application_name LIKE {prefix} || '%'",
+    session="SELECT pg_catalog.pg_backend_pid()",
+    room=_ROOM,
     # In E'' a backslash means the same whatever standard_conforming_strings says.
     quotes=("E'", "'"),
     escapes={"'": "''", "\\": "\\\\"},

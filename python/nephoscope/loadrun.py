@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.connected import is_short
 from nephoscope.interrupts import shielded
 from nephoscope.loads import Load, lets_go
 from nephoscope.masking import masked
@@ -58,6 +59,12 @@ class PhaseRecord:
     end_s: float = 0.0
     committed: int = 0
     failed: int = 0
+    sessions: list[int] = field(default_factory=list)
+    """How many sessions were wanted as each interval ended."""
+    disconnected: list[int] = field(default_factory=list)
+    """Of these, how many lacked a connection."""
+    connections_failed: int = 0
+    """Connections that broke or could not be made."""
     latency: _engine.Histogram = field(default_factory=_engine.Histogram)
 
     @property
@@ -65,6 +72,11 @@ class PhaseRecord:
         """Committed transactions per second."""
         seconds = self.end_s - self.start_s
         return self.committed / seconds if seconds > 0 else 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether sessions had no connection, so that the phase does not count."""
+        return is_short(self.sessions, self.disconnected, self.connections_failed)
 
     @property
     def p99_ms(self) -> float:
@@ -306,6 +318,9 @@ class LoadRun:
         phase.latency.add(latency)
         # Of all series together, for whoever watches: no percentile can be had from theirs.
         record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
+        for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
+            total.append(sum(tenant[name] for tenant in record["tenants"]))
+        phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
         self._client_metrics(record)
         if not any(tenant["moving"] for tenant in record["tenants"]):
             self._all_moved_s = start
@@ -338,7 +353,7 @@ class LoadRun:
             values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed
         if lag := record["lag"]:
             values |= {f"lag_{name}": lag[name] for name in ("p50_us", "p99_us", "max_us")}
-        for name in ("arrivals", "backlog", "dropped", "sessions", "connected"):
+        for name in ("arrivals", "backlog", "dropped", "sessions", "connected", "disconnected"):
             values[name] = float(sum(tenant[name] for tenant in tenants))
         self.writer.metrics(record["end_s"], "client", values.items())
 

@@ -28,12 +28,14 @@ from nephoscope.preparing import (
 )
 from nephoscope.presence import Presence, company
 from nephoscope.report import build_view, render
+from nephoscope.room import Rooms
 from nephoscope.scores import scores_or_why, scores_so_far, scores_text
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.layout import check_runs
 from nephoscope.store.writer import seal, write_whole
 from nephoscope.systems.base import ROLES
 from nephoscope.tenants import tenants_of
+from nephoscope.units import describe_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -79,6 +81,14 @@ class Outcome:
     unwritten: str | None = None
     """Why something of the run could not be written: then there is no report, and the scores are told only here."""
 
+    @property
+    def lacking(self) -> str | None:
+        """Why a run that came to its end has not measured all that it was to; steps of a search are not missed."""
+        number = sum(not shortfall["is_step"] for shortfall in self.scores.get("shortfalls", ()))
+        if not number:
+            return None
+        return f"{describe_count(number, 'measured phase')} cannot count, as sessions were not connected"
+
 
 def run_study(
     study: Study, runs: Path, audience: Audience, *, wrap: Callable[[Provider], Provider] | None = None
@@ -96,6 +106,8 @@ def run_study(
         audience.say(f"system: {study.system.provider}")
         system = start(provider)
         workload, evaluators = prepare(study, system.rw[0])
+        rooms = Rooms(study, system, workload)
+        crowded = rooms.check(evaluators, study.load.sessions)
         data = data_of(study, system, workload)
         handed_out = {name: prepare_tenant(study, data, name, audience) for name in data}
         await_replicas(study, system, workload)
@@ -103,7 +115,9 @@ def run_study(
         with shielded():  # a run directory without a manifest could not be read
             folder = new_run_directory(runs, study.study.name)
             writer = RunWriter(folder, manifest, study.to_toml())
-        measurement = _Measurement(study, provider, system, workload, data, evaluators, writer, audience)
+        measurement = _Measurement(
+            study, provider, system, workload, data, evaluators, rooms, crowded, writer, audience
+        )
         return measurement.run(handed_out)
 
 
@@ -117,6 +131,9 @@ class _Measurement:
     workload: Workload
     data: Mapping[str, WorkloadData]
     evaluators: Sequence[Evaluator]
+    rooms: Rooms
+    crowded: Sequence[str]
+    """What may not fit on the servers beside what others have connected there."""
     writer: RunWriter
     audience: Audience
     monitor: Monitor | None = None
@@ -136,10 +153,13 @@ class _Measurement:
                 for data in self.data.values():
                     data.begin_run(self.writer.folder.name, self.presence)
             self._tell_of_others()
+            for warning in self.crowded:
+                self.audience.say(f"warning: {warning}")
+                load.note("warning", message=warning)
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for index, evaluator in enumerate(self.evaluators):
                 self._tell_scores(index - 1)
-                evaluator.drive(Means(load, self.provider, self._system_now(), self.study))
+                evaluator.drive(Means(load, self.provider, self._system_now(), self.study, self.rooms))
         except Interrupted as error:
             status, reason = "interrupted", str(error) or "interrupted"
         except NephoscopeError as error:

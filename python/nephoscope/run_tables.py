@@ -197,7 +197,7 @@ def _points(runs: Sequence[RunFigures]) -> Table:
             for name in _OF_FAILED
         ),
         whole("arrivals", "Arrivals of an open load."),
-        Column("steady", "flag", "Whether the TPS had no trend."),
+        Column("steady", "flag", "Whether the TPS was steady; empty where that is not known."),
         number("drift_per_minute", "The trend, as a share of the mean."),
         number("cpu_busy", "The share of a core that the busiest load thread was running."),
         number("cpu_us", "Processor time of the client per transaction, in µs."),

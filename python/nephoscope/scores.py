@@ -19,12 +19,17 @@ from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from nephoscope.tables import figure, with_interval
 from nephoscope.units import describe_count
+from nephoscope.verdicts import FEW as _FEW
+from nephoscope.verdicts import connected, steady
+from nephoscope.verdicts import names as _names
+from nephoscope.verdicts import verdict as _verdict
 from nephoscope.workload import KeptWorkload, Workload, packaged_workload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
+    from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
     from nephoscope.study import Study, WorkloadTable
     from nephoscope.workload import DescribedWorkload
@@ -37,7 +42,6 @@ _FAILED_LIMIT = 0.01
 _SOON_BYTES = 32 << 20
 """A run directory that is larger is read at its end alone."""
 _MOST_INTERVALS = 10_000_000
-_FEW = 3
 _LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECASE)
 """A URL whose host is this machine, or a Unix socket."""
 
@@ -54,12 +58,14 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     resources = _resources_of(run)
     scores = perfect(found, study)
     points = [point for part in found for point in part.points]
+    shortfalls = [shortfall for part in found for shortfall in part.shortfalls]
     return {
         **_split(scores),
         "starred": _starred(run, study, found, scores),
-        "verdicts": _verdicts(points, run),
+        "verdicts": _verdicts(points, shortfalls, run),
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
+        "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),
         "cost": cost(resources, prices.book).model_dump(mode="json") if resources else None,
@@ -245,21 +251,20 @@ def _starred(
 # --- verdicts ---------------------------------------------------------------------------------------------------
 
 
-def _verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
+def _verdicts(
+    points: Sequence[Point], shortfalls: Sequence[Shortfall], run: StoredRun
+) -> list[dict[str, str]]:
     """Say what the reader must know of how the figures came about."""
     return [
+        *connected(shortfalls),
         _client_verdict(points, is_local=_is_local(run)),
         *_machine_verdict(run),
         *overload_verdict(points, _names),
-        *_steady_verdict(points),
+        *steady(points),
         *_failure_verdict(points),
         _identity_verdict(run),
         *_uncertain_verdict(run),
     ]
-
-
-def _verdict(level: str, verdict: str, detail: str) -> dict[str, str]:
-    return {"level": level, "verdict": verdict, "detail": detail}
 
 
 def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str]:
@@ -329,27 +334,6 @@ def _is_local(run: StoredRun) -> bool:
     return any(_LOCAL.search(url) for urls in endpoints.values() for url in urls)
 
 
-def _drift(point: Point) -> float:
-    """Return how much TPS moved within a phase, as a share of its mean."""
-    return (point.drift_per_minute or 0.0) * point.seconds / 60
-
-
-def _steady_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
-    points = [point for point in points if point.slot is None]
-    if not points:
-        return []
-    drifting = [point for point in points if point.steady is False]
-    unknown = [point for point in points if point.steady is None]
-    if drifting:
-        worst = max((_drift(point) for point in drifting), key=abs)
-        detail = f"TPS has a trend in {_names(drifting)}: up to {worst:+.1%} of its mean within the phase"
-        return [_verdict("warning", "not every phase was steady", detail)]
-    if len(unknown) == len(points):
-        detail = "steadiness needs 30 intervals a phase: make phases longer, or load.interval shorter"
-        return [_verdict("note", "too few intervals to tell whether the phases were steady", detail)]
-    return [_verdict("ok", "the measured phases were steady", "no trend of TPS at 95 %")]
-
-
 def _failure_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
     bad = [
         point
@@ -405,18 +389,6 @@ def _wide(scores: _Found) -> list[str]:
     return [
         f"the interval is wider than the figure itself: {'; '.join(wide)}; more repetitions make it narrower"
     ]
-
-
-def _names(points: Sequence[Point]) -> str:
-    """Name points briefly: three of them, and how many more there are."""
-    names = list(dict.fromkeys(_name(point) for point in points))
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
-
-
-def _name(point: Point) -> str:
-    level = f" c={point.concurrency:g}" if point.concurrency is not None else ""
-    level = f" at {point.rate:g}/s" if point.rate is not None else level
-    return f"{point.mix or 'the load'}{level}"
 
 
 def _told(run: StoredRun) -> list[str]:

@@ -124,6 +124,29 @@ def test_two_tenants_of_one_capacity_show_interference_and_unfairness(tmp_path: 
 
 
 @pytest.mark.alone
+def test_the_patterns_are_shares_of_a_saturation_that_is_searched_for(tmp_path: Path) -> None:
+    searched = {
+        "saturation": "search",
+        "search": {"most": 8, "duration": "400ms"},
+        "slot": "400ms",
+        "alone": False,
+    }
+    study = sim_study(tenancy(patterns=["staggered_high"], **searched))
+    study["system"]["rw"] = f"sim://?latency=constant({SERVICE_S * 1000:g}ms)"
+    study["tenants"] = {"number": 2, "share": "schema"}
+    scores = measured(tmp_path, study)
+    found = scores["details"]["tenancy"]
+    # Nothing limits it but the search itself.
+    assert found["saturation"]["concurrency"] == 8
+    assert found["patterns"]["staggered_high"]["sessions"] == [[9, 0], [0, 10]]
+    run = StoredRun(tmp_path / "runs" / "latest")
+    rows = run.system_metrics.to_pylist()
+    ends = [phase.end_s for phase in run.phases if phase.kind == "measure" and phase.labels.get("slot")]
+    connected = [row["value"] for row in rows if row["metric"] == "connected" and row["time_s"] in ends]
+    assert connected == [9, 10], "who is not loaded gives his places to the others"
+
+
+@pytest.mark.alone
 def test_t_is_the_formula_of_planted_tps_and_of_each_servers_cost(tmp_path: Path) -> None:
     def url(places: int) -> str:
         return f"sim://?latency=constant({SERVICE_S * 1000:g}ms)&capacity={places}"

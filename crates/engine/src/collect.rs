@@ -71,6 +71,8 @@ pub struct TenantInterval {
     pub sessions: u64,
     /// Connections that stand.
     pub connected: u64,
+    /// Sessions that take work and lack a connection that they need.
+    pub disconnected: u64,
     /// Sessions that have yet to follow a change of the endpoints: they may be connected to one that has gone.
     pub moving: u64,
     /// Connections that broke.
@@ -390,6 +392,7 @@ fn no_gauges(tenant: &str) -> TenantInterval {
         backlog: 0,
         sessions: 0,
         connected: 0,
+        disconnected: 0,
         moving: 0,
         lost: 0,
         restored: 0,
@@ -405,6 +408,7 @@ fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
     sum.backlog += part.backlog;
     sum.sessions += part.sessions;
     sum.connected += part.connected;
+    sum.disconnected += part.disconnected;
     sum.moving += part.moving;
     sum.lost += part.lost;
     sum.restored += part.restored;

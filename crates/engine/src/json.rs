@@ -112,8 +112,8 @@ fn latency(of: &WindowHistogram) -> [(&'static str, Value); 5] {
 fn tenant(of: &TenantInterval) -> Value {
     json!({
         "tenant": of.tenant, "arrivals": of.arrivals, "dropped": of.dropped, "backlog": of.backlog,
-        "sessions": of.sessions, "connected": of.connected, "moving": of.moving, "lost": of.lost,
-        "restored": of.restored, "refused": of.refused, "woken_s": of.woken.map(seconds),
+        "sessions": of.sessions, "connected": of.connected, "disconnected": of.disconnected, "moving": of.moving,
+        "lost": of.lost, "restored": of.restored, "refused": of.refused, "woken_s": of.woken.map(seconds),
         "reached_s": of.reached.map(seconds),
     })
 }

@@ -143,6 +143,8 @@ pub(crate) struct TenantGauges {
     pub(crate) sessions: u64,
     /// Connections that stand.
     pub(crate) connected: u64,
+    /// Sessions that take work and lack a connection that they need.
+    pub(crate) disconnected: u64,
     /// Sessions that have yet to follow a change of the endpoints.
     pub(crate) moving: u64,
     /// Connections that broke, were made anew, and could not be made.

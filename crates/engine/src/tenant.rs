@@ -27,6 +27,8 @@ struct Slot {
     waker: Option<Waker>,
     /// It is in `State::idle`.
     idle: bool,
+    /// It lacks a connection that it needs.
+    disconnected: bool,
     standing: Standing,
     /// When its last pause began, if it has had one, and the number in [0, 1) that says how long it is by the law of
     /// the moment: a change of the law is also one for who is thinking.
@@ -344,6 +346,7 @@ impl Tenant {
     /// A session cannot take work for now (it has no connection): no arrival is given to it.
     pub(crate) fn withdraw(&self, session: usize) {
         let state = &mut *self.state.borrow_mut();
+        state.slots[session].disconnected = true;
         if std::mem::take(&mut state.slots[session].idle) {
             state.idle.retain(|idle| *idle != session);
         }
@@ -411,12 +414,12 @@ impl Tenant {
     pub(crate) fn take_gauges(&self, now: Nanos) -> TenantGauges {
         let wanted = self.wanted(now) as u64;
         let mut state = self.state.borrow_mut();
-        let connected = state.gauges.connected;
+        let disconnected = state.disconnected(wanted as usize) as u64;
         let moving = state.slots.iter().filter(|slot| slot.standing == Standing::Unsettled).count() as u64;
-        let fresh = TenantGauges { connected, ..TenantGauges::default() };
+        let fresh = TenantGauges { connected: state.gauges.connected, ..TenantGauges::default() };
         let gauges = std::mem::replace(&mut state.gauges, fresh);
         let backlog = gauges.backlog + state.backlog.len() as u64;
-        TenantGauges { backlog, sessions: wanted, moving, ..gauges }
+        TenantGauges { backlog, sessions: wanted, disconnected, moving, ..gauges }
     }
 }
 

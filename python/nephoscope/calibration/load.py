@@ -164,6 +164,38 @@ def _overload(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="did not keep up at", planted="1600/s", read=f"{', '.join(told_of) or 'none'}/s")
 
 
+_PLACES, _FEW, _MANY = 5, 4, 12
+
+
+def _refused(bench: Bench) -> Iterator[Reading]:
+    """Expect of a server with five places that a phase of four sessions counts, and one of twelve does not."""
+    system, course = _course(f"{_CONSTANT}&connections={_PLACES}", 1.0, {"concurrency": _FEW})
+    more = {"duration": bench.seconds(3, 1.5), "mix": "SELECT", "concurrency": _MANY}
+    course["phases"] += [{**more, "kind": "warm_up"}, more]
+    scores = bench.measure(system, course).scores
+    (shortfall,) = scores["shortfalls"]
+    yield Reading(figure="sessions connected", planted=_PLACES, read=shortfall["connected"])
+    yield Reading(figure="of", planted=_MANY, read=shortfall["wanted"])
+    yield Reading(figure="phases that count", planted=1, read=len(scores["points"]))
+    yield from _told(scores)
+
+
+def _stopped(bench: Bench) -> Iterator[Reading]:
+    """Expect of a server that is gone for good in the middle of a phase that the phase is no point."""
+    half = bench.seconds(2, 1)
+    url = f"{_CONSTANT}&outage={half:g}s%2B3600s"
+    scores = bench.measure(*_course(url, 2 * half, {"concurrency": _FEW})).scores
+    yield Reading(figure="phases that count", planted=0, read=len(scores["points"]))
+    yield from _told(scores)
+
+
+def _told(scores: Mapping[str, Any]) -> Iterator[Reading]:
+    """Expect the verdict, with the words of the server that refuses."""
+    told = {entry["verdict"]: entry["detail"] for entry in scores["verdicts"]}
+    words = "(planted" in told.get("sessions were not connected", "")
+    yield Reading(figure="sessions were not connected", planted="yes", read="yes" if words else "not told")
+
+
 # --- the client ---------------------------------------------------------------------------------------------------
 
 _SLOW = """
@@ -214,6 +246,8 @@ CASES = (
     Case("load", "stall under a rate", _stall),
     Case("load", "constant rate", _rate),
     Case("load", "error rate", _errors),
+    Case("load", "refused sessions", _refused),
+    Case("load", "a server that stops in a phase", _stopped),
     Case("load", "overload", _overload),
     Case("load", "a client that is too slow", _slow_client),
     Case("load", "a saturated client", partial(_verdict, "noop://", planted="yes")),

@@ -14,11 +14,13 @@ from nephoscope.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.tenants import tenants_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
     from nephoscope.price_book import Prices
+    from nephoscope.room import Demand, Room, Rooms
     from nephoscope.scoring import Absent, Score, ScoreName
     from nephoscope.store import StoredRun
     from nephoscope.study import MeasureSettings, Study
@@ -38,6 +40,12 @@ class Means:
     system: System
     """As it is when the evaluator begins: nodes may have come or gone since the start."""
     study: Study
+    rooms: Rooms | None = None
+    """How many sessions the servers take, where that was asked."""
+
+    def room(self, mix: Mapping[str, float]) -> Room | None:
+        """Tell for how many sessions of the first tenant there is room; None where that is not known."""
+        return self.rooms.of(mix) if self.rooms is not None else None
 
     def unsupported(self, index: int, message: str) -> None:
         """Keep why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
@@ -111,6 +119,8 @@ class Measurements:
     points: list[Point] = field(default_factory=list)
     saturation: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    shortfalls: list[Shortfall] = field(default_factory=list)
+    """Measured phases that do not count, as sessions had no connection."""
     details: dict[str, Any] = field(default_factory=dict)
     """What else there is to tell, by the evaluator's name: for tables and charts of the report."""
 
@@ -134,6 +144,14 @@ class Evaluator(ABC):
         Who does not care loads the first tenant alone, which is what a phase does with one load.
         """
         del number
+
+    def demands(self, sessions: int) -> Iterable[Demand]:
+        """Say how many sessions each step wants, as far as that is known beforehand; an open load has ``sessions``.
+
+        A search for saturation wants as many as there is room for.
+        """
+        del sessions
+        return ()
 
     @abstractmethod
     def seconds(self) -> float:

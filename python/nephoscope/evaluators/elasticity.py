@@ -15,9 +15,10 @@ from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.asking import AllocationClock
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.patterns import PatternSetting, resolve, sessions
+from nephoscope.evaluators.patterns import PatternSetting, resolve
+from nephoscope.evaluators.patterns import sessions as wanted_sessions
 from nephoscope.evaluators.played import read_elasticity
-from nephoscope.evaluators.search import SearchSettings, search
+from nephoscope.evaluators.search import SearchSettings, ask_step, search
 from nephoscope.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
@@ -28,11 +29,12 @@ from nephoscope.loads import (
     UniformAccess,
     each_once,
 )
+from nephoscope.room import Demand
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Self
 
     from nephoscope.loadrun import LoadRun
@@ -126,6 +128,15 @@ class Elasticity(Evaluator):
         ]
         return sum(each) * len(self._mixes) * settings.repetitions
 
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give the highest slot of each pattern, where τ is known."""
+        del sessions
+        tau = self._settings.tau
+        if tau != "search":
+            for mix, weights in self._mixes.items():
+                for pattern, shares in self._patterns.items():
+                    yield Demand(f"{pattern} {mix}", (wanted_sessions(max(shares), tau),), weights)
+
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
@@ -140,15 +151,15 @@ class Elasticity(Evaluator):
         settings = self._settings
         if settings.tau != "search":
             return settings.tau
-        steps = settings.search
+        steps, highest = settings.search, max(map(max, self._patterns.values()))
 
         def ask(concurrency: int) -> int:
             labels = self.labels(self._index, mix=mix, concurrency=concurrency, search=True)
             level, name = self._level(mix, concurrency), f"{mix} c={concurrency}"
-            means.load.phase(f"{name} warm-up", "warm_up", steps.duration / 2, level, labels)
-            return means.load.phase(name, "measure", steps.duration, level, labels)
+            return ask_step(means.load, name, level, labels, steps.duration)
 
-        return search(means.load, steps, ask)
+        room = means.room(self._mixes[mix])
+        return search(means.load, steps, ask, room.shared(max(highest, 1.0)) if room else None)
 
     def _level(self, mix: str, concurrency: int) -> Load:
         """Describe a closed load; who is not wanted closes his connections, so that an idle system may pause."""
@@ -173,7 +184,7 @@ class Elasticity(Evaluator):
         nobody = self._level(mix, 0)
         load.phase(f"{name} before", "pause", max(settings.rest, _LEAST_S), nobody, labels())
         for slot, share in enumerate(shares, start=1):
-            wanted = sessions(share, tau)
+            wanted = wanted_sessions(share, tau)
             said = labels(slot=slot, sessions=wanted)
             load.phase(f"{name} slot {slot}", "measure", settings.slot, self._level(mix, wanted), said)
         load.phase(f"{name} after", "pause", max(watched, _LEAST_S), nobody, labels())

@@ -18,6 +18,7 @@ from nephoscope.evaluators.outages import LATE_S
 from nephoscope.failure_scoring import over_roles, recovery
 from nephoscope.loads import HIGHEST_RATE, MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent, Score, f_score, r_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, Role
@@ -25,7 +26,7 @@ from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
     from nephoscope.evaluators.failures import Failure
@@ -151,6 +152,12 @@ class Failover(Evaluator):
         of = self._settings
         failures = len(of.roles) * of.repetitions * (of.warmup + of.before + of.after)
         return failures if of.utilization is None else failures + of.warmup + of.before
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give the load that runs while nodes fail."""
+        of = self._settings
+        wanted = of.concurrency if of.rate is None else sessions
+        yield Demand(f"{of.fault} of {of.roles[0]}", (wanted,), self._mix)
 
     # --- driving --------------------------------------------------------------------------------------------
 

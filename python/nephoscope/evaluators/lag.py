@@ -18,6 +18,7 @@ from nephoscope.evaluators.points import measured_phases
 from nephoscope.evaluators.server_view import ServerView
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
 from nephoscope.probes import ProbeSettings
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent, Score, c_score, over_repetitions
 from nephoscope.statistics import block_bootstrap_ci
 from nephoscope.study import MeasureSettings
@@ -25,7 +26,7 @@ from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -122,6 +123,13 @@ class Lag(Evaluator):
         """All loads, all repetitions."""
         of = self._settings
         return len(self._loads) * of.repetitions * (of.warmup + of.duration)
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give each load that is not idle."""
+        del sessions
+        for name, mix in self._loads:
+            if mix is not None:
+                yield Demand(f"lag, {name}", (self._settings.concurrency,), mix)
 
     # --- driving --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -20,12 +21,14 @@ from nephoscope.loads import (
     UniformAccess,
 )
 from nephoscope.loads import Load as LoadLevel
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from typing import Self
 
     from nephoscope.workload import DescribedWorkload
@@ -123,6 +126,14 @@ class Load(Evaluator):
         """All phases, all repetitions."""
         return sum(phase.duration for phase in self._settings.phases) * self._settings.repetitions
 
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give each phase; what a phase leaves out stays as it was."""
+        weights: Mapping[str, float] = {}
+        for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
+            weights = mix[1] if mix else weights
+            wanted = sessions if _highest(phase.rate) else math.ceil(_highest(phase.concurrency))
+            yield Demand(_name(phase, place), (wanted,), weights)
+
     def drive(self, means: Means) -> None:
         """Ask for all phases, and wait until they are over."""
         for repetition in range(1, self._settings.repetitions + 1):
@@ -131,7 +142,7 @@ class Load(Evaluator):
                 label = mix[0] if mix else label
                 access = phase.access or (UniformAccess() if place == 0 else None)
                 means.load.phase(
-                    phase.name or f"{phase.kind} {place + 1}",
+                    _name(phase, place),
                     phase.kind,
                     phase.duration,
                     LoadLevel(
@@ -154,9 +165,18 @@ class Load(Evaluator):
 
     def read(self, stored: Stored) -> Measurements:
         """Read the points; a course of load has no score of its own."""
-        points, warnings = read_points(stored, self._settings.slo)
+        read = read_points(stored, self._settings.slo)
         reason = "a course of load is no measurement of productivity; the evaluator throughput is"
-        return Measurements(scores={"P": Absent(reason=reason)}, points=points, warnings=warnings)
+        return Measurements(
+            scores={"P": Absent(reason=reason)},
+            points=read.points,
+            warnings=read.warnings,
+            shortfalls=read.shortfalls,
+        )
+
+
+def _name(phase: PhaseSettings, place: int) -> str:
+    return phase.name or f"{phase.kind} {place + 1}"
 
 
 def _highest(level: Level | None) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.allocations import Timeline, cost_of
 from nephoscope.evaluators.base import Measurements
+from nephoscope.evaluators.connected import absent_for
 from nephoscope.evaluators.points import by_mix, read_points
 from nephoscope.evaluators.search import describe_saturation, searched
 from nephoscope.report.reader import Selection
@@ -68,11 +69,13 @@ def read_elasticity(
     stored: Stored, window_s: float, slo_s: float | None, steps: SearchSettings
 ) -> Measurements:
     """Read what an entry of ``[[measure]]`` with patterns has brought."""
-    points, warnings = read_points(stored, slo_s)
-    found = Measurements(points=points, warnings=warnings)
+    read = read_points(stored, slo_s)
+    points = read.points
+    found = Measurements(points=points, warnings=read.warnings, shortfalls=read.shortfalls)
     of_search = searched(stored)
     for mix, group in by_mix([point for point in points if point.phase in of_search]).items():
-        found.saturation[mix] = describe_saturation(stored, group, steps)
+        short = [one for one in read.shortfalls if one.mix == mix and one.is_step]
+        found.saturation[mix] = describe_saturation(stored, group, steps, short)
     played = _played(stored, points)
     timeline, origin = Timeline.of(stored.run), _TOLD
     if timeline is None and stored.resources is not None:
@@ -82,7 +85,7 @@ def read_elasticity(
         return found
     found.warnings += _rarely_asked(played, timeline)
     reader = _Reader(stored, timeline, stored.prices.book, window_s, slo_s)
-    found.scores["E1"] = reader.score(played, origin)
+    found.scores["E1"] = absent_for(read.shortfalls) or reader.score(played, origin)
     return found
 
 

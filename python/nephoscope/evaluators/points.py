@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from nephoscope import _engine
+from nephoscope.evaluators.connected import Connections, Shortfall
 from nephoscope.report.reader import Selection
 from nephoscope.statistics import (
     block_bootstrap_ci,
@@ -81,9 +82,13 @@ class Point(BaseModel):
     unstarted: int = 0
     """Of these, the ones that had not started when the phase ended; dropped ones are among them."""
     steady: bool | None
-    """None where there are too few intervals to tell, and of a slot: a system that scales is not to be steady."""
+    """False where it drifts; None where that is not known, and of a slot: a system that scales is not to be steady."""
     drift_per_minute: float | None
     """The trend's slope as a share of the mean."""
+    drift_ci95: tuple[float, float] | None = None
+    """The interval of that slope; None where there are too few intervals."""
+    known_after_s: float | None = None
+    """Where it is not known whether it is steady: about how long the phase would have to be."""
     cpu_busy: float | None
     """Mean share of a core that the busiest load thread used."""
     cpu_wait: float | None = None
@@ -111,12 +116,28 @@ def measured_phases(run: StoredRun, index: int) -> tuple[list[Phase], list[str]]
     return whole, warnings
 
 
-def read_points(stored: Stored, slo_s: float | None) -> tuple[list[Point], list[str]]:
-    """Read every whole measured phase of an entry of ``[[measure]]``, and warnings about the others."""
-    table = _Columns(stored.run)
+@dataclass(frozen=True)
+class MeasuredPoints:
+    """The points of an entry of ``[[measure]]``, and what is no point."""
+
+    points: list[Point]
+    warnings: list[str]
+    """About phases that were cut short."""
+    shortfalls: list[Shortfall]
+    """Phases in which sessions had no connection."""
+
+
+def read_points(stored: Stored, slo_s: float | None) -> MeasuredPoints:
+    """Read every measured phase of an entry of ``[[measure]]`` that is whole, and had its sessions."""
+    table, connections = _Columns(stored.run), Connections(stored.run)
+    points, shortfalls = [], []
     phases, warnings = measured_phases(stored.run, stored.index)
-    points = [_read_point(stored, table, phase, slo_s) for phase in phases]
-    return [point for point in points if point is not None], warnings
+    for phase in phases:
+        if (shortfall := connections.shortfall(phase)) is not None:
+            shortfalls.append(shortfall)
+        elif (point := _read_point(stored, table, phase, slo_s)) is not None:
+            points.append(point)
+    return MeasuredPoints(points, warnings, shortfalls)
 
 
 @dataclass(frozen=True)
@@ -228,8 +249,12 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
         dropped=int(table.client("dropped", phase).sum()),
         arrivals=int(table.client("arrivals", phase).sum()),
         unstarted=table.total(phase.number, "unstarted"),
-        steady=None if steady is None or steady.p_value is None else steady.verdict == "steady",
+        steady={"steady": True, "drifting": False}.get(steady.verdict) if steady else None,
         drift_per_minute=steady.slope_per_minute if steady else None,
+        drift_ci95=steady.slope_ci95 if steady else None,
+        known_after_s=steady.needed_intervals * stored.interval_s
+        if steady and steady.needed_intervals
+        else None,
         cpu_busy=_mean(cpu),
         cpu_wait=_mean(table.client("cpu_wait", phase)),
         cpu_us=_mean(cpu_us),

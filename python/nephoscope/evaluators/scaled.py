@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.base import Measurements
+from nephoscope.evaluators.connected import absent_for
 from nephoscope.evaluators.points import read_points, summed_up
 from nephoscope.scoring import Absent, Score, e2_score, over_repetitions
 from nephoscope.statistics import r_squared
@@ -25,10 +26,10 @@ Steps = dict[int, list["Point"]]
 
 def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
     """Read what an entry of ``[[measure]]`` has brought that adds so many nodes."""
-    points, warnings = read_points(stored, None)
+    read = read_points(stored, None)
     labels = {phase.number: phase.labels for phase in stored.run.phases}
     by_mix: dict[str, Steps] = {}
-    for point in points:
+    for point in read.points:
         of = labels[point.phase]
         by_mix.setdefault(str(of["of_mix"]), {}).setdefault(int(of["nodes"]), []).append(point)
     detail: dict[str, Any] = {
@@ -36,15 +37,21 @@ def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
         "from_nodes": min((min(steps) for steps in by_mix.values()), default=None),
         "served_by": SERVED,
         # Before they could be spread, reads left the node that takes writes for the first that came.
-        "reads": next((str(labels[point.phase].get("reads", "ro")) for point in points), None),
+        "reads": next((str(labels[point.phase].get("reads", "ro")) for point in read.points), None),
         "mixes": {mix: _mix(stored, steps, added, delta) for mix, steps in by_mix.items()},
         "added": _added(stored),
     }
-    score = _score(by_mix, added, delta, detail)
+    score = absent_for(read.shortfalls) or _score(by_mix, added, delta, detail)
     if isinstance(score, Absent) and (reason := stored.why_not()):
         score = Absent(reason=reason)
     details = {"scaleout": {str(stored.index): detail}} if by_mix else {}
-    return Measurements(scores={"E2": score}, points=points, warnings=warnings, details=details)
+    return Measurements(
+        scores={"E2": score},
+        points=read.points,
+        warnings=read.warnings,
+        shortfalls=read.shortfalls,
+        details=details,
+    )
 
 
 def _score(by_mix: Mapping[str, Steps], added: int, delta: float, detail: dict[str, Any]) -> Score | Absent:

@@ -17,12 +17,14 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, Reads, UniformAccess, each_once
+from nephoscope.room import Demand
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action
 from nephoscope.units import Duration, describe_count
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     from nephoscope.systems.base import Done
@@ -103,6 +105,12 @@ class Scaleout(Evaluator):
         """Sum the phases; how long nodes take to come is not known."""
         of = self._settings
         return of.repetitions * of.rounds * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give the load of each mix, as it is before a node comes."""
+        del sessions
+        for mix, weights in self._mixes.items():
+            yield Demand(f"{mix} c={self._settings.concurrency}", (self._settings.concurrency,), weights)
 
     # --- driving --------------------------------------------------------------------------------------------
 

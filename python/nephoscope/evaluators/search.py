@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, model_validator
 
+from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.points import latency_of
 from nephoscope.loads import MOST_CONCURRENCY
 from nephoscope.systems.base import Settings
-from nephoscope.units import Duration
+from nephoscope.units import Duration, describe_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
+    from nephoscope.loads import Load
+    from nephoscope.room import Room
 
 
 _DOUBLINGS_IN_VAIN = 2
@@ -58,40 +62,79 @@ class _Step:
     p99_ms: float
 
 
-def search(load: LoadRun, settings: SearchSettings, ask: Callable[[int], int]) -> int:
+def search(
+    load: LoadRun, settings: SearchSettings, ask: Callable[[int], int], room: Room | None = None
+) -> int:
     """Find τ by driving a load; ``ask`` asks for the phases of a step, and gives the number of its measured one.
 
-    Its labels are those of a point, and ``search``: so the steps are found again when the run is read.
+    Its labels are those of a point, and ``search``: so the steps are found again when the run is read. The search goes
+    no higher than the server has ``room``. Raises ``MeasurementError`` where sessions have no connection at the start.
     """
-    steps: dict[int, _Step] = {}
+    most = settings.most if room is None else min(settings.most, room.sessions)
+    steps = _Steps(load, ask)
+    found, last = _climb(steps, settings, most)
+    if room is not None and found == last == most < settings.most:
+        message = f"the search for saturation ended at {describe_count(most, 'session')}: {room.words}"
+        load.note("warning", message=message)
+    low = max((concurrency for concurrency in steps.of if concurrency < found), default=None)
+    high = found
+    while low is not None and high - low > max(1, high // 8):
+        middle = (low + high) // 2
+        if (between := steps.measure(middle)) is None:
+            break
+        if between.tps * (1 + settings.gain) >= _best(steps.of.values()).tps:
+            high = middle
+        else:
+            low = middle
+    return _saturation(list(steps.of.values()), settings)[0]
 
-    def measure(concurrency: int) -> _Step:
-        if concurrency not in steps:
-            number = ask(concurrency)
-            load.wait()
-            record = load.phases.get(number)
+
+def ask_step(
+    load: LoadRun, name: str, level: Load | Mapping[str, Load], labels: Mapping[str, Any], seconds: float
+) -> int:
+    """Ask for the phases of a step, its warm-up being half as long; gives the number of the measured one."""
+    load.phase(f"{name} warm-up", "warm_up", seconds / 2, level, labels)
+    return load.phase(name, "measure", seconds, level, labels)
+
+
+@dataclass
+class _Steps:
+    """The steps of a search that were measured, by their concurrency."""
+
+    load: LoadRun
+    ask: Callable[[int], int]
+    of: dict[int, _Step] = field(default_factory=dict)
+
+    def measure(self, concurrency: int) -> _Step | None:
+        """Measure a step, unless it was before; None where sessions had no connection."""
+        if concurrency not in self.of:
+            number = self.ask(concurrency)
+            self.load.wait()
+            record = self.load.phases.get(number)
+            if record is not None and record.is_short:
+                return None
             tps, p99 = (record.tps, record.p99_ms) if record else (0.0, 0.0)
-            steps[concurrency] = _Step(concurrency, tps, p99)
-        return steps[concurrency]
+            self.of[concurrency] = _Step(concurrency, tps, p99)
+        return self.of[concurrency]
 
-    found = last = measure(settings.start)
-    in_vain = 0
+
+def _climb(steps: _Steps, settings: SearchSettings, most: int) -> tuple[int, int]:
+    """Double the concurrency as long as that gains; gives the highest that gained, and the highest that was tried."""
+    start = min(settings.start, most)
+    if (found := steps.measure(start)) is None:
+        reason = f"of {describe_count(start, 'session')}, with which it begins, not all were connected"
+        raise MeasurementError(f"the search for saturation: {reason}")
+    last, in_vain = found, 0
     # One doubling without gain may be the machine's noise; a second one is asked before the search believes it.
-    while last.concurrency < settings.most and in_vain < _DOUBLINGS_IN_VAIN:
-        last = measure(min(last.concurrency * 2, settings.most))
+    while last.concurrency < most and in_vain < _DOUBLINGS_IN_VAIN:
+        if (doubled := steps.measure(min(last.concurrency * 2, most))) is None:
+            break
+        last = doubled
         if _is_saturated(found, last, settings.gain):
             in_vain += 1
         else:
             found, in_vain = last, 0
-    low = max((c for c in steps if c < found.concurrency), default=None)
-    high = found.concurrency
-    while low is not None and high - low > max(1, high // 8):
-        middle = (low + high) // 2
-        if measure(middle).tps * (1 + settings.gain) >= _best(steps.values()).tps:
-            high = middle
-        else:
-            low = middle
-    return _saturation(list(steps.values()), settings)[0]
+    return found.concurrency, last.concurrency
 
 
 def searched(stored: Stored) -> set[int]:
@@ -99,10 +142,15 @@ def searched(stored: Stored) -> set[int]:
     return {phase.number for phase in stored.run.phases if phase.labels.get("search")}
 
 
-def describe_saturation(stored: Stored, points: Sequence[Point], settings: SearchSettings) -> dict[str, Any]:
-    """Read saturation off points: a search's steps, or a sweep."""
+def describe_saturation(
+    stored: Stored, points: Sequence[Point], settings: SearchSettings, shortfalls: Iterable[Shortfall] = ()
+) -> dict[str, Any]:
+    """Read saturation off points: a search's steps, or a sweep. ``shortfalls`` are phases that are no points."""
     steps = _steps(stored, points)
     tau, why, known = _saturation(steps, settings)
+    beyond = [one.wanted for one in shortfalls if one.wanted > tau]
+    if beyond and not known:
+        why = f"of {min(beyond)} sessions not all were connected"
     return {
         "concurrency": tau,
         "saturated": known,

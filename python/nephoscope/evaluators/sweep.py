@@ -24,13 +24,14 @@ from nephoscope.loads import (
     UniformAccess,
     each_once,
 )
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent, p_score
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Action, ResourcesChange
 from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
     from nephoscope.evaluators.points import Point
@@ -104,6 +105,13 @@ class Sweep(Evaluator):
         of = self._settings
         points = len(of.values) * len(self._mixes) * len(of.concurrency) * of.repetitions
         return points * (of.warmup + of.duration)
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give each level of each mix."""
+        del sessions
+        for mix, weights in self._mixes.items():
+            for level in self._settings.concurrency:
+                yield Demand(f"{mix} c={level}", (level,), weights)
 
     # --- driving --------------------------------------------------------------------------------------------
 
@@ -203,11 +211,12 @@ class Sweep(Evaluator):
 
     def read(self, stored: Stored) -> Measurements:
         """Read TPS, latency, cost and P at each value."""
-        points, warnings = read_points(stored, self._settings.slo)
+        read = read_points(stored, self._settings.slo)
+        points, warnings = read.points, read.warnings
         if reason := stored.why_not():
             warnings.append(f"sweep of {self._settings.parameter}: {reason}")
         if not points:
-            return Measurements(warnings=warnings)
+            return Measurements(warnings=warnings, shortfalls=read.shortfalls)
         labels = {phase.number: phase.labels for phase in stored.run.phases}
         groups: dict[tuple[int, str, float], list[Point]] = {}
         for point in points:
@@ -227,7 +236,7 @@ class Sweep(Evaluator):
             ],
         }
         details = {self.name: {str(self._index): detail}}
-        return Measurements(points=points, warnings=warnings, details=details)
+        return Measurements(points=points, warnings=warnings, shortfalls=read.shortfalls, details=details)
 
     def _value(
         self, stored: Stored, place: int, groups: Mapping[tuple[int, str, float], Sequence[Point]]

@@ -11,18 +11,25 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.connected import absent_for
 from nephoscope.evaluators.contention import PATTERNS, PatternName, contended, pattern_of
 from nephoscope.evaluators.points import read_points
+from nephoscope.evaluators.search import SearchSettings, ask_step, describe_saturation, search, searched
 from nephoscope.evaluators.tenancy_figures import TenancyFigures
 from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, UniformAccess
+from nephoscope.room import Demand
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration, one_as_list
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
 
     from nephoscope.workload import DescribedWorkload
 
+_Patterns = dict[str, list[list[int]]]
+_LARGE = 10_000
+"""A saturation of which a pattern's levels are shares without rounding."""
 _Sessions = Annotated[int, Field(ge=0, le=MOST_CONCURRENCY)]
 
 
@@ -34,8 +41,11 @@ class TenancySettings(MeasureSettings):
     """Which transactions run: see [mixes](#mixes)."""
     patterns: Annotated[list[PatternName], BeforeValidator(one_as_list)] = Field(default=list(PATTERNS))
     """The patterns that are gone through: see [patterns](#patterns-of-tenancy)."""
-    saturation: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] | None = None
-    """τ, the concurrency at which the system reaches its limit; the paper's 330 and 100 sessions if left out."""
+    saturation: Literal["search"] | Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] | None = None
+    """τ, the concurrency at which the system reaches its limit, or ``"search"``: it is searched for with the first
+    tenant, as far as the server has room for all patterns; the paper's 330 and 100 sessions if left out."""
+    search: SearchSettings = Field(default_factory=SearchSettings)
+    """How saturation is searched for: see [search](#measuresearch)."""
     custom: dict[
         str, Annotated[list[Annotated[list[_Sessions], Field(min_length=1)]], Field(min_length=1)]
     ] = Field(default_factory=dict)
@@ -88,7 +98,7 @@ class Tenancy(Evaluator):
         self._settings = settings
         self._index = index
         self._label, self._mix = workload.mix(settings.mix, f"measure.{index}.mix")
-        self._patterns: dict[str, list[list[int]]] = {}
+        self._tenants = 1
 
     def check_tenants(self, number: int) -> None:
         """Resolve the patterns for so many tenants."""
@@ -100,25 +110,41 @@ class Tenancy(Evaluator):
                 raise InputError(
                     f"{where}.custom.{name}: it has {len(pattern)} tenants, and tenants.number is {number}"
                 )
-        self._patterns = {
-            **{name: pattern_of(name, number, self._settings.saturation) for name in self._settings.patterns},
-            **self._settings.custom,
-        }
+        self._tenants = number
+
+    def _patterns(self, tau: int | None) -> _Patterns:
+        """Give the patterns for a saturation; the paper's own where it is None."""
+        named: _Patterns = {name: pattern_of(name, self._tenants, tau) for name in self._settings.patterns}
+        return {**named, **self._settings.custom}
+
+    @property
+    def _given(self) -> int | None:
+        """The saturation that the study gives; the paper's own where that is searched for, or left out."""
+        return None if self._settings.saturation == "search" else self._settings.saturation
 
     def seconds(self) -> float:
-        """All slots with their warm-up, and each tenant alone."""
-        settings = self._settings
-        slots = sum(settings.warmup + settings.slot * len(pattern[0]) for pattern in self._patterns.values())
-        alone = len(self._alone()) * (settings.warmup + settings.slot)
+        """All slots with their warm-up, and each tenant alone; a search is not counted, as its length is not known."""
+        settings, patterns = self._settings, self._patterns(self._given)
+        slots = sum(settings.warmup + settings.slot * len(pattern[0]) for pattern in patterns.values())
+        alone = len(self._alone(patterns)) * (settings.warmup + settings.slot)
         return (slots + alone) * settings.repetitions
 
-    def _alone(self) -> list[tuple[int, int]]:
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give each slot of the patterns, but for those whose saturation is searched for."""
+        del sessions
+        is_searched = self._settings.saturation == "search"
+        patterns = self._settings.custom if is_searched else self._patterns(self._given)
+        for name, pattern in patterns.items():
+            for slot, wanted in enumerate(zip(*pattern, strict=True), start=1):
+                yield Demand(f"{name} slot {slot}", wanted, self._mix)
+
+    def _alone(self, patterns: _Patterns) -> list[tuple[int, int]]:
         """List the tenants that are measured alone, each with its sessions, from both patterns and slots."""
         if not self._settings.alone:
             return []
         levels = [
             (tenant, pattern[tenant][slot])
-            for pattern in self._patterns.values()
+            for pattern in patterns.values()
             for slot in contended(pattern)
             for tenant in range(len(pattern))
         ]
@@ -130,8 +156,11 @@ class Tenancy(Evaluator):
         """Go through the patterns, slot by slot without a pause, then through the tenants alone."""
         load = means.load
         names = load.tenants
+        patterns = self._patterns(
+            self._search(means) if self._settings.saturation == "search" else self._given
+        )
         for repetition in range(1, self._settings.repetitions + 1):
-            for pattern, levels in self._patterns.items():
+            for pattern, levels in patterns.items():
                 for slot in range(len(levels[0])):
                     sessions = [tenant[slot] for tenant in levels]
                     loads = self._loads(names, sessions)
@@ -147,7 +176,7 @@ class Tenancy(Evaluator):
                     if slot == 0 and self._settings.warmup > 0:
                         load.phase(f"{name} warm-up", "warm_up", self._settings.warmup, loads, labels)
                     load.phase(name, "measure", self._settings.slot, loads, labels)
-            for tenant, level in self._alone():
+            for tenant, level in self._alone(patterns):
                 loads = self._loads(names, [level if place == tenant else 0 for place in range(len(names))])
                 name = f"{names[tenant]} alone c={level}"
                 labels = self.labels(
@@ -164,27 +193,56 @@ class Tenancy(Evaluator):
 
     def _loads(self, names: tuple[str, ...], sessions: list[int]) -> dict[str, Load]:
         """Describe the load of each tenant; one without sessions rests."""
-        general = {"*": Load(mix=self._mix, access=self._settings.access)}
+        # Who is not loaded gives his connections back: the others may need their places.
+        general = {"*": Load(mix=self._mix, access=self._settings.access, release=True)}
         return general | {
             name: Load(concurrency=float(count)) for name, count in zip(names, sessions, strict=True)
         }
+
+    def _search(self, means: Means) -> int:
+        """Find τ with the first tenant; its steps are stored with the label ``search``."""
+        load, settings = means.load, self._settings.search
+
+        def ask(level: int) -> int:
+            loads = self._loads(load.tenants, [level, *(0 for _ in load.tenants[1:])])
+            labels = self.labels(self._index, mix=self._label, concurrency=level, search=True)
+            return ask_step(load, f"{self._label} c={level}", loads, labels, settings.duration)
+
+        # All tenants of a slot together have so many times τ.
+        large = self._patterns(_LARGE).items()
+        shares = [
+            sum(slot) / _LARGE
+            for name, pattern in large
+            if name in PATTERNS
+            for slot in zip(*pattern, strict=True)
+        ]
+        room = means.room(self._mix)
+        return search(load, settings, ask, room.shared(max(shares, default=1.0)) if room else None)
 
     # --- reading ----------------------------------------------------------------------------------------------
 
     def read(self, stored: Stored) -> Measurements:
         """Read each tenant's figures, and T."""
-        points, warnings = read_points(stored, None)
-        figures = TenancyFigures(stored)
+        read = read_points(stored, None)
+        figures = TenancyFigures(stored, {one.phase for one in read.shortfalls})
         # A point has the load of all tenants together: what they are told apart by is the phase.
         names = {phase.number: phase.name for phase in figures.phases}
+        steps = searched(stored)
         points = [
-            point.model_copy(update={"mix": f"{point.mix} {names[point.phase]}"})
-            for point in points
+            point
+            if point.phase in steps
+            else point.model_copy(update={"mix": f"{point.mix} {names[point.phase]}"})
+            for point in read.points
             if point.phase in names
         ]
+        details = figures.describe()
+        if of_search := [point for point in points if point.phase in steps]:
+            short = [one for one in read.shortfalls if one.is_step]
+            details["saturation"] = describe_saturation(stored, of_search, self._settings.search, short)
         return Measurements(
-            scores={"T": figures.score()},
+            scores={"T": absent_for(read.shortfalls) or figures.score()},
             points=points,
-            warnings=warnings,
-            details={"tenancy": figures.describe()},
+            warnings=read.warnings,
+            shortfalls=read.shortfalls,
+            details={"tenancy": details},
         )

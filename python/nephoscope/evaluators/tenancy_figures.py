@@ -15,7 +15,7 @@ from nephoscope.statistics import block_bootstrap_ci, jain_index
 from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nephoscope.evaluators.base import Stored
     from nephoscope.store import Phase
@@ -32,10 +32,17 @@ class _Rate:
 class TenancyFigures:
     """The figures of one entry of ``[[measure]]``."""
 
-    def __init__(self, stored: Stored) -> None:
-        """Read the phases that were measured to their end."""
+    def __init__(self, stored: Stored, without: Collection[int] = ()) -> None:
+        """Read the phases that were measured to their end.
+
+        ``without`` are the numbers of phases that do not count; the pattern of such a slot does not count either.
+        """
         self._stored = stored
-        self.phases, _ = measured_phases(stored.run, stored.index)
+        phases, _ = measured_phases(stored.run, stored.index)
+        missing = {_played(phase) for phase in phases if phase.number in without}
+        self.phases = [
+            phase for phase in phases if phase.number not in without and _played(phase) not in missing
+        ]
         table = stored.run.intervals
         self._columns = {
             name: table.column(name).to_numpy() for name in ("phase", "start_s", "end_s", "committed")
@@ -220,6 +227,12 @@ class TenancyFigures:
             if phase.labels.get("alone") == tenant and _sessions(phase) == [sessions]
         ]
         return math.fsum(found) / len(found) if found else None
+
+
+def _played(phase: Phase) -> tuple[object, ...]:
+    """Tell what a phase is part of: a repetition of a pattern, or itself."""
+    pattern = phase.labels.get("pattern")
+    return (phase.number,) if pattern is None else (pattern, phase.labels.get("repetition", 1))
 
 
 def _sessions(phase: Phase) -> list[int]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.connected import absent_for
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
 from nephoscope.loads import (
@@ -24,12 +25,15 @@ from nephoscope.loads import (
     each_once,
 )
 from nephoscope.report.reader import Selection
+from nephoscope.room import Demand
 from nephoscope.scoring import Absent, Score, over_repetitions, p_score
 from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.study import MeasureSettings
 from nephoscope.units import Duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nephoscope.evaluators.points import Point
     from nephoscope.loadrun import LoadRun
     from nephoscope.workload import DescribedWorkload
@@ -96,6 +100,14 @@ class Throughput(Evaluator):
             each = len(settings.concurrency) * settings.repetitions * point
         return each * len(self._mixes)
 
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give each level of each mix."""
+        del sessions
+        if self._settings.concurrency != "search":
+            for mix, weights in self._mixes.items():
+                for level in self._settings.concurrency:
+                    yield Demand(f"{mix} c={level}", (level,), weights)
+
     @property
     def _search_warmup(self) -> float:
         return min(self._settings.warmup, self._settings.search.duration / 2)
@@ -106,7 +118,7 @@ class Throughput(Evaluator):
         """Search where asked to, then measure the points: each repetition goes through all of them."""
         load = means.load
         if self._settings.concurrency == "search":
-            plan = {mix: [self._search(load, mix)] for mix in self._mixes}
+            plan = {mix: [self._search(means, mix)] for mix in self._mixes}
         else:
             plan = {mix: list(self._settings.concurrency) for mix in self._mixes}
         # Repetitions outermost: a drift of the system spreads over all points and does not pass for a difference.
@@ -131,32 +143,37 @@ class Throughput(Evaluator):
             load.phase(f"{name} warm-up", "warm_up", warmup, level, labelled)
         return load.phase(name, "measure", seconds, level, labelled)
 
-    def _search(self, load: LoadRun, mix: str) -> int:
+    def _search(self, means: Means, mix: str) -> int:
         """Find τ of a mix; the steps are stored as points with the label ``search``."""
-        settings = self._settings.search
-        return search(
-            load, settings, lambda level: self._point(load, mix, level, settings.duration, search=True)
-        )
+        settings, load = self._settings.search, means.load
+
+        def ask(level: int) -> int:
+            return self._point(load, mix, level, settings.duration, search=True)
+
+        return search(load, settings, ask, means.room(self._mixes[mix]))
 
     # --- reading --------------------------------------------------------------------------------------------
 
     def read(self, stored: Stored) -> Measurements:
         """Read points, saturation and P."""
-        points, warnings = read_points(stored, self._settings.slo)
-        found = Measurements(points=points, warnings=warnings)
+        read = read_points(stored, self._settings.slo)
+        points = read.points
+        found = Measurements(points=points, warnings=read.warnings, shortfalls=read.shortfalls)
         steps_of_search = searched(stored)
         final = [point for point in points if point.phase not in steps_of_search]
         if self._settings.concurrency == "search":
             steps = [point for point in points if point.phase in steps_of_search]
             for mix, group in by_mix(steps).items():
-                found.saturation[mix] = describe_saturation(stored, group, self._settings.search)
+                short = [one for one in read.shortfalls if one.mix == mix and one.is_step]
+                found.saturation[mix] = describe_saturation(stored, group, self._settings.search, short)
         else:
             for mix, group in by_mix(final).items():
                 if len({point.concurrency for point in group}) > 1:
                     # At the steps that it has.
                     gain = SearchSettings(gain=self._settings.search.gain)
-                    found.saturation[mix] = describe_saturation(stored, group, gain)
-        found.scores["P"] = self._score(stored, final)
+                    short = [one for one in read.shortfalls if one.mix == mix]
+                    found.saturation[mix] = describe_saturation(stored, group, gain, short)
+        found.scores["P"] = absent_for(read.shortfalls) or self._score(stored, final)
         return found
 
     def _score(self, stored: Stored, points: list[Point]) -> Score | Absent:

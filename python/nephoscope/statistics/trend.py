@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 LEAST_INTERVALS = 30
 """Below, a series of strongly resembling intervals is worth so few that a trend and chance look the same."""
 
-SteadyVerdict = Literal["steady", "trend", "too few intervals to tell"]
+STEADY_WITHIN = 0.2
+"""A steady window's drift from beginning to end is less than this share of its mean: it is never 10 % off its mean."""
+
+SteadyVerdict = Literal["steady", "drifting", "not known"]
 
 _SECONDS_PER_MINUTE = 60
 _SIGNIFICANCE = 0.05
@@ -35,18 +38,21 @@ class SteadyState:
     slope_per_minute: float | None
     """Change per minute as a share of the mean: 0.01 is one per cent a minute. Absent if the mean is 0."""
     slope_ci95: tuple[float, float] | None
-    """Its 95 % confidence interval; how much drift a verdict of "steady" leaves possible."""
+    """Its 95 % confidence interval."""
     p_value: float | None
     """Chance of a slope this far from 0 in a window without trend; absent if there are too few intervals."""
     intervals: int
-    least_intervals: int = LEAST_INTERVALS
+    needed_intervals: int | None = None
+    """Where it is not known: about how many intervals a window of the same noise needs for an answer."""
 
 
 def steady_state(series: Values, interval_s: float) -> SteadyState:
     """Test the equal intervals of a window for a trend at 95 % (METRICS, section 1).
 
-    ``series`` is a rate, or any figure, per interval of ``interval_s`` seconds; leave partial intervals out.
-    No trend is "steady", which is not a proof: ``slope_ci95`` says what drift could have stayed unseen.
+    ``series`` is a rate, or any figure, per interval of ``interval_s`` seconds; leave partial intervals out. There are
+    three answers. It is drifting if the confidence interval of the slope excludes 0, and steady if the interval holds 0
+    and no drift over the window of ``STEADY_WITHIN`` of the mean or more. Otherwise the noise could hide such a drift:
+    it is not known. The interval shrinks with the root of the window's length, from which follows what length it needs.
 
     The usual tests take neighbouring intervals for independent, or nearly so: on AR(1) series of 60 intervals
     with φ = 0.7 Mann-Kendall with the variance correction of Hamed and Rao finds a trend in one steady window
@@ -69,7 +75,7 @@ def steady_state(series: Values, interval_s: float) -> SteadyState:
         raise ValueError(f"an interval of {interval_s} s; allowed: any positive, finite number")
     n = len(x)
     if n < LEAST_INTERVALS:
-        return SteadyState("too few intervals to tell", None, None, None, n)
+        return SteadyState("not known", None, None, None, n, LEAST_INTERVALS)
     if is_constant(x):
         return SteadyState("steady", 0.0, (0.0, 0.0), 1.0, n)
     slope, error, directions = _slope(x)
@@ -77,13 +83,24 @@ def steady_state(series: Values, interval_s: float) -> SteadyState:
     half = float(stdtrit(directions, 1 - _SIGNIFICANCE / 2)) * error
     mean = float(x.mean())
     scale = _SECONDS_PER_MINUTE / interval_s / abs(mean) if mean else None
+    verdict, needed = _answer(p_value, n, (abs(slope) + half) * n / abs(mean) if mean else math.inf)
     return SteadyState(
-        verdict="trend" if p_value < _SIGNIFICANCE else "steady",
+        verdict=verdict,
         slope_per_minute=None if scale is None else slope * scale,
         slope_ci95=None if scale is None else ((slope - half) * scale, (slope + half) * scale),
         p_value=p_value,
         intervals=n,
+        needed_intervals=needed,
     )
+
+
+def _answer(p_value: float, n: int, most: float) -> tuple[SteadyVerdict, int | None]:
+    """Give the verdict, and how many intervals it needs where there is none; ``most`` is the largest drift possible."""
+    if p_value < _SIGNIFICANCE:
+        return "drifting", None
+    if most < STEADY_WITHIN:
+        return "steady", None
+    return "not known", math.ceil(n * (most / STEADY_WITHIN) ** 2) if math.isfinite(most) else None
 
 
 def _slope(x: NDArray[np.float64]) -> tuple[float, float, int]:

@@ -109,10 +109,7 @@ impl Driver for Sim {
         statements: &'a Arc<[Statement]>,
     ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
         Box::pin(async move {
-            if let Some(why) = self.server.refuses(clock::now()) {
-                return Err(Error::connection_lost(why));
-            }
-            self.server.connected();
+            self.server.enter(clock::now()).map_err(Error::connection_lost)?;
             Ok(Box::new(SimConnection {
                 runtime: runtime.clone(),
                 server: Arc::clone(&self.server),
@@ -280,6 +277,12 @@ fn planted(class: ErrorClass) -> Error {
 
 fn failed_transaction(message: &str) -> Error {
     Error::new(ErrorClass::Other, "25P02", message)
+}
+
+impl Drop for SimConnection {
+    fn drop(&mut self) {
+        self.server.leave();
+    }
 }
 
 impl Connection for SimConnection {

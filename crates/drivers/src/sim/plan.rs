@@ -78,6 +78,8 @@ pub struct Plan {
     pub outages: Vec<Window>,
     /// Windows in which new connections are refused; those that stand go on.
     pub refusals: Vec<Window>,
+    /// How many connections may stand at a time: further ones are refused. `None`: any number.
+    pub connections: Option<u64>,
     /// Windows in which every round trip fails with an error of a class.
     pub failures: Vec<(Window, ErrorClass)>,
     /// The probability with which a round trip fails with an error of a class.
@@ -103,6 +105,7 @@ impl Default for Plan {
             stalls: Vec::new(),
             outages: Vec::new(),
             refusals: Vec::new(),
+            connections: None,
             failures: Vec::new(),
             errors: Vec::new(),
             replies_lost: 0.0,
@@ -113,11 +116,10 @@ impl Default for Plan {
     }
 }
 
-const KEYS: &str =
-    "latency, capacity, stall, outage, refusal, failure, error, late_error, reply_lost, lag, seed";
+const KEYS: &str = "latency, capacity, stall, outage, refusal, connections, failure, error, late_error, reply_lost, lag, seed";
 
 impl Plan {
-    /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&
+    /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&connections=97&
     /// failure=3s+1s:read_only&error=deadlock:0.01&late_error=shutting_down:0.01&reply_lost=0.001&lag=constant(5ms)&
     /// seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error` and `late_error` may be
     /// given several times. `capacity=4,10s:8,30s:0` changes with the time since the start of the run; 0 is a server
@@ -153,6 +155,10 @@ impl Plan {
             "stall" => self.stalls.push(window(value).ok_or(WINDOW)?),
             "outage" => self.outages.push(window(value).ok_or(WINDOW)?),
             "refusal" => self.refusals.push(window(value).ok_or(WINDOW)?),
+            "connections" => {
+                let most = value.parse().ok().filter(|most| *most > 0);
+                self.connections = Some(most.ok_or("a whole number above 0")?);
+            }
             "failure" => {
                 let (span, class) = value.rsplit_once(':').ok_or(CLASS)?;
                 self.failures.push((window(span).ok_or(CLASS)?, class_of(class)?));
@@ -249,7 +255,7 @@ mod tests {
     fn a_url_says_everything() {
         let plan = Plan::parse(
             "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
-             &failure=3s+1s:read_only&refusal=12s+1s&error=deadlock:0.01&reply_lost=0.001&seed=7\
+             &failure=3s+1s:read_only&refusal=12s+1s&connections=97&error=deadlock:0.01&reply_lost=0.001&seed=7\
              &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02",
         )
         .unwrap();
@@ -259,6 +265,7 @@ mod tests {
         assert_eq!(plan.stalls.len(), 2);
         assert_eq!(plan.outages[0], Window { start: 10 * SECOND, end: 10 * SECOND + 500 * MILLISECOND });
         assert_eq!(plan.refusals, [Window { start: 12 * SECOND, end: 13 * SECOND }]);
+        assert_eq!(plan.connections, Some(97));
         assert_eq!(plan.replies_lost, 0.001);
         assert_eq!(plan.failures[0].1, ErrorClass::ReadOnly);
         assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
@@ -294,6 +301,7 @@ mod tests {
             ("capacity=4,9s:1,8s:2", "steps such as"),
             ("capacity=2s:4", "steps such as"),
             ("stall=5", "start+length"),
+            ("connections=0", "a whole number above 0"),
             ("error=deadlock:2", "class:probability"),
             ("reply_lost=-1", "a probability"),
             ("error=oops:0.1", "serialization, deadlock"),

@@ -90,6 +90,8 @@ pub(crate) struct Server {
     start: AtomicU64,
     committed: AtomicU64,
     connections: AtomicU64,
+    /// Connections that stand.
+    standing: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -101,6 +103,7 @@ impl Server {
             start: AtomicU64::new(clock::now()),
             committed: AtomicU64::new(0),
             connections: AtomicU64::new(0),
+            standing: AtomicU64::new(0),
             state: Mutex::new(state),
         }
     }
@@ -152,8 +155,22 @@ impl Server {
         self.committed.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn connected(&self) {
+    /// Takes a connection, or says why not. One that was taken is given back by [`Server::leave`].
+    pub(crate) fn enter(&self, now: Nanos) -> Result<(), String> {
+        if let Some(why) = self.refuses(now) {
+            return Err(why.to_owned());
+        }
+        let most = self.plan.connections.unwrap_or(u64::MAX);
+        let place = |standing| (standing < most).then_some(standing + 1);
+        if self.standing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, place).is_err() {
+            return Err(format!("too many connections (planted limit of {most})"));
+        }
         self.connections.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    pub(crate) fn leave(&self) {
+        self.standing.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// How many connections were made, whether they still stand or not.
@@ -174,7 +191,7 @@ impl Server {
     }
 
     /// Why a connection is not taken, if it is not.
-    pub(crate) fn refuses(&self, now: Nanos) -> Option<&'static str> {
+    fn refuses(&self, now: Nanos) -> Option<&'static str> {
         if self.is_out(now) {
             return Some("connection refused (planted outage)");
         }
@@ -355,6 +372,16 @@ mod tests {
         let refused = |at: Nanos| server.refuses(1000 * SECOND + at).is_some();
         assert!(!refused(SECOND - 1) && refused(SECOND) && !refused(1500 * MILLISECOND));
         assert_eq!(ends(&server, 1200 * MILLISECOND), (Outcome::Served, 1210 * MILLISECOND));
+    }
+
+    #[test]
+    fn beyond_the_limit_a_connection_is_refused_until_one_is_given_back() {
+        let server = server("connections=2");
+        let enter = || server.enter(1000 * SECOND);
+        assert_eq!((enter(), enter()), (Ok(()), Ok(())));
+        assert_eq!(enter(), Err("too many connections (planted limit of 2)".to_owned()));
+        server.leave();
+        assert_eq!((enter(), server.connections()), (Ok(()), 3));
     }
 
     #[test]

@@ -118,10 +118,21 @@ impl Session {
 
     pub(super) async fn reconnect(&mut self, role: Role) -> bool {
         self.tenant.withdraw(self.number);
+        let connected = self.connect_with_patience(role).await;
+        self.tenant.come_back(self.number);
+        connected
+    }
+
+    async fn connect_with_patience(&mut self, role: Role) -> bool {
         let mut wait = RECONNECT.0;
         // An endpoint that is gone for good is not waited for.
         while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now()) && self.tenant.has(role)
         {
+            if self.running.is_none() && !self.tenant.takes_part(self.number, clock::now()) {
+                // Nobody waits for its connection: who is not wanted does not knock at a server that is full.
+                self.pause(clock::now() + RECONNECT.1).await;
+                continue;
+            }
             match self.connect_while_running(role).await {
                 Ok(()) => return true,
                 Err(error) => self.worker.note_refusal(&self.tenant, role, &error),

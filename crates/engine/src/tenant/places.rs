@@ -2,7 +2,7 @@
 
 use nephoscope_runtime::Nanos;
 
-use super::Tenant;
+use super::{State, Tenant};
 use crate::routes::{Endpoint, Routes, is_same};
 use crate::spec::Role;
 
@@ -49,5 +49,18 @@ impl Tenant {
             before = *bound;
             weight > 0.0 && state.routes.role(*read_only, own) == role
         })
+    }
+
+    /// A session that was withdrawn has its connection, or needs it no more.
+    pub(crate) fn come_back(&self, session: usize) {
+        self.state.borrow_mut().slots[session].disconnected = false;
+    }
+}
+
+impl State {
+    /// How many of so many wanted sessions lack a connection; one that is not there yet lacks it too.
+    pub(super) fn disconnected(&self, wanted: usize) -> usize {
+        let there = &self.slots[..wanted.min(self.slots.len())];
+        wanted - there.iter().filter(|slot| !slot.disconnected).count()
     }
 }

@@ -5,6 +5,7 @@ use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::MILLISECOND;
 
 use super::{State, Tenant};
+use crate::spec::Role;
 
 /// What a phase leaves behind of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,8 @@ impl Tenant {
         let State { backlog, dropped, deal, mix, routes, gauges, .. } = state;
         let mut leave = |due: Nanos, count| {
             deal.share(count, mix, |transaction, count| {
-                let role = routes.role(self.plan.read_only[transaction]);
+                // Where reads are spread, what no session has taken counts as one of a read-only endpoint.
+                let role = routes.role(self.plan.read_only[transaction], Role::Ro);
                 let series = self.plan.series[transaction][role as usize];
                 tell(Left { series, waited: at.saturating_sub(due), count, is_started: false });
             });

@@ -166,8 +166,37 @@ fn an_outage_breaks_every_connection_and_all_are_made_anew() {
     assert!(story.between(2.4, 3.5).committed() > 100);
     let connected = story.phase("all").gauge(|tenant| tenant.connected);
     assert_eq!((connected[0], connected[20], *connected.last().unwrap()), (8, 0, 8));
+    let missing = story.phase("all").gauge(|tenant| tenant.disconnected);
+    assert_eq!((missing[0], missing[20], *missing.last().unwrap()), (0, 8, 0));
     assert_eq!(all.errors(ErrorClass::ConnectionLost), 8, "a refusal is no error of a transaction");
     assert_eq!(base.commits(), all.committed());
+}
+
+#[test]
+fn sessions_that_a_server_has_no_place_for_are_told_as_long_as_the_load_wants_them() {
+    for threads in [1, 2] {
+        let base = SimBase::new("latency=constant(2ms)&connections=5");
+        let phases = [
+            phase("few", 0.5, json!({"concurrency": 4, "mix": {"write": 1}})),
+            phase("many", 1.0, json!({"concurrency": 12})),
+            phase("few again", 0.5, json!({"concurrency": 4})),
+        ];
+        let mut spec = spec(&base.url, phases);
+        spec.threads = threads;
+        let story = run(&spec);
+        let missing = |name: &str| story.phase(name).gauge(|tenant| tenant.disconnected);
+        for few in ["few", "few again"] {
+            assert!(missing(few).iter().all(|missing| *missing == 0), "{few}: {:?}", missing(few));
+        }
+        assert_eq!(missing("many").last(), Some(&7));
+        assert_eq!(story.phase("many").gauge(|tenant| tenant.connected).last(), Some(&5));
+        assert!(story.phase("many").counted(|tenant| tenant.refused) > 7);
+        assert_eq!(
+            story.phase("few again").counted(|tenant| tenant.refused),
+            0,
+            "who is not wanted does not knock"
+        );
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn spec(planted: &str, threads: usize) -> LoadSpec {
     spec.tenants.truncate(1);
     spec.tenants[0].rw = vec![format!("sim://overload-{threads}?{planted}")];
     spec.tenants[0].ro.clear();
-    spec.tenants[0].reads = nephoscope_engine::spec::Role::Rw;
+    spec.tenants[0].reads = nephoscope_engine::spec::Reads::Rw;
     (spec.tenants[0].sessions, spec.tenants[0].backlog) = (SESSIONS as usize, 100_000);
     (spec.threads, spec.interval_ms, spec.statement_timeout_ms, spec.drain_timeout_ms) =
         (threads, 100, 1000, 1000);

@@ -1,0 +1,138 @@
+"""Measured phases for which the server had not all the connections that the load wanted: they do not count.
+
+METRICS, section 1: connected < wanted in a measured phase is a problem, and what rests on it is absent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nephoscope.scoring import Absent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from nephoscope.store import Phase, StoredRun
+
+    Floats = NDArray[np.float64]
+
+_SHARE = 0.01
+"""Above this share of the sessions' time without a connection a phase is not at the level that it is named by."""
+_FEWEST = 2
+"""Intervals: at the end of one a session may just be making a connection anew."""
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A measured phase that does not count, as sessions of the load had no connection."""
+
+    phase: int
+    name: str
+    mix: str | None
+    wanted: int
+    """Sessions that the load wanted, at the most."""
+    connected: float
+    """Of these, how many were connected: the mean over the ends of the intervals."""
+    words: str | None
+    """What was said most often when a connection could not be made, or broke; None where nothing was said."""
+    is_step: bool
+    """Whether it was a step of a search, which ends there: no score rests on it."""
+
+    def __str__(self) -> str:
+        """Say which phase it is, how many sessions were connected, and why."""
+        said = f" ({self.words})" if self.words else ""
+        return f"{self.name}: {self.connected:.3g} of {self.wanted} sessions were connected{said}"
+
+
+def is_short(
+    sessions: Sequence[float] | Floats, disconnected: Sequence[float] | Floats, failures: int
+) -> bool:
+    """Tell whether a phase lacked sessions, by how many were wanted and without a connection as each interval ended.
+
+    ``failures`` is how many connections broke or could not be made. Sessions lacked if one of them did for more than
+    half of the phase, or, with such failures, if more than 1 % of their time was without a connection. Sessions that
+    only take a moment to connect when the phase begins are none of these.
+    """
+    if not sum(sessions):
+        return False
+    if np.median(disconnected) >= 1:
+        return True
+    share = sum(disconnected) / sum(sessions)
+    return bool(failures and share > _SHARE and np.count_nonzero(disconnected) >= _FEWEST)
+
+
+class Connections:
+    """What a run says of its sessions' connections."""
+
+    def __init__(self, run: StoredRun) -> None:
+        """Read the client's metrics and the events; an older run has none of how many sessions lacked one."""
+        table = run.system_metrics
+        sources, metrics = (
+            np.asarray(table.column(name).to_pylist(), object) for name in ("source", "metric")
+        )
+        self._times, self._values = (table.column(name).to_numpy() for name in ("time_s", "value"))
+        self._rows = {
+            name: (sources == "client") & (metrics == name) for name in ("sessions", "disconnected")
+        }
+        self._events = [event for event in run.events if event["event"] in ("connection", "error", "woken")]
+
+    def shortfall(self, phase: Phase) -> Shortfall | None:
+        """Tell how a phase lacked sessions; None where it did not.
+
+        A system that was paused is not expected to be there before it has woken up: its time counts from then on.
+        """
+        woken = [float(event["waited_s"]) for event in self._of(phase.number) if "waited_s" in event]
+        start_s = phase.start_s + max(woken, default=0.0)
+        inside = (self._times > start_s + 1e-6) & (self._times <= phase.end_s + 1e-6)
+        wanted, without = (self._values[inside & self._rows[name]] for name in ("sessions", "disconnected"))
+        if len(wanted) != len(without):
+            return None
+        events = [event for event in self._events if start_s + 1e-6 < event["time_s"] <= phase.end_s + 1e-6]
+        if not is_short(wanted, without, _failures(events)):
+            return None
+        return Shortfall(
+            phase=phase.number,
+            name=phase.name,
+            mix=phase.labels.get("mix"),
+            wanted=round(float(wanted.max())),
+            connected=float((wanted - without).mean()),
+            words=_words(events),
+            is_step=bool(phase.labels.get("search")),
+        )
+
+    def _of(self, phase: int) -> Iterable[Mapping[str, Any]]:
+        return (event for event in self._events if event["event"] == "woken" and event.get("phase") == phase)
+
+
+def _failures(events: Iterable[Mapping[str, Any]]) -> int:
+    """Count the connections that broke or could not be made."""
+    return sum(
+        int(event.get("count", 0))
+        for event in events
+        if event["event"] == "connection" and event.get("state") in ("lost", "refused")
+    )
+
+
+def _words(events: Iterable[Mapping[str, Any]]) -> str | None:
+    """Give what was said most often; a connection that cannot be made is tried again and again."""
+    said = Counter[str]()
+    for event in events:
+        if event["event"] == "error":
+            code = f" [{event['code']}]" if event.get("code") else ""
+            said[f"{event['message']}{code}"] += int(event.get("count", 0))
+    return said.most_common(1)[0][0] if said else None
+
+
+def absent_for(shortfalls: Iterable[Shortfall]) -> Absent | None:
+    """Give the reason why a score is absent that rests on these phases; None where none is among them."""
+    counted = [one for one in shortfalls if not one.is_step]
+    if not counted:
+        return None
+    more = f", and {len(counted) - 1} more" if len(counted) > 1 else ""
+    return Absent(reason=f"{counted[0]}{more}")
