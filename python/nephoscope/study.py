@@ -25,6 +25,7 @@ from nephoscope.errors import InputError
 from nephoscope.files import check_toml, is_file, is_there, parse_toml, read_toml
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.masking import masked
+from nephoscope.offers import Usage
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.scoring import PerfectName
 from nephoscope.systems.base import Settings, SystemSettings
@@ -148,6 +149,8 @@ class CostTable(Settings):
     """A second price book, of the prices that are really paid: by it P*, E1*, T* and O* are scored."""
     held: Duration | None = None
     """How long the resources are held, for the minimum billing periods of P* and T*; by default as long as the run."""
+    usage: Usage = Field(default_factory=Usage)
+    """What is used of that which a vendor's book charges by use: see [cost.usage](#costusage)."""
 
     @field_validator("held")
     @classmethod
