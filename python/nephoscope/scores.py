@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope import registry
+from nephoscope import beside_paper, registry
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
 from nephoscope.files import parse_toml
@@ -57,7 +57,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     return {
         **_split(scores),
         "starred": starred,
-        "verdicts": _verdicts(points, run),
+        "verdicts": [*_verdicts(points, run), *beside_paper.verdicts(study, resources)],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},

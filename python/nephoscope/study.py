@@ -165,6 +165,8 @@ class ScoreTable(Settings):
 
     weights: dict[PerfectName, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
     """The exponents of the scores in O; 1 where left out, and 0 takes a score out of it."""
+    beside_paper: bool = False
+    """Whether the report says which figures may be set [beside the paper's](metrics.md#beside-the-papers-tables)."""
 
 
 class MeasureSettings(Settings):
