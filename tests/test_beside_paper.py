@@ -96,16 +96,19 @@ def test_what_all_scores_share_is_told_of_each() -> None:
 
 
 def test_it_is_told_where_the_study_asks_for_it() -> None:
-    fitting, others = verdicts(study_of(PAPER), TWO)
+    fitting, others = verdicts(study_of(PAPER), TWO, PERFECT)
     assert "may be set beside" in fitting["verdict"]
     assert fitting["detail"].startswith("P (Table V), E1 (Figure 6), R (Table VIII)")
     assert others["detail"].startswith("E2 (Table IX): ")
-    assert verdicts(study_of(PAPER, score={}), TWO) == []
+    assert verdicts(study_of(PAPER, score={}), TWO, PERFECT) == []
+    # Of what was not measured there is nothing to set beside anything.
+    (only,) = verdicts(study_of(PAPER), TWO, ["F", "O"])
+    assert only["detail"] == "F (Table VIII)"
 
 
 def test_perfect_says_what_is_not_the_papers() -> None:
     study = read_study(find_study("perfect"))
-    told = {one["verdict"]: one["detail"] for one in verdicts(study, study.system.resources)}
+    told = {one["verdict"]: one["detail"] for one in verdicts(study, study.system.resources, PERFECT)}
     (others,) = (detail for verdict, detail in told.items() if "not to be set" in verdict)
     for name in (
         "P (Table V)",

@@ -13,7 +13,7 @@ from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.scoring import PERFECT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from nephoscope.scoring import PerfectName
     from nephoscope.study import Study
@@ -44,11 +44,15 @@ _EVALUATORS: Mapping[PerfectName, str] = {
 }  # fmt: skip
 
 
-def verdicts(study: Study, resources: Resources | None) -> list[dict[str, str]]:
-    """Say it as verdicts of ``scores.json``; none where the study does not ask for it (``score.beside_paper``)."""
+def verdicts(study: Study, resources: Resources | None, measured: Collection[str]) -> list[dict[str, str]]:
+    """Say it of the measured scores, as verdicts; only where the study asks for it (``score.beside_paper``)."""
     if not study.score.beside_paper:
         return []
-    found = {name: against for name in PERFECT if (against := reasons(name, study, resources)) is not None}
+    found = {
+        name: against
+        for name in PERFECT
+        if name in measured and (against := reasons(name, study, resources)) is not None
+    }
     fitting = [f"{name} ({_TABLES[name]})" for name, against in found.items() if not against]
     others = [f"{name} ({_TABLES[name]}): {', '.join(against)}" for name, against in found.items() if against]
     made = []

@@ -54,10 +54,11 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     scores = perfect(found, study)
     points = [point for part in found for point in part.points]
     starred = _starred(run, study, found, scores)
+    split = _split(scores)
     return {
-        **_split(scores),
+        **split,
         "starred": starred,
-        "verdicts": [*_verdicts(points, run), *beside_paper.verdicts(study, resources)],
+        "verdicts": [*_verdicts(points, run), *beside_paper.verdicts(study, resources, split["scores"])],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},

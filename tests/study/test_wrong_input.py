@@ -25,7 +25,7 @@ PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, acc
 
 WRONG = {
     # names of keys and tables
-    "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, data_seed, "
+    "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, scales, data_seed, "
     "options, external, "
     "load, load_threads",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
@@ -292,7 +292,7 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are failures, perfect, quickstart, serverless\n"
+        "studies are cloudybench, failures, perfect, quickstart, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
