@@ -98,7 +98,7 @@ docs: build $(VENV)/dev ## The API documentation of the Rust crates, and the gen
 	$(BIN)/python -m tests.tools.generate_docs
 
 .PHONY: wheel
-wheel: build ## A wheel in dist/, with workloads and studies in it
+wheel: build ## A wheel in dist/, with workloads, studies and price books in it
 	$(BIN)/maturin build --release --locked --out dist
 
 .PHONY: build

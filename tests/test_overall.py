@@ -11,8 +11,9 @@ import pytest
 from commands import call
 from nephoscope.evaluators.base import Measurements
 from nephoscope.price_book import bill, cost, load_price_book
-from nephoscope.scores import perfect
+from nephoscope.scores import perfect, scores_of
 from nephoscope.scoring import DEFINITIONS, PERFECT, Absent, Score
+from nephoscope.store import StoredRun
 from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from sample_studies import RESOURCES, Tables, sim_study, throughput, write_study
@@ -134,6 +135,47 @@ def test_starred_scores_are_by_the_bill(measured: dict[str, Any]) -> None:
     assert measured["starred"]["price_book"] == "example-minimum-billing"
     assert measured["starred"]["held_s"] == 60
     assert measured["starred"]["absent"] == {"O": measured["absent"]["O"]}
+
+
+def starred_study(**usage: float) -> Tables:
+    elasticity = {"evaluator": "elasticity", "patterns": ["single-peak"], "mixes": ["SELECT"], "tau": 2}
+    elasticity |= {"slot": "300ms", "rest": "0s", "watch": "0s", "window": "20s"}
+    cost = {"held": "5m", "starred": "aws-rds-postgresql-us-east-1", "usage": usage}
+    return sim_study(throughput(duration="300ms"), elasticity) | {"cost": cost}
+
+
+def test_starred_scores_by_a_vendors_prices(tmp_path: Path) -> None:
+    study = write_study(tmp_path, starred_study(transfer_gb_per_hour=6))
+    ended = call("run", study, "--out", tmp_path / "runs")
+    assert (ended.code, ended.err) == (0, "")
+    run = tmp_path / "runs" / "latest"
+    scores = json.loads((run / "scores.json").read_text())
+    # Ten minutes of a db.m6g.xlarge and of 100 GB for the five that they were held; half a GB of transfer.
+    bill_ = 0.318 / 6 + 100 * 0.115 / 730 / 6 + 0.5 * 0.09
+    tps = scores["scores"]["P"]["value"] * scores["scores"]["P"]["detail"]["cost_per_minute"]
+    assert scores["starred"]["scores"]["P"]["value"] == pytest.approx(tps / (bill_ / 5))
+    assert scores["starred"]["bill"]["total"] == pytest.approx(bill_)
+    # E1 counts what is elastic: of RDS the class and IOPS, billed for ten minutes.
+    mean_tps = scores["scores"]["E1"]["detail"]["patterns"][0]["mean_tps"]
+    assert scores["starred"]["scores"]["E1"]["value"] == pytest.approx(mean_tps / (0.318 / 6))
+    assert any("check before use" in warning for warning in scores["warnings"])
+    assert "check before use" in ended.out
+    # What the run keeps is enough to say the same again.
+    assert scores_of(StoredRun(run)) == scores
+
+
+def test_what_a_book_has_no_price_for_makes_its_starred_scores_absent(tmp_path: Path) -> None:
+    study = write_study(tmp_path, starred_study(transfer_gb_per_hour=0))
+    assert call("run", study, "--out", tmp_path / "runs").code == 0
+    run = tmp_path / "runs" / "latest"
+    # An allocation that no class has, told while the pattern went on.
+    events = run / "events.jsonl"
+    huge = {"event": "allocation", "time_s": 0.0, "resources": RESOURCES | {"vcores": 400}}
+    events.write_text(events.read_text() + json.dumps(huge) + "\n")
+    scores = scores_of(StoredRun(run))
+    assert "no instance class has 400 vCores" in scores["starred"]["absent"]["E1"]
+    assert {"P"} <= set(scores["starred"]["scores"])
+    assert "E1" in scores["scores"]
 
 
 def test_without_a_second_price_book_there_are_no_starred_scores(tmp_path: Path) -> None:

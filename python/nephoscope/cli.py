@@ -51,6 +51,9 @@ IoOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="The folder that run directories are made in.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for machines.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Leave out what a whole run in --out has measured.")
+]
 RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
 FormatOption = Annotated[
     Literal["table", "markdown"],
@@ -125,9 +128,16 @@ def run(
     *,
     io: IoOption = None,
     as_json: JsonOption = False,
+    resume: ResumeOption = False,
 ) -> None:
-    """Run a study: measure, keep what was measured, write a report."""
-    _finish(_measure(_read(study, settings, io), out, as_json=as_json), as_json=as_json)
+    """Run a study: measure, keep what was measured, write a report; of several scale factors a run of each."""
+    from nephoscope.series import measured_before, parts  # noqa: PLC0415
+
+    for part in parts(_read(study, settings, io)):
+        if resume and (folder := measured_before(part, out)) is not None:
+            _err.print(visible(f"{part.study.name} has been measured already: {folder}"))
+        else:
+            _finish(_measure(part, out, as_json=as_json), as_json=as_json)
 
 
 @app.command()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.failure_scoring import over_roles
+from nephoscope.offers import NotPricedError
 from nephoscope.price_book import Allocation, allocated_cost, bill, cost
 from nephoscope.scoring import (
     DEFINITIONS,
@@ -31,7 +32,7 @@ from nephoscope.scoring import (
 from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from nephoscope.figures import FigureFile, GivenFigure, GivenTime, MethodFigures, SystemFigures
     from nephoscope.price_book import Cost, PriceBook
@@ -49,13 +50,15 @@ class SystemScores:
     """P*, E1*, T* and O*; empty where the file has no actual prices for any system."""
     cost: Cost | None = None
     """What the system's resources cost, line by line."""
+    notice: str | None = None
+    """What whoever uses the actual prices has to know."""
 
     def to_json(self) -> dict[str, Any]:
         """Describe the scores for machines, as ``scores.json`` does."""
         return {
             "name": self.name,
             **_split(self.scores),
-            "starred": _split(self.starred),
+            "starred": _split(self.starred) | {"notice": self.notice},
             "cost": self.cost.model_dump(mode="json") if self.cost else None,
         }
 
@@ -69,10 +72,15 @@ def _split(found: Mapping[ScoreName, Score | Absent]) -> dict[str, Any]:
     }
 
 
-def score_systems(figures: FigureFile, book: PriceBook, starred: PriceBook | None) -> list[SystemScores]:
-    """Score every system of a file. ``starred`` is the price book of the actual prices."""
-    has_stars = starred is not None or any(_names_actual_prices(system) for system in figures.system)
-    return [_score(system, figures.method, book, starred, has_stars=has_stars) for system in figures.system]
+def score_systems(
+    figures: FigureFile, book: PriceBook, starred: Mapping[str, PriceBook]
+) -> list[SystemScores]:
+    """Score every system of a file. ``starred`` has the price books of the actual prices, by the systems' names."""
+    has_stars = bool(starred) or any(_names_actual_prices(system) for system in figures.system)
+    return [
+        _score(system, figures.method, book, starred.get(system.name), has_stars=has_stars)
+        for system in figures.system
+    ]
 
 
 def _names_actual_prices(system: SystemFigures) -> bool:
@@ -109,7 +117,8 @@ def _score(
             scores[name] = Absent(reason=system.absent[name])
     scores["O"] = _o(scores, method)
     stars = _starred(system, method, starred, scores) if has_stars else {}
-    return SystemScores(system.name, scores, stars, declared)
+    notice = f"{starred.name}: {starred.notice}" if starred and starred.notice else None
+    return SystemScores(system.name, scores, stars, declared, notice)
 
 
 def _starred(
@@ -119,11 +128,17 @@ def _starred(
     scores: Mapping[ScoreName, Score | Absent],
 ) -> _Found:
     """Score by the actual prices; R, F, E2 and C are not changed by them."""
-    found: _Found = {
-        "P": _p(system, method, _starred_cost(system, book)),
-        "E1": _e1(system, book, starred=True),
-        "T": _t(system, _starred_tenant_costs(system, book)),
+    makers: dict[ScoreName, Callable[[], Score | Absent]] = {
+        "P": lambda: _p(system, method, _starred_cost(system, book)),
+        "E1": lambda: _e1(system, book, starred=True),
+        "T": lambda: _t(system, _starred_tenant_costs(system, book)),
     }
+    found: _Found = {}
+    for name, make in makers.items():
+        try:
+            found[name] = make()
+        except NotPricedError as error:
+            found[name] = Absent(reason=str(error))
     for name in ("P", "E1", "T"):
         if given := getattr(system.starred_scores, name):
             found[name] = _given(name, given)

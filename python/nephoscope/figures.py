@@ -14,7 +14,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.files import read_toml
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, PriceBook, load_price_book
+from nephoscope.offers import Usage
+from nephoscope.price_book import DEFAULT_PRICE_BOOK, PriceBook, load_price_book, load_unit_costs
 from nephoscope.scoring import DEFAULT_DELTA, PerfectName
 from nephoscope.systems.base import Resources, Settings
 from nephoscope.units import Duration
@@ -230,6 +231,10 @@ class SystemFigures(Settings):
     """The same by the actual prices, for P*."""
     held: Duration | None = None
     """How long the resources were held, which minimum billing periods are compared with, for P* and T*."""
+    starred: str | None = None
+    """In place of the file's `cost.starred`: a price book of this system's vendor."""
+    usage: Usage = Field(default_factory=Usage)
+    """What it used of that which a vendor's book charges by use: see [usage](studies.md#costusage)."""
     throughput: list[ThroughputFigures] = Field(default_factory=list)
     """TPS of each mix and concurrency, for P."""
     elasticity: list[ElasticityFigures] = Field(default_factory=list)
@@ -303,12 +308,21 @@ class FigureFile(Settings):
     system: Annotated[list[SystemFigures], Field(min_length=1)]
 
 
-def read_figures(path: Path) -> tuple[FigureFile, PriceBook, PriceBook | None]:
-    """Read a file of figures and its price books. Raises ``InputError`` that lists everything that is wrong."""
+def read_figures(path: Path) -> tuple[FigureFile, PriceBook, dict[str, PriceBook]]:
+    """Read a file of figures, its price book, and by the systems' names the books of the actual prices.
+
+    Raises ``InputError`` that lists everything that is wrong.
+    """
     figures = _validated(read_toml(path), path)
-    book = load_price_book(_book_at(figures.cost.price_book, path.parent))
-    starred = figures.cost.starred
-    return figures, book, load_price_book(_book_at(starred, path.parent)) if starred is not None else None
+    book = load_unit_costs(_book_at(figures.cost.price_book, path.parent))
+    named = {system.name: system.starred or figures.cost.starred for system in figures.system}
+    loaded = {name: load_price_book(_book_at(name, path.parent)) for name in set(named.values()) if name}
+    starred = {
+        system.name: loaded[name].used(system.usage)
+        for system in figures.system
+        if (name := named[system.name]) is not None
+    }
+    return figures, book, starred
 
 
 def _book_at(name: str, folder: Path) -> str | Path:

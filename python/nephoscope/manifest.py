@@ -73,7 +73,9 @@ def inputs_of(study: Study, workload: Workload) -> dict[str, Any]:
     """
     books = {"price_book": study.cost.price_book, "starred": study.cost.starred}
     prices = {
-        name: load_price_book(book).model_dump(mode="json") if book is not None else None
+        name: load_price_book(book).used(study.cost.usage).model_dump(mode="json")
+        if book is not None
+        else None
         for name, book in books.items()
     }
     return {"workload": workload.kept(), "prices": prices}

@@ -99,6 +99,8 @@ def run_study(
 
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
+    if study.workload.scales is not None:
+        raise InputError("a study of several scale factors is measured part by part: see series.parts")
     prepare(study, any_url(study))
     check_runs(runs)
     given = registry.provider(study.system.provider)(study.system)

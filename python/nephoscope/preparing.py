@@ -11,7 +11,7 @@ from nephoscope.data import WorkloadData
 from nephoscope.errors import MeasurementError
 from nephoscope.manifest import reads_of
 from nephoscope.masking import know_url
-from nephoscope.price_book import load_price_book
+from nephoscope.price_book import bill, load_price_book, load_unit_costs
 from nephoscope.tenants import check_tenants, make_room, tenants_of
 from nephoscope.variables import endpoint, redacted_url, with_secrets
 from nephoscope.workload import Workload
@@ -41,9 +41,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
 
     Raises ``InputError``.
     """
-    for book in (study.cost.price_book, study.cost.starred):
-        if book is not None:
-            load_price_book(book)
+    _prices(study)
     _on_connect(study)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
@@ -54,6 +52,16 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     for evaluator in evaluators:
         evaluator.check_tenants(study.tenants.number)
     return workload, evaluators
+
+
+def _prices(study: Study) -> None:
+    """Check the price books, and that what the study declares can be billed. Raises ``InputError``."""
+    load_unit_costs(study.cost.price_book)
+    if study.cost.starred is None:
+        return
+    starred = load_price_book(study.cost.starred).used(study.cost.usage)
+    if study.system.resources is not None:
+        bill(study.system.resources, starred, duration_s=1)
 
 
 def any_url(study: Study) -> str:

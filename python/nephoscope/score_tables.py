@@ -42,6 +42,7 @@ def notes(systems: Sequence[SystemScores]) -> list[str]:
         lines += [
             f"{system.name}: {note}" for note in told if "no interval" not in note or _any_interval(system)
         ]
+    lines += dict.fromkeys(f"by the price book {system.notice}" for system in systems if system.notice)
     return [f"{', '.join(who)}: no {names}: {reason}" for (names, reason), who in lacking.items()] + lines
 
 

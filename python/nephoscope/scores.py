@@ -6,12 +6,14 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope import registry
+from nephoscope import beside_paper, registry
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
 from nephoscope.files import parse_toml
+from nephoscope.offers import NotPricedError
 from nephoscope.overload import overload_verdict
-from nephoscope.price_book import PriceBook, Prices, built_in_price_book, cost
+from nephoscope.price_book import Prices, bill, cost
+from nephoscope.run_inputs import price_book_of, workload_of
 from nephoscope.scoring import BY_ENDS, PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.store import StoredRun
 from nephoscope.store.schema import check_plain
@@ -23,7 +25,6 @@ from nephoscope.verdicts import FEW as _FEW
 from nephoscope.verdicts import connected, steady
 from nephoscope.verdicts import names as _names
 from nephoscope.verdicts import verdict as _verdict
-from nephoscope.workload import KeptWorkload, Workload, packaged_workload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
-    from nephoscope.study import Study, WorkloadTable
-    from nephoscope.workload import DescribedWorkload
+    from nephoscope.study import Study
 
 CPU_LIMIT = 0.85
 """Above this share of a core the busiest load thread is taken to have been the limit."""
@@ -53,17 +53,22 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     """
     study = _study_of(run)
     _check_length(run, study)
-    prices = Prices(_price_book(run, "price_book", study.cost.price_book))
+    prices = Prices(price_book_of(run, "price_book", study.cost.price_book))
     found = _measurements(run, study, prices)
     resources = _resources_of(run)
     scores = perfect(found, study)
     points = [point for part in found for point in part.points]
     shortfalls = [shortfall for part in found for shortfall in part.shortfalls]
+    starred = _starred(run, study, found, scores)
+    split = _split(scores)
     return {
-        **_split(scores),
-        "starred": _starred(run, study, found, scores),
-        "verdicts": _verdicts(points, shortfalls, run),
-        "warnings": [*_warnings(found, points, study), *_wide(scores), *_told(run)],
+        **split,
+        "starred": starred,
+        "verdicts": [
+            *_verdicts(points, shortfalls, run),
+            *beside_paper.verdicts(study, resources, split["scores"]),
+        ],
+        "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
@@ -82,7 +87,7 @@ def scores_so_far(folder: Path, index: int) -> dict[ScoreName, Score]:
     run = StoredRun(folder)
     study = _study_of(run)
     (part,) = _measurements(
-        run, study, Prices(_price_book(run, "price_book", study.cost.price_book)), [index]
+        run, study, Prices(price_book_of(run, "price_book", study.cost.price_book)), [index]
     )
     return {name: score for name, score in part.scores.items() if isinstance(score, Score)}
 
@@ -132,36 +137,11 @@ def _resources_of(run: StoredRun) -> Resources | None:
     return Resources.model_validate(given) if given else None
 
 
-def _price_book(run: StoredRun, key: str, name: str) -> PriceBook:
-    """Return a price book as the run keeps it; of an older run one that comes with nephoscope, and no other file."""
-    if (kept := run.inputs) is None:
-        return built_in_price_book(name)
-    if (book := kept["prices"].get(key)) is None:
-        raise InputError(f"{run.folder}: the run keeps no prices for cost.{key} of its study")
-    return PriceBook.model_validate(book)
-
-
-def _workload(run: StoredRun, table: WorkloadTable) -> DescribedWorkload:
-    """Return the workload as the run keeps it; of an older run one that comes with nephoscope, and no other file."""
-    if (kept := run.inputs) is not None:
-        return KeptWorkload(kept["workload"])
-    if (folder := packaged_workload(table.name)) is None:
-        raise InputError(
-            f"{run.folder} was written when runs did not keep what their workload is, and {table.name!r} does not"
-            " come with nephoscope: there are no scores, points and verdicts"
-        )
-    endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
-    url = _scheme_only(endpoints[0])
-    workload = Workload(folder, table.scale, table.data_seed, dict(table.options), url)
-    _ = workload.description
-    return workload
-
-
 def _measurements(
     run: StoredRun, study: Study, prices: Prices, only: Collection[int] | None = None
 ) -> list[Measurements]:
     """Let the evaluators read the run: all entries of ``[[measure]]``, or ``only`` some."""
-    workload = _workload(run, study.workload)
+    workload = workload_of(run, study.workload)
     resources = _resources_of(run)
     found = []
     for index, settings in enumerate(study.measure):
@@ -175,12 +155,6 @@ def _measurements(
                 where = f"{run.folder}: what was stored of measure.{index} ({settings.evaluator})"
                 raise InputError(f"{where} does not fit together: {type(error).__name__}: {error}") from error
     return found
-
-
-def _scheme_only(url: str) -> str:
-    """Return a URL of the same driver that names no endpoint: only the dialect is asked for."""
-    scheme = url.partition(":")[0]
-    return f"{scheme}://reader@localhost/none" if scheme.startswith("postgres") else f"{scheme}://"
 
 
 _Found = dict[ScoreName, Score | Absent]
@@ -233,10 +207,10 @@ def _starred(
     if held_s <= 0:
         nothing: _Found = {name: Absent(reason="nothing was measured") for name in STARRED}
         return {**_split(nothing), "price_book": study.cost.starred, "held_s": 0.0}
-    prices = Prices(_price_book(run, "starred", study.cost.starred), held_s)
+    prices = Prices(price_book_of(run, "starred", study.cost.starred), held_s)
     priced = [name for name in STARRED if name != "O"]
     priced_at = {at for at, part in enumerate(measured) if part.scores.keys() & set(priced)}
-    again = perfect(_measurements(run, study, prices, priced_at), study)
+    again = perfect([_priced(run, study, prices, at, measured[at]) for at in sorted(priced_at)], study)
     found: _Found = dict(scores)
     for name in priced:
         found[name] = again[name]
@@ -245,7 +219,36 @@ def _starred(
         **_split({name: found[name] for name in STARRED}),
         "price_book": prices.book.name,
         "held_s": held_s,
+        "bill": _bill(run, prices),
+        "notice": prices.book.notice,
     }
+
+
+def _noticed(starred: Mapping[str, Any] | None) -> list[str]:
+    """Warn of prices that are to be checked."""
+    if not starred or not starred.get("notice"):
+        return []
+    return [f"P*, E1*, T* and O* are by the price book {starred['price_book']}: {starred['notice']}"]
+
+
+def _priced(run: StoredRun, study: Study, prices: Prices, at: int, measured: Measurements) -> Measurements:
+    """Read an entry by other prices; its scores are absent where the book has no price for what was allocated."""
+    try:
+        (part,) = _measurements(run, study, prices, [at])
+    except NotPricedError as error:
+        return Measurements(scores={name: Absent(reason=str(error)) for name in measured.scores})
+    return part
+
+
+def _bill(run: StoredRun, prices: Prices) -> dict[str, Any] | None:
+    """Write the bill of the declared resources, line by line; None where there are none or no price."""
+    resources = _resources_of(run)
+    if resources is None or prices.held_s is None:
+        return None
+    try:
+        return bill(resources, prices.book, prices.held_s).model_dump(mode="json")
+    except NotPricedError:
+        return None
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------

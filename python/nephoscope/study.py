@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -25,6 +26,7 @@ from nephoscope.errors import InputError
 from nephoscope.files import check_toml, is_file, is_there, parse_toml, read_toml
 from nephoscope.loads import ACCESS_WORDS
 from nephoscope.masking import masked
+from nephoscope.offers import Usage
 from nephoscope.price_book import DEFAULT_PRICE_BOOK
 from nephoscope.scoring import PerfectName
 from nephoscope.systems.base import Settings, SystemSettings
@@ -49,6 +51,21 @@ class StudyTable(Settings):
     """The seed of the load: of what transactions pick, of arrivals, of which transaction is next."""
 
 
+def _distinct(scales: list[float]) -> list[float]:
+    if len(set(scales)) < len(scales):
+        raise ValueError("a scale factor is there more than once")
+    return scales
+
+
+Scales = Annotated[
+    list[Annotated[float, Field(gt=0, le=1e6)]],
+    BeforeValidator(one_as_list),
+    AfterValidator(_distinct),
+    Field(min_length=1, max_length=20),
+]
+"""Scale factors, each once."""
+
+
 class WorkloadTable(Settings):
     """``[workload]``: what is run, and the data it runs on."""
 
@@ -56,6 +73,8 @@ class WorkloadTable(Settings):
     """The name of a workload that comes with nephoscope, or the folder of one's own."""
     scale: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """The scale factor: by it the workload says how many rows its tables have."""
+    scales: Scales | None = None
+    """In its place several: `nephoscope run` makes a [run of each](#several-scale-factors), one after another."""
     data_seed: Annotated[int, Field(ge=0, lt=2**63)] = 7
     """The seed of the data: the same seed, scale and options give the same rows."""
     options: dict[str, str | bool | int | float] = Field(default_factory=dict)
@@ -151,6 +170,8 @@ class CostTable(Settings):
     """A second price book, of the prices that are really paid: by it P*, E1*, T* and O* are scored."""
     held: Duration | None = None
     """How long the resources are held, for the minimum billing periods of P* and T*; by default as long as the run."""
+    usage: Usage = Field(default_factory=Usage)
+    """What is used of that which a vendor's book charges by use: see [cost.usage](#costusage)."""
 
     @field_validator("held")
     @classmethod
@@ -165,12 +186,16 @@ class ScoreTable(Settings):
 
     weights: dict[PerfectName, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
     """The exponents of the scores in O; 1 where left out, and 0 takes a score out of it."""
+    beside_paper: bool = False
+    """Whether the report says which figures may be set [beside the paper's](metrics.md#beside-the-papers-tables)."""
 
 
 class MeasureSettings(Settings):
     """An entry of ``[[measure]]``; each evaluator adds its own keys."""
 
     evaluator: str
+    scales: Scales | None = None
+    """At which of `workload.scales` it is measured; at all of them if left out."""
 
 
 class Study(BaseModel):
@@ -332,9 +357,34 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
     }
     made["system"] = _system(tables.get("system", {}), faults)
     made["measure"] = _measure(tables.get("measure", []), faults)
+    faults += scale_faults(made["workload"], made["measure"])
     if faults:
         raise InputError("\n".join(f"{where}: {fault}" for fault in faults))
     return Study.model_construct(**made)
+
+
+def scale_faults(workload: WorkloadTable | None, entries: Sequence[MeasureSettings]) -> list[str]:
+    """Tell what is wrong with the scale factors of a study; ``workload`` is None where it is wrong itself."""
+    if workload is None:
+        return []
+    if (scales := workload.scales) is None:
+        return [
+            f"measure.{index}.scales: workload.scales does not say which scale factors there are"
+            for index, entry in enumerate(entries)
+            if entry.scales is not None
+        ]
+    faults = [
+        f"measure.{index}.scales: {scale:g} is not among workload.scales"
+        for index, entry in enumerate(entries)
+        for scale in entry.scales or ()
+        if scale not in scales
+    ]
+    if workload.load != "always" or workload.external:
+        faults.append(
+            'workload.scales: each loads its own data, which needs load = "always" and external = false'
+        )
+    idle = [scale for scale in scales if all(entry.scales and scale not in entry.scales for entry in entries)]
+    return faults + [f"workload.scales: nothing is measured at {scale:g}" for scale in idle if entries]
 
 
 def _system(table: Any, faults: list[str]) -> SystemSettings | None:  # noqa: ANN401 - whatever TOML can hold

@@ -98,6 +98,7 @@ def test_nodes_count_as_often_as_there_are() -> None:
 
 def test_cost_is_that_of_cpu_and_memory_over_the_time() -> None:
     line = timeline((0, 1), (600, 3))
+    assert BOOK.per_hour is not None
     per_hour = BOOK.per_hour.vcore + 2 * BOOK.per_hour.memory_gb
     assert line.cost(0, 1200, BOOK) == pytest.approx(per_hour * (1 * 600 + 3 * 600) / 3600)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
+from nephoscope.price_book import built_in_price_books
 from nephoscope.systems.url import Url
 from sample_studies import phases, sim_study, throughput, write_study
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIME = 'expected a length of time such as "250ms", "30s", "5m" or a number of seconds'
+BOOKS = ", ".join(built_in_price_books())
 MIXES = (
     "its mixes are TPCB, SIMPLE, SELECT, and a ratio"
     " such as 15:5:80 stands for tpcb_like, simple_update, select_only"
@@ -23,14 +25,14 @@ PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, acc
 
 WRONG = {
     # names of keys and tables
-    "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, data_seed, "
+    "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, scales, data_seed, "
     "options, external, "
     "load, load_threads",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
     "score, system, measure",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max",
-    "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held",
+    "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held, usage",
     "score.weights={Q=1}": "score.weights.Q: input should be 'P', 'E1', 'R', 'F', 'E2', 'C' or 'T'; it is 'Q'",
     "cost.held='0s'": "cost.held: resources that cost something are held for longer than 0; it is '0s'",
     "score.weights={P=-1}": "score.weights.P: input should be greater than or equal to 0; it is -1",
@@ -184,11 +186,12 @@ WRONG_FOR_OTHERS = {
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
     "system.ro='${NEPHOSCOPE_UNSET}'": "system.ro: the environment variable NEPHOSCOPE_UNSET is not set",
-    "cost.starred='none'": "price book 'none': not built in; allowed: cloudybench-2024, "
-    "example-minimum-billing, or a .toml file's path",
-    "cost.price_book='none'": "price book 'none': not built in; allowed: cloudybench-2024, "
-    "example-minimum-billing, or a "
-    ".toml file's path",
+    "cost.starred='none'": f"price book 'none': not built in; allowed: {BOOKS}, or a .toml file's path",
+    "cost.price_book='none'": f"price book 'none': not built in; allowed: {BOOKS}, or a .toml file's path",
+    "cost.price_book='neon-launch'": "price book neon-launch: it has one vendor's prices, which are for the starred "
+    "scores (cost.starred); cost.price_book needs unit costs ([per_hour])",
+    "cost.starred='neon-launch'": "price book neon-launch: it charges for data transfer, and nobody has said how much "
+    "is used: [cost.usage] transfer_gb_per_hour of a study, usage.transfer_gb_per_hour of a system's figures",
     "nonsense": "--set nonsense: expected key=value, such as workload.scale=10",
     "=3": "--set =3: expected key=value, such as workload.scale=10",
     "a..b=3": "--set a..b=3: expected key=value, such as workload.scale=10",
@@ -302,7 +305,7 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are failures, perfect, quickstart, serverless\n"
+        "studies are cloudybench, failures, perfect, quickstart, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
