@@ -52,6 +52,8 @@ pub struct Probes {
     samples: Mutex<Receiver<Vec<Sample>>>,
     stop: mailbox::Sender<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// How long dropping them waits for their thread.
+    patience: Duration,
 }
 
 impl Probes {
@@ -67,6 +69,7 @@ impl Probes {
     pub fn start_unless(spec: &ProbesSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
         let (setup, samples, stop) = prepare(spec)?;
         let legend = setup.legend.clone();
+        let patience = Duration::from_nanos(spec.limit() + 2 * END);
         let (report, reports) = channel();
         let thread = std::thread::Builder::new()
             .name("probes".to_owned())
@@ -84,7 +87,7 @@ impl Probes {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        Ok(Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)) })
+        Ok(Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)), patience })
     }
 
     /// What samples are written with.
@@ -133,8 +136,10 @@ impl Probes {
 }
 
 impl Drop for Probes {
+    /// Waits for the thread, but not for ever: one that does not end is left behind.
     fn drop(&mut self) {
-        self.stop();
+        let until = Instant::now() + self.patience;
+        self.stop_unless(&mut || Instant::now() >= until);
     }
 }
 
@@ -153,8 +158,7 @@ type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
 /// Checks what is asked for, and opens the endpoints.
 fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     let io = spec.check()?;
-    let limit = spec.availability.unwrap_or_default().limit().max(spec.lag.unwrap_or_default().poll_limit());
-    let connect_timeout = limit.max(spec::FIRST_CONNECTION);
+    let connect_timeout = spec.limit().max(spec::FIRST_CONNECTION);
     let settings = Settings { connect_timeout, on_connect: spec.on_connect.clone(), ..Settings::default() };
     let mut drivers = Vec::new();
     for endpoint in &spec.endpoints {
@@ -244,7 +248,7 @@ impl Team {
             lag,
             journal: Rc::clone(&journal),
             rate: availability.rate,
-            limit: availability.limit().max(spec.lag.unwrap_or_default().poll_limit()),
+            limit: spec.limit(),
             over: Rc::default(),
         }
     }
