@@ -1,11 +1,13 @@
-//! A ring of io_uring that fails for good ends the run, and the run says why. Alone in its process: all rings are broken.
+//! A ring of io_uring that fails for good ends the run or the probes, which say why. Alone in its process: all rings are broken.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::os::fd::AsRawFd as _;
+use std::time::{Duration, Instant};
 
 use nephoscope_engine::Run;
+use nephoscope_engine::probes::Probes;
 use nephoscope_engine::spec::IoChoice;
 use nephoscope_runtime::Io;
 use serde_json::json;
@@ -29,7 +31,7 @@ fn break_rings() -> usize {
 }
 
 #[test]
-fn a_ring_that_fails_ends_the_run_with_its_name() {
+fn a_ring_that_fails_ends_what_uses_it_with_its_name() {
     // Not every machine has it.
     if Io::Uring.check().is_err() {
         return;
@@ -38,11 +40,24 @@ fn a_ring_that_fails_ends_the_run_with_its_name() {
     let mut spec = spec("sim://?latency=constant(1ms)", [open_phase("all", load)]);
     (spec.io, spec.threads) = (IoChoice::Uring, 2);
     let run = Run::start(&spec).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(break_rings(), 2);
+    let probed = json!({
+        "origin_ns": run.origin(), "io": "uring", "availability": {},
+        "endpoints": [{"role": "rw", "node": "rw", "url": "sim://probed?latency=constant(1ms)"}],
+    });
+    let probes = Probes::start(&serde_json::from_value(probed).unwrap()).unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(break_rings(), 3);
     let story = read_all(&run, &spec);
     let ending = story.ending.as_ref().unwrap();
     let failure = ending.failure.as_deref().unwrap();
     assert!(failure.starts_with("io_uring failed: ") && ending.complete, "{ending:?}");
     assert!(story.all().committed() > 100, "what was measured before is kept");
+    let until = Instant::now() + Duration::from_mins(1);
+    let failure = loop {
+        match probes.next(Duration::from_millis(100)) {
+            Err(error) => break error.to_string(),
+            Ok(_) => assert!(Instant::now() < until, "the probes have no end"),
+        }
+    };
+    assert!(failure.starts_with("probes: io_uring failed: "), "{failure}");
 }

@@ -15,9 +15,12 @@ mod sample;
 mod simulation;
 mod spec;
 
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,6 +55,8 @@ pub struct Probes {
     samples: Mutex<Receiver<Vec<Sample>>>,
     stop: mailbox::Sender<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Why their thread has ended by itself.
+    failure: Arc<OnceLock<String>>,
     /// How long dropping them waits for their thread.
     patience: Duration,
 }
@@ -68,7 +73,7 @@ impl Probes {
     /// As [`Probes::start`]; where `give_up` says so before they have begun, they never do.
     pub fn start_unless(spec: &ProbesSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
         let (setup, samples, stop) = prepare(spec)?;
-        let legend = setup.legend.clone();
+        let (legend, failure) = (setup.legend.clone(), Arc::clone(&setup.failure));
         let patience = Duration::from_nanos(spec.limit() + 2 * END);
         let (report, reports) = channel();
         let thread = std::thread::Builder::new()
@@ -87,7 +92,8 @@ impl Probes {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        Ok(Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)), patience })
+        let (samples, thread) = (Mutex::new(samples), Mutex::new(Some(thread)));
+        Ok(Self { legend, samples, stop, thread, failure, patience })
     }
 
     /// What samples are written with.
@@ -101,11 +107,14 @@ impl Probes {
         match lock(&self.samples).recv_timeout(timeout) {
             Ok(samples) => Ok(Some(samples)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            // The thread ends when it is told to, and by nothing else.
-            Err(RecvTimeoutError::Disconnected) if lock(&self.thread).is_none() => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(EngineError::Failed("the probes' thread died; standard error says why".to_owned()))
-            }
+            Err(RecvTimeoutError::Disconnected) => match self.failure.get() {
+                Some(why) => Err(EngineError::Failed(format!("probes: {why}"))),
+                // Else the thread ends when it is told to.
+                None if lock(&self.thread).is_none() => Ok(None),
+                None => {
+                    Err(EngineError::Failed("the probes' thread died; standard error says why".to_owned()))
+                }
+            },
         }
     }
 
@@ -151,6 +160,7 @@ struct Setup {
     io: Io,
     samples: Sender<Vec<Sample>>,
     stop: mailbox::Receiver<()>,
+    failure: Arc<OnceLock<String>>,
 }
 
 type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
@@ -175,7 +185,8 @@ fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     };
     let (sender, samples) = channel();
     let (stop, stopped) = mailbox();
-    let setup = Setup { spec: spec.clone(), drivers, legend, io, samples: sender, stop: stopped };
+    let (spec, failure) = (spec.clone(), Arc::default());
+    let setup = Setup { spec, drivers, legend, io, samples: sender, stop: stopped, failure };
     Ok((setup, samples, stop))
 }
 
@@ -208,8 +219,28 @@ async fn life(runtime: &Runtime, mut setup: Setup, report: &Sender<Report>) {
         return;
     }
     team.begin(runtime);
-    std::future::poll_fn(|cx| setup.stop.poll_receive(cx).map(drop)).await;
-    team.end(runtime).await;
+    match stopped(runtime, &mut setup.stop).await {
+        None => team.end(runtime).await,
+        // What they would tell from now on is not the system's doing.
+        Some(why) => drop(setup.failure.set(why)),
+    }
+}
+
+/// Waits until the probes are told to stop; gives the reason where they cannot go on.
+async fn stopped(runtime: &Runtime, stop: &mut mailbox::Receiver<()>) -> Option<String> {
+    loop {
+        let mut sleep = pin!(runtime.sleep_until(clock::now() + HAND_OVER));
+        let is_told = poll_fn(|cx| match stop.poll_receive(cx) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending => sleep.as_mut().poll(cx).map(|()| false),
+        });
+        if is_told.await {
+            return None;
+        }
+        if let Some(why) = runtime.failure() {
+            return Some(why.to_string());
+        }
+    }
 }
 
 /// The probes of one thread.
