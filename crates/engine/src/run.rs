@@ -343,9 +343,9 @@ mod tests {
             "phases": [{"name": "all", "kind": "measure", "seconds": null, "loads": {"*": load}}],
         });
         let run = Run::start(&serde_json::from_value(spec).unwrap()).unwrap();
-        lock(&run.intake).threads.push(std::thread::spawn(|| std::thread::sleep(Duration::from_secs(3600))));
+        lock(&run.intake).threads.push(std::thread::spawn(|| std::thread::sleep(Duration::from_hours(1))));
         let begun = Instant::now();
         drop(run);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
     }
 }

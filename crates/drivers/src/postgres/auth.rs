@@ -107,7 +107,7 @@ impl Authentication {
             (5, State::Start) => self.md5(data, out)?,
             (10, State::Start) => self.start_scram(data, out)?,
             (11, State::ScramStarted(scram)) => prove(scram, data, out)?,
-            (12, State::ScramProved(scram)) => verify(scram, data)?,
+            (12, State::ScramProved(scram)) => verify(&scram, data)?,
             (3 | 5 | 10 | 11 | 12, _) => return Err(garbage("it comes out of turn")),
             (kind, _) => return Err(not_supported(kind)),
         };
@@ -236,7 +236,7 @@ fn prove(mut scram: Scram, data: &[u8], out: &mut Vec<u8>) -> Result<State, Erro
     Ok(State::ScramProved(scram))
 }
 
-fn verify(scram: Scram, data: &[u8]) -> Result<State, Error> {
+fn verify(scram: &Scram, data: &[u8]) -> Result<State, Error> {
     scram.exchange.verify(data)?;
     Ok(State::ScramVerified { bound: scram.bound })
 }
