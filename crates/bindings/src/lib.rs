@@ -8,6 +8,7 @@ mod faults;
 mod histogram;
 mod load;
 mod logging;
+mod owned;
 mod probes;
 mod run;
 mod signals;
@@ -40,6 +41,7 @@ fn error_classes() -> Vec<&'static str> {
 #[pyfunction]
 fn check_url(py: Python<'_>, url: &str) -> PyResult<()> {
     let opened = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default());
+    logging::attend_later(py);
     opened.map(drop).map_err(|error| errors::input(py, &error.0))
 }
 

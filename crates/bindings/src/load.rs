@@ -11,7 +11,7 @@ use nephoscope_script::Workload;
 use pyo3::prelude::*;
 
 use crate::signals::{LOOK, await_end};
-use crate::{errors, workload};
+use crate::{errors, logging, workload};
 
 /// Rows that are there and rows that are to be, by table.
 type Done = Vec<(String, u64, u64)>;
@@ -51,6 +51,7 @@ pub(crate) fn load(
             let came = news.recv_timeout(LOOK);
             (news, came)
         });
+        logging::attend_later(py);
         let told = match came {
             Ok(News::Over(Ok(report))) => return Ok((report.tables, report.seconds)),
             Ok(News::Over(Err(error))) => return Err(errors::failed(py, &error.to_string())),

@@ -1,12 +1,115 @@
 //! From `tracing` to Python's `logging`, under the name `nephoscope.engine`.
+//!
+//! Whoever logs never takes Python's lock: a worker would wait for it in the path of a transaction, and for ever where
+//! the thread that holds the lock waits for the worker. Lines go into a bounded queue, and the thread of Python's that
+//! calls the engine next writes them. Below the level that the logger had when it was last asked, none is made.
 
 use std::fmt::{self, Write as _};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use tracing::field::{Field, Visit};
+use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-/// Hands events over. There are few: nothing is logged on the path of a transaction.
+/// How many lines may wait for a reader; what comes beyond is counted and dropped.
+const CAPACITY: usize = 4096;
+/// `logging.DEBUG`, `INFO`, `WARNING`, `ERROR`.
+const LEVELS: [u8; 4] = [10, 20, 30, 40];
+const WARNING: u8 = LEVELS[2];
+
+/// The least level of which lines are made: Python's own default, until its logger is asked.
+static LEAST: AtomicU8 = AtomicU8::new(WARNING);
+/// What a signal's handler raised while lines were written that could not raise it.
+static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+static QUEUE: AtomicPtr<Queue> = AtomicPtr::new(ptr::null_mut());
+
+struct Line {
+    level: u8,
+    text: String,
+}
+
+struct Queue {
+    /// A process that was forked may have been so in the midst of a line, and has a queue of its own.
+    process: u32,
+    lines: SyncSender<Line>,
+    reader: Mutex<Receiver<Line>>,
+    dropped: AtomicU64,
+}
+
+/// The queue of this process. None is ever freed: a thread may still write into it.
+fn queue() -> &'static Queue {
+    let process = std::process::id();
+    let seen = QUEUE.load(Ordering::Acquire);
+    // SAFETY: what is stored here is a leaked box.
+    if let Some(queue) = unsafe { seen.as_ref() }.filter(|queue| queue.process == process) {
+        return queue;
+    }
+    let (lines, reader) = sync_channel(CAPACITY);
+    let new = Queue { process, lines, reader: Mutex::new(reader), dropped: AtomicU64::new(0) };
+    let new = Box::into_raw(Box::new(new));
+    match QUEUE.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: as above.
+        Ok(_) => unsafe { &*new },
+        Err(other) => {
+            // SAFETY: nobody else has seen the new one, and the other is a leaked box.
+            unsafe {
+                drop(Box::from_raw(new));
+                &*other
+            }
+        }
+    }
+}
+
+/// Writes the lines that wait, and asks the logger for its level. Raises what a signal's handler raises meanwhile.
+pub(crate) fn attend(py: Python<'_>) -> PyResult<()> {
+    if let Some(raised) = RAISED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        return Err(raised);
+    }
+    match write(py) {
+        // A log that cannot be written must not end a run.
+        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// As [`attend`], where nothing can be raised: the next call of the engine raises it.
+pub(crate) fn attend_later(py: Python<'_>) {
+    if let Err(raised) = attend(py) {
+        *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+    }
+}
+
+fn write(py: Python<'_>) -> PyResult<()> {
+    let logger = py.import("logging")?.call_method1("getLogger", ("nephoscope.engine",))?;
+    let queue = queue();
+    // Taken first: writing a line may let other threads have Python's lock, and they must not wait for the reader's.
+    let reader = queue.reader.lock().unwrap_or_else(PoisonError::into_inner);
+    let lines: Vec<Line> = reader.try_iter().take(CAPACITY).collect();
+    drop(reader);
+    for line in lines {
+        logger.call_method1("log", (line.level, "%s", line.text))?;
+    }
+    let dropped = queue.dropped.swap(0, Ordering::Relaxed);
+    if dropped > 0 {
+        let text = "%d lines of the log were dropped: they came faster than they could be written";
+        logger.call_method1("log", (WARNING, text, dropped))?;
+    }
+    let mut least = u8::MAX;
+    for level in LEVELS.into_iter().rev() {
+        if logger.call_method1("isEnabledFor", (level,))?.extract()? {
+            least = level;
+        }
+    }
+    LEAST.store(least, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Puts events into the queue.
 struct ToPython;
 
 pub(crate) fn install() {
@@ -28,10 +131,26 @@ impl Visit for Text {
     }
 }
 
+fn number(level: Level) -> u8 {
+    match level {
+        Level::ERROR => LEVELS[3],
+        Level::WARN => WARNING,
+        Level::INFO => LEVELS[1],
+        _ => LEVELS[0],
+    }
+}
+
 impl Subscriber for ToPython {
+    /// The level may change while the process runs.
+    fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::DEBUG && metadata.target().starts_with("nephoscope")
-            || metadata.target() == "workload"
+        let level = *metadata.level();
+        level <= Level::DEBUG
+            && number(level) >= LEAST.load(Ordering::Relaxed)
+            && (metadata.target().starts_with("nephoscope") || metadata.target() == "workload")
     }
 
     fn new_span(&self, _attributes: &span::Attributes<'_>) -> span::Id {
@@ -45,18 +164,10 @@ impl Subscriber for ToPython {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
-        let level = match *event.metadata().level() {
-            Level::ERROR => 40,
-            Level::WARN => 30,
-            Level::INFO => 20,
-            _ => 10,
-        };
-        // A log that cannot be written must not end a run.
-        let _ = Python::try_attach(|py| -> PyResult<()> {
-            let logger = py.import("logging")?.call_method1("getLogger", ("nephoscope.engine",))?;
-            logger.call_method1("log", (level, "%s", text.0))?;
-            Ok(())
-        });
+        let (queue, level) = (queue(), number(*event.metadata().level()));
+        if queue.lines.try_send(Line { level, text: text.0 }).is_err() {
+            queue.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn enter(&self, _span: &span::Id) {}

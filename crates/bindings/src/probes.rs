@@ -7,13 +7,14 @@ use nephoscope_drivers::probe_tables::SET_UP;
 use nephoscope_engine::probes::{Probes as EngineProbes, ProbesSpec};
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::owned::Owned;
 use crate::signals::{LOOK, Signals};
+use crate::{errors, logging};
 
 /// Probes that are going on. They have begun when this is made; `next` gives their samples until it gives `None` after
 /// `stop`.
 #[pyclass(frozen)]
-pub(crate) struct Probes(EngineProbes);
+pub(crate) struct Probes(Owned<EngineProbes>);
 
 #[pymethods]
 impl Probes {
@@ -21,21 +22,25 @@ impl Probes {
     #[new]
     fn new(py: Python<'_>, spec: &str) -> PyResult<Self> {
         let spec: ProbesSpec = errors::parse(py, spec)?;
+        logging::attend(py)?;
         let mut signals = Signals::default();
         let probes = py.detach(|| EngineProbes::start_unless(&spec, &mut || signals.look()));
-        signals.or(probes.map(Self).map_err(|error| errors::engine(py, &error)))
+        let probes = probes.map(|probes| Self(Owned::new("probes", probes)));
+        signals.or(probes.map_err(|error| errors::engine(py, &error)))
     }
 
     /// The next samples as lines of JSON, each a row of `probes.parquet`, or `None` if there are none within the time in
     /// seconds.
     fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
-        let mut left = Duration::from_secs_f64(timeout.clamp(0.0, 3600.0));
+        let (probes, mut left) = (self.0.get(py)?, Duration::from_secs_f64(timeout.clamp(0.0, 3600.0)));
         loop {
+            logging::attend(py)?;
             let wait = left.min(LOOK);
             let lines = py.detach(|| {
-                let samples = self.0.next(wait)?;
-                Ok(samples.map(|samples| self.0.legend().lines(&samples)))
+                let samples = probes.next(wait)?;
+                Ok(samples.map(|samples| probes.legend().lines(&samples)))
             });
+            logging::attend_later(py);
             let lines = lines.map_err(|error| errors::engine(py, &error))?;
             left -= wait;
             if lines.is_some() || left.is_zero() {
@@ -47,8 +52,8 @@ impl Probes {
 
     /// Ends the probes, when those on their way have ended; `next` goes on to give what there is.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        let mut signals = Signals::default();
-        py.detach(|| self.0.stop_unless(&mut || signals.look()));
+        let (probes, mut signals) = (self.0.get(py)?, Signals::default());
+        py.detach(|| probes.stop_unless(&mut || signals.look()));
         signals.or(Ok(()))
     }
 }

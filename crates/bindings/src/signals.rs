@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use crate::errors;
+use crate::{errors, logging};
 
 /// How often a wait looks for signals.
 pub(crate) const LOOK: Duration = Duration::from_millis(100);
@@ -15,12 +15,14 @@ const FAREWELL: Duration = Duration::from_millis(1500);
 /// What comes by a channel, or `None` where its other side is gone. Raises what a signal's handler raises.
 pub(crate) fn receive<T: Send>(py: Python<'_>, mut from: Receiver<T>) -> PyResult<Option<T>> {
     loop {
+        logging::attend(py)?;
         let came;
         // A receiver may be sent to where the interpreter's lock is not held, and not shared with it.
         (from, came) = py.detach(move || {
             let came = from.recv_timeout(LOOK);
             (from, came)
         });
+        logging::attend_later(py);
         match came {
             Ok(came) => return Ok(Some(came)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
@@ -54,6 +56,7 @@ pub(crate) fn beside<T: Send + 'static>(
 /// done whole counts as well: a wait for a server is no part of that.
 fn look(py: Python<'_>) -> PyResult<()> {
     py.check_signals()?;
+    logging::attend(py)?;
     if py.import("nephoscope.interrupts")?.call_method0("is_held_back")?.extract()? {
         return Err(errors::failed(py, "interrupted"));
     }

@@ -23,6 +23,8 @@ use crate::worker::{self, WorkerSetup};
 /// How long before its time a change is sent, so that every worker knows of it when its time comes, even if the
 /// sender is held up on the way.
 const LEAD: Nanos = 10 * MILLISECOND;
+/// How much longer than its limits a worker may take to end, until a run that is dropped leaves it behind.
+const MARGIN: Duration = Duration::from_secs(2);
 
 struct Control {
     resolvers: Vec<Resolver>,
@@ -41,6 +43,8 @@ pub struct Run {
     origin: Nanos,
     control: Mutex<Control>,
     intake: Mutex<Intake>,
+    /// How long dropping it waits for its workers.
+    patience: Duration,
     /// None in simulated time, which stands still as it should.
     heartbeat: Option<Mutex<Heartbeat>>,
 }
@@ -169,11 +173,12 @@ impl Control {
 }
 
 impl Drop for Run {
+    /// Waits for the workers, but not for ever: one that does not end is left behind, as the watchdog does.
     fn drop(&mut self) {
         self.stop();
-        let intake = &mut *lock(&self.intake);
+        let (begun, intake) = (Instant::now(), &mut *lock(&self.intake));
         // Nobody else looks after transactions without an end by now.
-        while intake.gone < intake.threads.len() {
+        while intake.gone < intake.threads.len() && begun.elapsed() < self.patience {
             intake.take_reports();
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -188,6 +193,7 @@ impl Drop for Run {
 pub(crate) struct Prepared {
     control: Control,
     intake: Intake,
+    patience: Duration,
     /// Workers that are connected.
     ready: usize,
 }
@@ -247,7 +253,9 @@ pub(crate) fn prepare(
         failure: None,
         keys,
     };
-    Ok((Prepared { control, intake, ready: 0 }, workers))
+    // A transaction without an end is interrupted meanwhile, or its worker given up.
+    let patience = Duration::from_millis(spec.drain_timeout_ms + 2 * spec.script_timeout_ms) + MARGIN;
+    Ok((Prepared { control, intake, patience, ready: 0 }, workers))
 }
 
 fn spawn(setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
@@ -305,12 +313,39 @@ impl Prepared {
 
     /// Lets the load begin.
     pub(crate) fn begin(self) -> Run {
-        let Self { mut control, intake, .. } = self;
+        let Self { mut control, intake, patience, .. } = self;
         let origin = clock::now() + 5 * MILLISECOND;
         control.tell_start(origin);
         for sender in &control.orders {
             sender.send(Order::Start(origin));
         }
-        Run { origin, control: Mutex::new(control), intake: Mutex::new(intake), heartbeat: None }
+        Run { origin, control: Mutex::new(control), intake: Mutex::new(intake), patience, heartbeat: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_dropped_leaves_a_worker_that_does_not_end() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads/lab");
+        let load = serde_json::json!({"concurrency": 1, "mix": {"write": 1}});
+        let spec = serde_json::json!({
+            "seed": 1, "threads": 1, "interval_ms": 100, "statement_mode": "prepared", "pipeline": false,
+            "connect_timeout_ms": 1000, "statement_timeout_ms": 1000, "drain_timeout_ms": 100,
+            "script_timeout_ms": 100, "retry": {"attempts": 1, "backoff_ms": 1.0, "backoff_max_ms": 1.0},
+            "on_connect": [], "balance": "round-robin", "io": "epoll",
+            "tenants": [{
+                "name": "t", "rw": ["sim://"], "ro": [], "reads": "rw", "sessions": 1, "backlog": 10,
+                "workload": {"folder": folder, "scale": 1.0, "data_seed": 1},
+            }],
+            "phases": [{"name": "all", "kind": "measure", "seconds": null, "loads": {"*": load}}],
+        });
+        let run = Run::start(&serde_json::from_value(spec).unwrap()).unwrap();
+        lock(&run.intake).threads.push(std::thread::spawn(|| std::thread::sleep(Duration::from_hours(1))));
+        let begun = Instant::now();
+        drop(run);
+        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
     }
 }

@@ -154,6 +154,7 @@ impl Worker {
         while !self.ending.get() {
             self.wait_for_boundary().await;
             self.advance(clock::now());
+            self.runtime.failure().iter().for_each(|why| self.fail(&why.to_string()));
         }
         self.drain().await;
         Ok(true)

@@ -305,6 +305,12 @@ impl Runtime {
         self.0.punctual.borrow_mut().wanted = false;
     }
 
+    /// Why nothing can be sent or received any more, if io_uring has failed for good; timers and messages still come.
+    #[must_use]
+    pub fn failure(&self) -> Option<std::io::Error> {
+        self.reactor().failure()
+    }
+
     /// When the present turn of the loop began. Costs nothing to read; good enough for deadlines.
     #[must_use]
     pub fn turn_began(&self) -> Nanos {

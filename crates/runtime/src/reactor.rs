@@ -79,6 +79,14 @@ impl Reactor {
         })
     }
 
+    /// Why nothing can be sent or received any more, if it cannot.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        match self {
+            Self::Epoll(_) => None,
+            Self::Uring(uring) => uring.failure(),
+        }
+    }
+
     /// Whether another thread has rung since the last call.
     pub(crate) fn take_bell(&mut self) -> bool {
         each!(self, inner => inner.take_bell())

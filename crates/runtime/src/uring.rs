@@ -5,13 +5,19 @@
 //! table of sources, never to a stream: a stream may be dropped at any time, its source stays until the kernel has
 //! let go of it.
 
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::socket_error;
 use rustix::net::{SocketFlags, accept_with};
@@ -20,6 +26,7 @@ use slab::Slab;
 use crate::buffer::Inbox;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
+use source::Source;
 
 const ENTRIES: u32 = 1024;
 /// More answers than this are read in two pieces.
@@ -43,32 +50,12 @@ fn tag(kind: u64, slot: usize) -> u64 {
     kind << 32 | slot as u64
 }
 
-#[allow(clippy::struct_excessive_bools)] // They are independent facts.
-struct Source {
-    fd: OwnedFd,
-    deadline: Nanos,
-    timed_out: bool,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
-    /// Whether the kernel is to read into `inbox` (of a listening socket: waits for callers), and what came of it.
-    receiving: bool,
-    received: Option<i32>,
-    inbox: Box<[u8]>,
-    /// What the kernel is sending: empty if nothing.
-    outbox: Vec<u8>,
-    /// Whether something was sent since the last read: then the answer is not there yet.
-    asked: bool,
-    failed: Option<io::Error>,
-    connecting: bool,
-    connected: bool,
-    /// Operations that the kernel has not ended.
-    in_flight: u8,
-    /// The stream is gone.
-    closing: bool,
-}
-
 pub(crate) struct Uring {
     ring: IoUring,
+    /// What found no room in the ring's queue.
+    waiting: VecDeque<squeue::Entry>,
+    /// The error with which the ring has failed for good: nothing that it was given will end.
+    failed: Option<Errno>,
     bell: i32,
     sources: Slab<Source>,
     next_scan: Nanos,
@@ -89,7 +76,23 @@ impl Uring {
             .build(ENTRIES)?;
         let bell = bell.as_raw_fd();
         let sources = Slab::new();
-        Ok(Self { ring, bell, sources, next_scan: 0, rung: false, bell_is_watched: false })
+        let waiting = VecDeque::new();
+        Ok(Self {
+            ring,
+            waiting,
+            failed: None,
+            bell,
+            sources,
+            next_scan: 0,
+            rung: false,
+            bell_is_watched: false,
+        })
+    }
+
+    /// Why nothing can be sent or received any more, if it cannot.
+    pub(crate) fn failure(&self) -> Option<io::Error> {
+        let failed = self.failed?;
+        Some(io::Error::other(format!("io_uring failed: {}", io::Error::from(failed))))
     }
 
     pub(crate) fn take_bell(&mut self) -> bool {
@@ -97,23 +100,7 @@ impl Uring {
     }
 
     pub(crate) fn register(&mut self, fd: OwnedFd) -> Key {
-        let slot = self.sources.insert(Source {
-            fd,
-            deadline: Nanos::MAX,
-            timed_out: false,
-            reader: None,
-            writer: None,
-            receiving: false,
-            received: None,
-            inbox: vec![0; RECEIVE].into_boxed_slice(),
-            outbox: Vec::new(),
-            asked: false,
-            failed: None,
-            connecting: false,
-            connected: false,
-            in_flight: 0,
-            closing: false,
-        });
+        let slot = self.sources.insert(Source::new(fd));
         // A slot is used again only after the kernel has let go of it, so it needs no generation.
         Key { slot, generation: 0 }
     }
@@ -132,7 +119,7 @@ impl Uring {
         let all = CancelBuilder::fd(Fd(source.fd.as_raw_fd())).all();
         let cancel = opcode::AsyncCancel2::new(all).build();
         // SAFETY: it refers to no memory, and the descriptor is open until its operations have ended.
-        unsafe { push(&mut self.ring, &cancel.user_data(tag(CANCELLED, 0))) };
+        unsafe { push(&mut self.ring, &mut self.waiting, &cancel.user_data(tag(CANCELLED, 0))) };
     }
 
     pub(crate) fn set_deadline(&mut self, key: Key, deadline: Nanos) {
@@ -147,6 +134,9 @@ impl Uring {
 
     /// Takes a connection from a listening socket; the ring only waits for one to be there.
     pub(crate) fn poll_accept(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<OwnedFd>> {
+        if let Some(error) = self.failure() {
+            return Poll::Ready(Err(error));
+        }
         let source = &mut self.sources[key.slot];
         loop {
             // Without `NONBLOCK`: see `take_error`.
@@ -160,16 +150,19 @@ impl Uring {
         store(&mut source.reader, cx);
         if !mem::replace(&mut source.receiving, true) {
             source.in_flight += 1;
-            let readable = rustix::event::PollFlags::IN.bits();
+            let readable = PollFlags::IN.bits();
             let poll = opcode::PollAdd::new(Fd(source.fd.as_raw_fd()), u32::from(readable)).build();
             // SAFETY: it refers to no memory, and the descriptor is open until the operation has ended.
-            unsafe { push(&mut self.ring, &poll.user_data(tag(ACCEPTABLE, key.slot))) };
+            unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(ACCEPTABLE, key.slot))) };
         }
         Poll::Pending
     }
 
     /// Completes when everything that was handed over is with the kernel, or could not be.
     pub(crate) fn poll_all_sent(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failure() {
+            return Poll::Ready(Err(error));
+        }
         let source = &mut self.sources[key.slot];
         match source.failed.take() {
             Some(error) => Poll::Ready(Err(error)),
@@ -187,6 +180,9 @@ impl Uring {
     }
 
     pub(crate) fn poll_writable(&mut self, key: Key, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failure() {
+            return Poll::Ready(Err(error));
+        }
         let source = &mut self.sources[key.slot];
         if source.timed_out {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -197,10 +193,10 @@ impl Uring {
         store(&mut source.writer, cx);
         if !mem::replace(&mut source.connecting, true) {
             source.in_flight += 1;
-            let writable = rustix::event::PollFlags::OUT.bits();
+            let writable = PollFlags::OUT.bits();
             let poll = opcode::PollAdd::new(Fd(source.fd.as_raw_fd()), u32::from(writable)).build();
             // SAFETY: it refers to no memory, and the descriptor is open until the operation has ended.
-            unsafe { push(&mut self.ring, &poll.user_data(tag(CONNECTED, key.slot))) };
+            unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(CONNECTED, key.slot))) };
         }
         Poll::Pending
     }
@@ -213,6 +209,9 @@ impl Uring {
         cx: &Context<'_>,
         out: &mut Vec<u8>,
     ) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failure() {
+            return Poll::Ready(Err(error));
+        }
         let source = &mut self.sources[key.slot];
         if let Some(error) = source.failed.take() {
             return Poll::Ready(Err(error));
@@ -232,7 +231,7 @@ impl Uring {
             .build();
         // SAFETY: the outbox is neither changed nor freed before the operation has ended, nor is the descriptor
         // closed: `complete` and `drop` see to that.
-        unsafe { push(&mut self.ring, &send.user_data(tag(SENT, key.slot))) };
+        unsafe { push(&mut self.ring, &mut self.waiting, &send.user_data(tag(SENT, key.slot))) };
         if source.outbox.len() > SHORT { source.poll_sent(cx) } else { Poll::Ready(Ok(())) }
     }
 
@@ -243,6 +242,9 @@ impl Uring {
         cx: &Context<'_>,
         inbox: &mut Inbox,
     ) -> Poll<io::Result<usize>> {
+        if let Some(error) = self.failure() {
+            return Poll::Ready(Err(error));
+        }
         let source = &mut self.sources[key.slot];
         if let Some(result) = source.received.take() {
             return Poll::Ready(match usize::try_from(result) {
@@ -265,7 +267,7 @@ impl Uring {
                 .build();
             // SAFETY: the inbox is neither looked at nor freed before the operation has ended, nor is the
             // descriptor closed: `complete` and `drop` see to that.
-            unsafe { push(&mut self.ring, &receive.user_data(tag(RECEIVED, key.slot))) };
+            unsafe { push(&mut self.ring, &mut self.waiting, &receive.user_data(tag(RECEIVED, key.slot))) };
         }
         Poll::Pending
     }
@@ -277,31 +279,78 @@ impl Uring {
             self.scan(now);
         }
         self.watch_bell();
-        // An error is that of an interrupted or ended wait, or of a kernel that is busy: the next turn asks again.
-        if idle {
+        if self.failed.is_some() {
+            self.wait_for_bell(now, idle, next);
+            return;
+        }
+        // What does not fit in now does when this has been handed over.
+        let idle = self.refill() && idle;
+        let submitted = if idle {
             let scan = if self.sources.is_empty() { Nanos::MAX } else { now + DEADLINE_RESOLUTION };
             let until = next.unwrap_or(Nanos::MAX).min(scan);
             if until == Nanos::MAX {
-                let _ = self.ring.submitter().submit_and_wait(1);
+                self.ring.submitter().submit_and_wait(1)
             } else {
                 let length = timespec(until.saturating_sub(now));
-                let _ = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&length));
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&length))
             }
         } else {
             let queue = self.ring.submission();
             let something_to_do = !queue.is_empty() || queue.taskrun() || queue.cq_overflow();
             drop(queue);
-            if something_to_do {
-                let _ = self.ring.submitter().submit_and_wait(0);
-            }
-        }
+            if something_to_do { self.ring.submitter().submit_and_wait(0) } else { Ok(0) }
+        };
+        self.note(submitted);
         self.collect();
     }
 
     /// Hands over what was queued.
     pub(crate) fn hand_over(&mut self) {
-        // An error is that of a kernel that is busy: the next turn asks again.
-        let _ = self.ring.submitter().submit();
+        self.refill();
+        let submitted = self.ring.submitter().submit();
+        self.note(submitted);
+    }
+
+    /// Puts what waits into the ring's queue; says whether all of it has found room.
+    fn refill(&mut self) -> bool {
+        while let Some(entry) = self.waiting.front() {
+            // SAFETY: who queued it has seen to that.
+            if unsafe { self.ring.submission().push(entry) }.is_err() {
+                return false;
+            }
+            self.waiting.pop_front();
+        }
+        true
+    }
+
+    /// Takes note of how a submission went. After an error that passes the next turn asks again; any other is the end
+    /// of the ring, and whoever waits for it is told.
+    fn note(&mut self, submitted: io::Result<usize>) {
+        let Some(error) = submitted.err().and_then(|error| Errno::from_io_error(&error)) else { return };
+        // An interrupted or ended wait, a kernel that is busy.
+        if matches!(error, Errno::INTR | Errno::TIME | Errno::AGAIN | Errno::BUSY) {
+            return;
+        }
+        self.failed = Some(error);
+        for (_, source) in &mut self.sources {
+            for waker in [source.reader.take(), source.writer.take()].into_iter().flatten() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// The wait of a turn without the ring: timers and other threads' messages still come.
+    fn wait_for_bell(&mut self, now: Nanos, idle: bool, next: Option<Nanos>) {
+        let until = next.map_or(now + SECOND, |next| next.min(now + SECOND));
+        let length = if idle { until.saturating_sub(now) } else { 0 };
+        // SAFETY: the runtime holds the bell for longer than this.
+        let bell = unsafe { BorrowedFd::borrow_raw(self.bell) };
+        let mut bell = [PollFd::new(&bell, PollFlags::IN)];
+        let length = rustix::event::Timespec {
+            tv_sec: (length / SECOND) as i64,
+            tv_nsec: (length % SECOND) as rustix::ffi::c_long,
+        };
+        self.rung |= matches!(poll(&mut bell, Some(&length)), Ok(1..));
     }
 
     /// Deals with the operations that have ended.
@@ -328,10 +377,10 @@ impl Uring {
         if mem::replace(&mut self.bell_is_watched, true) {
             return;
         }
-        let readable = rustix::event::PollFlags::IN.bits();
+        let readable = PollFlags::IN.bits();
         let poll = opcode::PollAdd::new(Fd(self.bell), u32::from(readable)).multi(true).build();
         // SAFETY: it refers to no memory, and the runtime holds the bell for longer than this.
-        unsafe { push(&mut self.ring, &poll.user_data(tag(BELL, 0))) };
+        unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(BELL, 0))) };
     }
 
     fn scan(&mut self, now: Nanos) {
@@ -347,68 +396,23 @@ impl Uring {
     }
 }
 
-impl Source {
-    /// Waits for the end of a send.
-    fn poll_sent(&mut self, cx: &Context<'_>) -> Poll<io::Result<()>> {
-        if self.timed_out {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        store(&mut self.writer, cx);
-        Poll::Pending
-    }
-
-    /// Notes how an operation has ended; `true` if it was the last one of a stream that is gone.
-    fn complete(&mut self, kind: u64, result: i32) -> bool {
-        self.in_flight -= 1;
-        match kind {
-            RECEIVED => {
-                self.receiving = false;
-                self.received = Some(result);
-                if let Some(waker) = &self.reader {
-                    waker.wake_by_ref();
-                }
-            }
-            ACCEPTABLE => {
-                self.receiving = false;
-                if let Some(waker) = self.reader.take() {
-                    waker.wake();
-                }
-            }
-            SENT => {
-                if usize::try_from(result).is_ok_and(|count| count == self.outbox.len()) {
-                    self.failed = None;
-                } else {
-                    let code = if result < 0 { -result } else { libc::EPIPE };
-                    self.failed = Some(io::Error::from_raw_os_error(code));
-                }
-                self.outbox.clear();
-                if let Some(waker) = self.writer.take() {
-                    waker.wake();
-                }
-            }
-            _ => {
-                self.connected = true;
-                if let Some(waker) = self.writer.take() {
-                    waker.wake();
-                }
-            }
-        }
-        self.closing && self.in_flight == 0
-    }
-}
-
 impl Drop for Uring {
     /// Calls off what the kernel has not ended, and keeps the buffers of what it will not let go of.
     fn drop(&mut self) {
         let cancel = opcode::AsyncCancel2::new(CancelBuilder::any().all()).build();
         // SAFETY: it refers to no memory.
-        unsafe { push(&mut self.ring, &cancel.user_data(tag(CANCELLED, 0))) };
+        unsafe { push(&mut self.ring, &mut self.waiting, &cancel.user_data(tag(CANCELLED, 0))) };
         let length = timespec(MILLISECOND);
         for _ in 0..PATIENCE {
             if self.sources.iter().all(|(_, source)| source.in_flight == 0) {
                 return;
             }
-            let _ = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&length));
+            if self.failed.is_some() {
+                break;
+            }
+            self.refill();
+            let submitted = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&length));
+            self.note(submitted);
             self.collect();
         }
         for source in mem::take(&mut self.sources) {
@@ -421,16 +425,13 @@ fn timespec(time: Nanos) -> Timespec {
     Timespec::new().sec(time / SECOND).nsec((time % SECOND) as u32)
 }
 
-/// Queues an operation; if the queue is full, what is in it goes to the kernel first.
+/// Queues an operation; if the queue is full, it waits for the next turn.
 ///
 /// # Safety
 /// What the operation refers to must be valid until it has ended.
-unsafe fn push(ring: &mut IoUring, entry: &squeue::Entry) {
-    loop {
-        // SAFETY: the caller's.
-        if unsafe { ring.submission().push(entry) }.is_ok() {
-            return;
-        }
-        let _ = ring.submitter().submit();
+unsafe fn push(ring: &mut IoUring, waiting: &mut VecDeque<squeue::Entry>, entry: &squeue::Entry) {
+    // SAFETY: the caller's.
+    if !waiting.is_empty() || unsafe { ring.submission().push(entry) }.is_err() {
+        waiting.push_back(entry.clone());
     }
 }

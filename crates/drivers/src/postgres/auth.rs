@@ -9,18 +9,17 @@
 //! * More than 100,000 iterations in SCRAM are refused, as they would keep this side busy for a hostile
 //!   server.
 
+mod scram;
 #[cfg(test)]
 mod tests;
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{
-    ChannelBinding as ScramBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
-};
 use postgres_protocol::message::frontend;
 
 use crate::error::Error;
 use crate::postgres::config::{ChannelBinding, Password};
+use scram::{Binding, Exchange, SCRAM_SHA_256, SCRAM_SHA_256_PLUS};
 
 /// What lies under the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ enum State {
 }
 
 struct Scram {
-    exchange: ScramSha256,
+    exchange: Exchange,
     /// Whether it is bound to the TLS channel.
     bound: bool,
 }
@@ -108,7 +107,7 @@ impl Authentication {
             (5, State::Start) => self.md5(data, out)?,
             (10, State::Start) => self.start_scram(data, out)?,
             (11, State::ScramStarted(scram)) => prove(scram, data, out)?,
-            (12, State::ScramProved(scram)) => verify(scram, data)?,
+            (12, State::ScramProved(scram)) => verify(&scram, data)?,
             (3 | 5 | 10 | 11 | 12, _) => return Err(garbage("it comes out of turn")),
             (kind, _) => return Err(not_supported(kind)),
         };
@@ -165,15 +164,16 @@ impl Authentication {
     fn start_scram(&self, mechanisms: &[u8], out: &mut Vec<u8>) -> Result<State, Error> {
         let offered: Vec<&[u8]> = mechanisms.split(|&b| b == 0).filter(|name| !name.is_empty()).collect();
         let (mechanism, binding) = self.choose(&offered)?;
-        let exchange = ScramSha256::new(self.password()?.expose(), binding);
-        encode(out, |buffer| frontend::sasl_initial_response(mechanism, exchange.message(), buffer))?;
+        let exchange = Exchange::new(self.password()?, binding)?;
+        let first = exchange.first();
+        encode(out, |buffer| frontend::sasl_initial_response(mechanism, first.as_bytes(), buffer))?;
         Ok(State::ScramStarted(Scram { exchange, bound: mechanism == SCRAM_SHA_256_PLUS }))
     }
 
     /// The mechanism and the GS2 flag (RFC 5802, section 6). The flag says `y` where this side could bind and
     /// the server did not offer it: a server that did offer it then knows that somebody stands between. It
     /// says `n` where this side cannot bind, for want of a hash function too; libpq fails there.
-    fn choose(&self, offered: &[&[u8]]) -> Result<(&'static str, ScramBinding), Error> {
+    fn choose(&self, offered: &[&[u8]]) -> Result<(&'static str, Binding), Error> {
         let offers = |name: &str| offered.contains(&name.as_bytes());
         let required = self.channel_binding == ChannelBinding::Require;
         let Transport::Tls { end_point } = &self.transport else {
@@ -186,14 +186,14 @@ impl Authentication {
                      does somebody on the way take the TLS off?",
                 ));
             }
-            return plain_scram(offered, ScramBinding::unsupported());
+            return plain_scram(offered, Binding::unsupported());
         };
         if self.channel_binding == ChannelBinding::Disable {
-            return plain_scram(offered, ScramBinding::unsupported());
+            return plain_scram(offered, Binding::unsupported());
         }
         match end_point {
             Some(end_point) if offers(SCRAM_SHA_256_PLUS) => {
-                Ok((SCRAM_SHA_256_PLUS, ScramBinding::tls_server_end_point(end_point.clone())))
+                Ok((SCRAM_SHA_256_PLUS, Binding::end_point(end_point.clone())))
             }
             None if required => Err(Error::other(
                 "channel_binding=require: the signature of the server's certificate has no hash function \
@@ -202,8 +202,8 @@ impl Authentication {
             _ if required => {
                 Err(Error::other("channel_binding=require: the server does not offer SCRAM-SHA-256-PLUS"))
             }
-            Some(_) => plain_scram(offered, ScramBinding::unrequested()),
-            None => plain_scram(offered, ScramBinding::unsupported()),
+            Some(_) => plain_scram(offered, Binding::unrequested()),
+            None => plain_scram(offered, Binding::unsupported()),
         }
     }
 
@@ -218,7 +218,7 @@ impl Authentication {
     }
 }
 
-fn plain_scram(offered: &[&[u8]], binding: ScramBinding) -> Result<(&'static str, ScramBinding), Error> {
+fn plain_scram(offered: &[&[u8]], binding: Binding) -> Result<(&'static str, Binding), Error> {
     if offered.contains(&SCRAM_SHA_256.as_bytes()) {
         return Ok((SCRAM_SHA_256, binding));
     }
@@ -231,13 +231,13 @@ fn plain_scram(offered: &[&[u8]], binding: ScramBinding) -> Result<(&'static str
 }
 
 fn prove(mut scram: Scram, data: &[u8], out: &mut Vec<u8>) -> Result<State, Error> {
-    scram.exchange.update(data).map_err(|error| scram_error(&error))?;
-    encode(out, |buffer| frontend::sasl_response(scram.exchange.message(), buffer))?;
+    let proof = scram.exchange.prove(data)?;
+    encode(out, |buffer| frontend::sasl_response(proof.as_bytes(), buffer))?;
     Ok(State::ScramProved(scram))
 }
 
-fn verify(mut scram: Scram, data: &[u8]) -> Result<State, Error> {
-    scram.exchange.finish(data).map_err(|error| scram_error(&error))?;
+fn verify(scram: &Scram, data: &[u8]) -> Result<State, Error> {
+    scram.exchange.verify(data)?;
     Ok(State::ScramVerified { bound: scram.bound })
 }
 
@@ -252,15 +252,6 @@ fn encode(out: &mut Vec<u8>, write: impl FnOnce(&mut BytesMut) -> std::io::Resul
     write(&mut buffer).map_err(|_| Error::other("the password holds a zero byte, or is too long"))?;
     out.extend_from_slice(&buffer);
     Ok(())
-}
-
-fn scram_error(error: &std::io::Error) -> Error {
-    Error::other(match error.to_string().as_str() {
-        "SCRAM verification error" => {
-            "the server's SCRAM signature is wrong: it does not know the password itself".to_owned()
-        }
-        text => format!("the SCRAM exchange failed: {text}"),
-    })
 }
 
 fn garbage(what: &str) -> Error {

@@ -15,9 +15,12 @@ mod sample;
 mod simulation;
 mod spec;
 
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -52,6 +55,10 @@ pub struct Probes {
     samples: Mutex<Receiver<Vec<Sample>>>,
     stop: mailbox::Sender<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Why their thread has ended by itself.
+    failure: Arc<OnceLock<String>>,
+    /// How long dropping them waits for their thread.
+    patience: Duration,
 }
 
 impl Probes {
@@ -66,7 +73,8 @@ impl Probes {
     /// As [`Probes::start`]; where `give_up` says so before they have begun, they never do.
     pub fn start_unless(spec: &ProbesSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
         let (setup, samples, stop) = prepare(spec)?;
-        let legend = setup.legend.clone();
+        let (legend, failure) = (setup.legend.clone(), Arc::clone(&setup.failure));
+        let patience = Duration::from_nanos(spec.limit() + 2 * END);
         let (report, reports) = channel();
         let thread = std::thread::Builder::new()
             .name("probes".to_owned())
@@ -84,7 +92,8 @@ impl Probes {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        Ok(Self { legend, samples: Mutex::new(samples), stop, thread: Mutex::new(Some(thread)) })
+        let (samples, thread) = (Mutex::new(samples), Mutex::new(Some(thread)));
+        Ok(Self { legend, samples, stop, thread, failure, patience })
     }
 
     /// What samples are written with.
@@ -98,11 +107,14 @@ impl Probes {
         match lock(&self.samples).recv_timeout(timeout) {
             Ok(samples) => Ok(Some(samples)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
-            // The thread ends when it is told to, and by nothing else.
-            Err(RecvTimeoutError::Disconnected) if lock(&self.thread).is_none() => Ok(None),
-            Err(RecvTimeoutError::Disconnected) => {
-                Err(EngineError::Failed("the probes' thread died; standard error says why".to_owned()))
-            }
+            Err(RecvTimeoutError::Disconnected) => match self.failure.get() {
+                Some(why) => Err(EngineError::Failed(format!("probes: {why}"))),
+                // Else the thread ends when it is told to.
+                None if lock(&self.thread).is_none() => Ok(None),
+                None => {
+                    Err(EngineError::Failed("the probes' thread died; standard error says why".to_owned()))
+                }
+            },
         }
     }
 
@@ -133,8 +145,10 @@ impl Probes {
 }
 
 impl Drop for Probes {
+    /// Waits for the thread, but not for ever: one that does not end is left behind.
     fn drop(&mut self) {
-        self.stop();
+        let until = Instant::now() + self.patience;
+        self.stop_unless(&mut || Instant::now() >= until);
     }
 }
 
@@ -146,6 +160,7 @@ struct Setup {
     io: Io,
     samples: Sender<Vec<Sample>>,
     stop: mailbox::Receiver<()>,
+    failure: Arc<OnceLock<String>>,
 }
 
 type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
@@ -153,8 +168,7 @@ type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
 /// Checks what is asked for, and opens the endpoints.
 fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     let io = spec.check()?;
-    let limit = spec.availability.unwrap_or_default().limit().max(spec.lag.unwrap_or_default().poll_limit());
-    let connect_timeout = limit.max(spec::FIRST_CONNECTION);
+    let connect_timeout = spec.limit().max(spec::FIRST_CONNECTION);
     let settings = Settings { connect_timeout, on_connect: spec.on_connect.clone(), ..Settings::default() };
     let mut drivers = Vec::new();
     for endpoint in &spec.endpoints {
@@ -171,7 +185,8 @@ fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     };
     let (sender, samples) = channel();
     let (stop, stopped) = mailbox();
-    let setup = Setup { spec: spec.clone(), drivers, legend, io, samples: sender, stop: stopped };
+    let (spec, failure) = (spec.clone(), Arc::default());
+    let setup = Setup { spec, drivers, legend, io, samples: sender, stop: stopped, failure };
     Ok((setup, samples, stop))
 }
 
@@ -204,8 +219,28 @@ async fn life(runtime: &Runtime, mut setup: Setup, report: &Sender<Report>) {
         return;
     }
     team.begin(runtime);
-    std::future::poll_fn(|cx| setup.stop.poll_receive(cx).map(drop)).await;
-    team.end(runtime).await;
+    match stopped(runtime, &mut setup.stop).await {
+        None => team.end(runtime).await,
+        // What they would tell from now on is not the system's doing.
+        Some(why) => drop(setup.failure.set(why)),
+    }
+}
+
+/// Waits until the probes are told to stop; gives the reason where they cannot go on.
+async fn stopped(runtime: &Runtime, stop: &mut mailbox::Receiver<()>) -> Option<String> {
+    loop {
+        let mut sleep = pin!(runtime.sleep_until(clock::now() + HAND_OVER));
+        let is_told = poll_fn(|cx| match stop.poll_receive(cx) {
+            Poll::Ready(_) => Poll::Ready(true),
+            Poll::Pending => sleep.as_mut().poll(cx).map(|()| false),
+        });
+        if is_told.await {
+            return None;
+        }
+        if let Some(why) = runtime.failure() {
+            return Some(why.to_string());
+        }
+    }
 }
 
 /// The probes of one thread.
@@ -244,7 +279,7 @@ impl Team {
             lag,
             journal: Rc::clone(&journal),
             rate: availability.rate,
-            limit: availability.limit().max(spec.lag.unwrap_or_default().poll_limit()),
+            limit: spec.limit(),
             over: Rc::default(),
         }
     }

@@ -82,6 +82,12 @@ impl Default for LagSpec {
 }
 
 impl ProbesSpec {
+    /// The longest that a probe waits for an answer.
+    pub(crate) fn limit(&self) -> Nanos {
+        let (availability, lag) = (self.availability.unwrap_or_default(), self.lag.unwrap_or_default());
+        availability.limit().max(lag.poll_limit())
+    }
+
     /// How the probes' thread is to wait. An [`EngineError::Input`] if anything of this cannot be done.
     pub(crate) fn check(&self) -> Result<Io, EngineError> {
         let bad = |message: String| Err(EngineError::Input(message));

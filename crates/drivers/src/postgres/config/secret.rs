@@ -1,9 +1,12 @@
 //! Passwords, and how they are kept out of everything that is shown.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use percent_encoding::percent_decode_str;
+use ring::pbkdf2;
 
 use super::keys::key;
 
@@ -16,21 +19,62 @@ const SECRET_WORDS: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "ap
 /// A password. Neither `{}` nor `{:?}` shows it.
 ///
 /// It is bytes, not text: `PostgreSQL` does not ask for UTF-8 here.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Password(Box<[u8]>);
+#[derive(Clone)]
+pub struct Password {
+    bytes: Box<[u8]>,
+    /// What it comes to with the salts of servers, for all its copies.
+    salted: Arc<Mutex<Vec<Salted>>>,
+}
+
+struct Salted {
+    salt: Box<[u8]>,
+    iterations: NonZeroU32,
+    key: [u8; 32],
+}
+
+/// How many salts are remembered: a user has one on each server.
+const MOST_SALTS: usize = 8;
 
 impl Password {
     /// A password of these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
-        Self(bytes.into().into_boxed_slice())
+        Self { bytes: bytes.into().into_boxed_slice(), salted: Arc::default() }
     }
 
     /// The password itself, for the one place that sends it.
     #[must_use]
     pub fn expose(&self) -> &[u8] {
-        &self.0
+        &self.bytes
+    }
+
+    /// `SaltedPassword` of RFC 5802, with SHA-256. Thousands of hashes the first time; remembered by all copies.
+    pub(crate) fn salted(&self, salt: &[u8], iterations: NonZeroU32) -> [u8; 32] {
+        let known = || self.salted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |one: &&Salted| (&*one.salt, one.iterations) == (salt, iterations);
+        if let Some(one) = known().iter().find(is_it) {
+            return one.key;
+        }
+        // A password need not be UTF-8, nor of characters that SASLprep allows: then it is taken as it is.
+        let text = std::str::from_utf8(&self.bytes).ok().and_then(|text| stringprep::saslprep(text).ok());
+        let secret = text.as_deref().map_or(&*self.bytes, str::as_bytes);
+        let mut key = [0; 32];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, secret, &mut key);
+        let mut known = known();
+        if known.len() >= MOST_SALTS {
+            known.remove(0);
+        }
+        known.push(Salted { salt: salt.into(), iterations, key });
+        key
     }
 }
+
+impl PartialEq for Password {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for Password {}
 
 impl fmt::Debug for Password {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -156,4 +200,30 @@ fn mask(text: &str, mut hidden: Vec<Range<usize>>) -> String {
     }
     shown.push_str(&text[end..]);
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_salted_password_is_made_once_for_all_copies() {
+        let password = Password::new("ürgh");
+        let iterations = NonZeroU32::new(4096).unwrap();
+        let mut expected = [0; 32];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, b"salt", "ürgh".as_bytes(), &mut expected);
+        for _ in 0..3 {
+            assert_eq!(password.clone().salted(b"salt", iterations), expected);
+        }
+        let made = || password.salted.lock().unwrap().len();
+        assert_eq!(made(), 1);
+        // Another salt, another count, another key.
+        assert_ne!(password.salted(b"other", iterations), expected);
+        assert_ne!(password.salted(b"salt", NonZeroU32::MIN), expected);
+        assert_eq!(made(), 3);
+        for salt in 0..50_u8 {
+            password.salted(&[salt], NonZeroU32::MIN);
+        }
+        assert_eq!(made(), MOST_SALTS);
+    }
 }
