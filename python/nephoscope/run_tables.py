@@ -193,7 +193,10 @@ def _points(runs: Sequence[RunFigures]) -> Table:
         number("drift_per_minute", "The trend, as a share of the mean."),
         number("cpu_busy", "The share of a core that the busiest load thread was running."),
         number("cpu_us", "Processor time of the client per transaction, in µs."),
-        number("lag_p99_us", "The p99 of the schedule lag, in µs."),
+        number(
+            "lag_p99_us",
+            "The largest p99 of the schedule lag in an interval, but for one interval in a hundred, in µs.",
+        ),
     ]
     return Table("points", "Points: every measured phase", columns, rows)
 
