@@ -120,3 +120,24 @@ def test_a_gap_is_an_event_that_says_what_stood_still(
     assert (event["event"], event["time_s"]) == ("gap", 7.5)
     assert (event["stopped_s"], event["suspended_s"]) == (stopped_s, suspended_s)
     assert event["message"].startswith(words)
+
+
+def test_the_p99_that_is_watched_is_that_of_all_series_together(
+    load: LoadRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(Silent, "interval", lambda _, record: seen.append(record["p99_ms"]))
+    counts = dict.fromkeys(("aborted", "failed", "unstarted"), 0)
+
+    def series(transaction: str, time_ms: int, count: int) -> dict[str, Any]:
+        latency = _engine.Histogram()
+        latency.record(time_ms * 1_000_000, count)
+        encoded = {"latency": latency.encode(), "latency_max_ms": time_ms}
+        name = {"tenant": "default", "role": "rw", "transaction": transaction}
+        return {**name, **counts, "committed": count, **encoded}
+
+    interval = {"phase": 0, "start_s": 0.0, "end_s": 0.1, "cpu_busy": 0.1, "cpu_s": 0.01, "lag": None}
+    both = [series("often", 1, 990), series("seldom", 100, 5)]
+    load._handle({"record": "interval", **interval, "series": both, "tenants": []})
+    # One in two hundred takes 100 ms, so 99 of a hundred do not.
+    assert seen == [pytest.approx(1.0, rel=0.001)]

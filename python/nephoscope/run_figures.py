@@ -87,7 +87,8 @@ def _latency_cell(name: str, row: Row) -> str:
     if value is None:
         return ABSENT
     is_bound = name in (row.get("latency_at_least") or "").split()
-    return f"{'≥ ' if is_bound else ''}{value:.3g} ms"
+    shown = f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - three digits, and no power of ten
+    return f"{'≥ ' if is_bound else ''}{shown} ms"
 
 
 def text(name: str, meaning: str, heading: str = "") -> Column:

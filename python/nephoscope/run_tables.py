@@ -175,6 +175,8 @@ def _points(runs: Sequence[RunFigures]) -> Table:
             row |= {f"failed_{name}_ms": failed.get(name) for name in _OF_FAILED}
             rows.append(row)
     counts = ("committed", "aborted", "failed", "retried", "dropped", "unstarted")
+    # Whoever is dropped is unstarted, too.
+    shown = ("failed", "unstarted", *(["dropped"] if any(row["dropped"] for row in rows) else []))
     columns = [
         Column("mix", "text", "The mix, or the slot's pattern.", "phase", _point_name),
         number("concurrency", "Sessions at a time, of a closed load."),
@@ -188,10 +190,7 @@ def _points(runs: Sequence[RunFigures]) -> Table:
         *interval_of("tps", "the TPS"),
         number("goodput", "TPS within the bound `slo`."),
         *latency_columns(("mean", *PERCENTILES, "max"), ("p50", "p99", "max")),
-        *(
-            whole(name, f"Transactions: {name}.", name if name in ("failed", "dropped", "unstarted") else "")
-            for name in counts
-        ),
+        *(whole(name, f"Transactions: {name}.", name if name in shown else "") for name in counts),
         *(
             number(f"failed_{name}_ms", f"The {name} of the latency of failed transactions, in ms.")
             for name in _OF_FAILED
@@ -201,7 +200,10 @@ def _points(runs: Sequence[RunFigures]) -> Table:
         number("drift_per_minute", "The trend, as a share of the mean."),
         number("cpu_busy", "The share of a core that the busiest load thread was running."),
         number("cpu_us", "Processor time of the client per transaction, in µs."),
-        number("lag_p99_us", "The p99 of the schedule lag, in µs."),
+        number(
+            "lag_p99_us",
+            "The largest p99 of the schedule lag in an interval, but for one interval in a hundred, in µs.",
+        ),
     ]
     return Table("points", "Points: every measured phase", columns, rows)
 

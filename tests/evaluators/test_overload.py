@@ -55,9 +55,10 @@ def test_whoever_has_not_started_is_counted_and_in_the_latency_as_at_least_so_la
 
 
 def test_bounds_stand_behind_their_sign_wherever_latencies_are_shown(tmp_path: Path) -> None:
-    measured(tmp_path, replace(STEP, unstarted_ms=[500.0] * 100))
+    measured(tmp_path, replace(STEP, unstarted_ms=[500.0] * 100 + [1234.0] * 5))
     for text in (call("report", tmp_path).out, call("report", tmp_path, "--format", "markdown").out):
         assert "≥ 500 ms" in text
+        assert "≥ 1,234 ms" in text
         assert "the system did not keep up" in text
     page = (tmp_path / "report.html").read_text()
     assert "≥ </span>500" in page

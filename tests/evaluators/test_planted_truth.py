@@ -17,6 +17,7 @@ from scipy.stats import t as student
 
 from commands import Ended, call, finish, start
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
+from nephoscope.report import Selection
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
 from sample_studies import RESOURCES, Tables, phases, sim_study, throughput, write_study
@@ -220,8 +221,16 @@ def test_what_arrives_beyond_the_capacity_is_dropped_and_counted(measured: dict[
     arrived, served, waiting = 2 * 400, 2 * MOST_TPS, 50 + 8
     assert point["tps"] == pytest.approx(MOST_TPS, rel=0.1)
     assert point["dropped"] == pytest.approx(arrived - served - waiting, rel=0.1)
+    assert point["arrivals"] == arrived
+    assert point["unstarted"] - point["dropped"] == pytest.approx(50, abs=2), "who waits at the end"
     # While the backlog is full, 50 wait before them and 8 are served with them.
-    assert point["latency_ms"]["p50"] == pytest.approx(1000 * waiting / MOST_TPS, rel=0.25)
+    served_ns = measured["overload"].run.merged(Selection(phases=frozenset({point["phase"]}))).quantile(0.5)
+    assert served_ns / 1e6 == pytest.approx(1000 * waiting / MOST_TPS, rel=0.25)
+    # Whoever was dropped at the beginning has waited for all of the phase by its end.
+    assert point["latency_ms"]["p99"] == pytest.approx(2000, rel=0.2)
+    assert "p99" in point["latency_ms"]["at_least"]
+    verdicts = {verdict["verdict"]: verdict for verdict in measured["overload"].scores["verdicts"]}
+    assert verdicts["the system did not keep up"]["level"] == "problem"
     assert any("arrivals were dropped" in warning for warning in measured["overload"].scores["warnings"])
 
 

@@ -123,6 +123,25 @@ def _errors(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="failed", unit="share", planted=0.02, read=read, relative=0.15)
 
 
+_LIMIT_MS = 60.0
+
+
+def _failed_latency(bench: Bench) -> Iterator[Reading]:
+    """Expect of a uniform law from 10 to 110 ms under a limit of 60 ms that half fails, and is in no other latency.
+
+    Who is committed took from 10 to 60 ms. A statement that is given up is seen to its end, which ``sim`` does not
+    bring forward: who fails took from 60 to 110 ms.
+    """
+    system, course = _course("sim://?latency=uniform(10ms,110ms)", bench.seconds(10, 5), {"rate": 200})
+    load = {"interval": "100ms", "statement_timeout": f"{_LIMIT_MS:g}ms"}
+    facts = _point(bench.measure(system, course, load=load)).facts
+    committed, failed = facts["latency_ms"]["p50"], facts["failed_latency_ms"]["p50"]
+    middle_ms = (10.0 + _LIMIT_MS) / 2
+    yield Reading(figure="p50 of committed", unit="ms", planted=middle_ms, read=committed, relative=0.10)
+    middle_ms = (_LIMIT_MS + 110.0) / 2
+    yield Reading(figure="p50 of failed", unit="ms", planted=middle_ms, read=failed, relative=0.10)
+
+
 _OVERLOAD, _SERVED, _SESSIONS = 1600.0, 800.0, 64
 _BEHIND = "the system did not keep up"
 
@@ -246,6 +265,7 @@ CASES = (
     Case("load", "stall under a rate", _stall),
     Case("load", "constant rate", _rate),
     Case("load", "error rate", _errors),
+    Case("load", "latency of failures", _failed_latency),
     Case("load", "refused sessions", _refused),
     Case("load", "a server that stops in a phase", _stopped),
     Case("load", "overload", _overload),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -250,6 +251,9 @@ def _words_and_unit(metric: str) -> tuple[str, str]:
     return title[0].upper() + title[1:], " ".join(part for part in (unit, rate) if part)
 
 
+_PERCENTILE = re.compile(r"_p\d+_")
+
+
 def _row(run: Run, table: _Table, source: str, metric: str) -> MetricRow:
     """Over the measured phases, because a mean over warm-up too would be of nothing in particular."""
     times, values = table.series(source, metric)
@@ -259,6 +263,6 @@ def _row(run: Run, table: _Table, source: str, metric: str) -> MetricRow:
     seen = values[inside]
     if not seen.size:
         return MetricRow(source=source, metric=metric)
-    return MetricRow(
-        source=source, metric=metric, mean=float(seen.mean()), low=float(seen.min()), high=float(seen.max())
-    )
+    # A mean of the intervals' percentiles would be a percentile of nothing.
+    mean = None if _PERCENTILE.search(metric) else float(seen.mean())
+    return MetricRow(source=source, metric=metric, mean=mean, low=float(seen.min()), high=float(seen.max()))
