@@ -110,9 +110,9 @@ class FailoverSettings(MeasureSettings):
             raise ValueError(
                 "rate and utilization exclude each other: a rate is given, or made of the capacity"
             )
-        if self.before < self.window:
+        if self.is_open and self.before < self.window:
             raise ValueError(
-                "before must be as long as window at the least: what R has to come back to is taken there"
+                "before must be as long as window: that is where the latency of a rate is taken from"
             )
         return self
 
