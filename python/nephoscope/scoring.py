@@ -140,16 +140,21 @@ def f_score(injected_s: Sequence[float], service_back_s: Sequence[float | None])
     return _mean_wait(injected_s, service_back_s, "the service did not come back")
 
 
-def r_score(service_back_s: Sequence[float | None], tps_back_s: Sequence[float | None]) -> float | Absent:
+def r_score(
+    service_back_s: Sequence[float | None],
+    tps_back_s: Sequence[float | None],
+    missing: str = "the TPS did not come back",
+) -> float | Absent:
     """R: mean over failures of the time from the service back to the TPS back (equation 4).
 
-    As for `f_score`. In seconds, lower is better; 0 where the TPS was never missed.
+    As for `f_score`. In seconds, lower is better; 0 where the TPS was never missed. ``missing`` is the reason of a
+    score that is absent because a recovery was not seen.
     """
     starts = [start for start in service_back_s if start is not None]
     if len(starts) < len(service_back_s):
         failure = f"failure {service_back_s.index(None) + 1} of {len(service_back_s)}"
         return Absent(reason=f"the service did not come back after {failure}")
-    return _mean_wait(starts, tps_back_s, "the TPS did not come back")
+    return _mean_wait(starts, tps_back_s, missing)
 
 
 def e2_score(tps_by_nodes: Sequence[float], delta: float = DEFAULT_DELTA) -> float | Absent:

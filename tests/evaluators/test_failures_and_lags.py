@@ -164,6 +164,11 @@ def test_at_an_open_rate_a_backlog_that_drains_is_no_recovery(tmp_path: Path) ->
     assert score["value"] == pytest.approx(3.5, abs=INTERVAL_S)
     (failure,) = score["detail"]["failures"]
     assert (failure["load"], failure["least_tps"]) == ("open", None)
+    endless = [1.0 if at < 50 else 2000.0 for at in range(len(counts))]
+    run = failed_run(tmp_path / "endless", counts, (5.0, 7.0), latency_ms=endless, rate=TPS)
+    assert scores_of(run)["absent"]["R"] == (
+        "the backlog did not drain, or the latency did not come back, after failure 1 of 1"
+    )
     assert failure["most_p95_ms"] == pytest.approx(1 / 0.95, rel=0.01)
 
 

@@ -134,7 +134,7 @@ def test_perfect_measures_all_of_a_patroni_cluster(tmp_path: Path, cluster: Patr
     scores = scores_of(run)
     assert {"P", "E1", "F", "E2", "C", "T"} <= scores["scores"].keys()
     # How fast a small machine that also runs the cluster is again, is not known beforehand.
-    assert "R" in scores["scores"] or "the TPS did not come back" in scores["absent"]["R"]
+    assert "R" in scores["scores"] or "the backlog did not drain" in scores["absent"]["R"]
     assert "node-loss of rw 1" in said
     assert actions_of(run) == ["kill", "start"]
 

@@ -91,6 +91,29 @@ def test_the_table_says_what_did_not_end() -> None:
     assert "as resolved: fault crash · roles rw · before 10s." in page
 
 
+def test_medians_and_what_came_later_stand_below_the_table() -> None:
+    given = failover_run()
+    later = {"node": "rw1", "began_s": 20.0, "back_s": 22.5, "failed_probes": 500, "late_probes": 1}
+    told = {**FAILURES[0], "recovery_resolution_s": 0.5, "tps_back_s": 14.2, "later": [later]}
+    roles = {"rw": {"mean": 2.0, "median": 1.9, "values": [1.9, 1.9, 2.2]}}
+    score = {"value": 2.0, "unit": "s", "ci95": [1.5, 2.5], "repetitions": 3, "detail": {"roles": roles}}
+    details = {"failover": {"0": {"fault": "kill", "late_s": 0.1, "failures": [told]}}}
+    given = dataclasses.replace(
+        given, scores={**(given.scores or {}), "details": details, "scores": {"F": score}}
+    )
+    part = build_view(given).failures
+    assert part is not None
+    assert part.medians == ("F, outage of rw: mean 2 s, median 1.90 s",)
+    assert part.later == (
+        "kill of rw, repetition 1: rw1 was interrupted again 8 s after the fault, for 2.50 s",
+    )
+    # A recovery that is not told apart, and an interval by both ends.
+    page = render(build_view(given))
+    assert "&lt; 0.50</td>" in page
+    assert ">(1.5 … 2.5)<" in page
+    assert "was served as before less than 500 ms later" in part.charts[0].message
+
+
 def test_a_run_whose_scores_have_no_details_is_read_from_f() -> None:
     given = failover_run()
     score = {"value": 2.0, "unit": "s", "ci95": None, "repetitions": 1}

@@ -160,8 +160,7 @@ WRONG_SWEEP = {
 WRONG_FAILOVER = {
     "utilization=1": "measure.0.utilization: input should be less than 1; it is 1",
     "rate=5": "measure.0: rate and utilization exclude each other: a rate is given, or made of the capacity",
-    "before='200ms'": "measure.0: before must be as long as window at the least: what R has to come back to is taken "
-    "there",
+    "before='200ms'": "measure.0: before must be as long as window: that is where the latency of a rate is taken from",
 }
 
 # What only the workload, the driver or the price book can know.

@@ -47,6 +47,13 @@ FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
 """What is done to a node, one action after the other."""
 
 
+_MISSING = {
+    "closed": "the TPS did not come back",
+    "open": "the backlog did not drain, or the latency did not come back,",
+}
+"""What was not seen where a load has no recovery."""
+
+
 class FailoverSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "failover"``."""
 
@@ -104,9 +111,9 @@ class FailoverSettings(MeasureSettings):
             raise ValueError(
                 "rate and utilization exclude each other: a rate is given, or made of the capacity"
             )
-        if self.before < self.window:
+        if self.is_open and self.before < self.window:
             raise ValueError(
-                "before must be as long as window at the least: what R has to come back to is taken there"
+                "before must be as long as window: that is where the latency of a rate is taken from"
             )
         return self
 
@@ -305,7 +312,7 @@ class Failover(Evaluator):
         values: dict[str, list[float | Absent]] = {}
         half_widths: dict[str, list[float]] = {}
         for failure in failures:
-            found = r_score([failure.service_back_s], [failure.tps_back_s])
+            found = r_score([failure.service_back_s], [failure.tps_back_s], _MISSING[failure.load])
             half = 0.0
             if not isinstance(found, Absent):
                 found, half = recovery(found, failure.recovery_resolution_s)
