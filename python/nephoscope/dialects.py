@@ -61,7 +61,8 @@ kept AS (SELECT CASE WHEN rolsuper THEN 0 ELSE current_setting('superuser_reserv
   + CASE WHEN EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'pg_use_reserved_connections'
       AND pg_catalog.pg_has_role(session_user, r.oid, 'USAGE')) THEN 0
     ELSE coalesce(current_setting('reserved_connections', true)::int, 0) END END AS places FROM me)
-SELECT pg_catalog.format('max_connections is %s, of which %s are reserved', current_setting('max_connections'), places),
+SELECT 'max_connections is ' || current_setting('max_connections')
+    || CASE WHEN places > 0 THEN ', of which ' || places || ' are reserved' ELSE '' END,
   current_setting('max_connections')::int - places, (SELECT count(*) FROM others) FROM kept
 UNION ALL SELECT pg_catalog.format('the role %I has a limit of %s connections', rolname, rolconnlimit), rolconnlimit,
   (SELECT count(*) FROM others WHERE usename = rolname) FROM me WHERE rolconnlimit >= 0 AND NOT rolsuper
