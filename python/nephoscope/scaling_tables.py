@@ -40,7 +40,7 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
 
 def _reads(runs: Sequence[RunFigures]) -> str:
     """Say where the reads were: E2 is another figure where they leave the node that takes writes."""
-    said = {entry.get("reads", "ro") for run in runs for _, entry in _entries(run, "scaleout")}
+    said = {entry.get("reads") for run in runs for _, entry in _entries(run, "scaleout")}
     return "".join(f"; {READS[reads]}" for reads in READS if reads in said)
 
 

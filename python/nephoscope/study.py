@@ -134,8 +134,8 @@ class LoadTable(Settings):
     balance: Literal["round-robin", "random", "first"] = "round-robin"
     """Which of several endpoints of a role a session takes; where that one refuses, the next."""
     reads: Literal["auto", "rw", "ro", "all"] = "auto"
-    """Where transactions run that only read: ``auto`` is on ro where the system has such an endpoint, and ``all`` in
-    scale-out; with ``all`` each session reads on one of the endpoints of both roles, dealt by `writer_weight`."""
+    """Where transactions run that only read: ``auto`` is on ro where the system has such an endpoint; with ``all``
+    each session reads on one of the endpoints of both roles, dealt by `writer_weight`. Scale-out has its own key."""
     writer_weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """How many sessions read on an endpoint that takes writes for each that reads on a read-only one, with ``all``."""
     io: Literal["auto", "uring", "epoll"] = "auto"

@@ -13,6 +13,7 @@ from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
 from nephoscope.price_book import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
 from nephoscope.report import build_view
+from nephoscope.run_figures import seconds
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
 from sample_studies import Tables, sim_study, write_study
@@ -280,7 +281,7 @@ def test_the_summary_has_a_row_for_each_pattern(measured: dict[str, Measured]) -
     assert title == "TPS per $ over 60 s"
     assert row.split()[:4] == ["spike", "2,", "8,", "2"]
     slowest = max(change["scaling_s"] or 0 for change in measured["spike"].pattern["transitions"])
-    assert f"{slowest:.3g} s" in row
+    assert f" {seconds(slowest)} " in row
 
 
 # --- without an allocation

@@ -99,15 +99,15 @@ def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("load", "reads", "of_steps"),
     [
-        ({"reads": "ro"}, "ro", (RW_TPS, NODE_TPS, 2 * NODE_TPS)),
+        ({}, "ro", (RW_TPS, NODE_TPS, 2 * NODE_TPS)),
         # Of 16 sessions one reads on the writer: a single one has 100 a second.
-        ({"reads": "all", "writer_weight": 0.14}, "all", (RW_TPS, 100 + NODE_TPS, 100 + 2 * NODE_TPS)),
+        ({"writer_weight": 0.14}, "all", (RW_TPS, 100 + NODE_TPS, 100 + 2 * NODE_TPS)),
     ],
 )
 def test_the_study_says_where_reads_are(
     tmp_path: Path, load: dict[str, Any], reads: str, of_steps: Sequence[float]
 ) -> None:
-    tables = planted(scaleout())
+    tables = planted(scaleout(reads=reads))
     tables["load"] |= load
     run, found = measured(tmp_path, tables)
     detail = found["scores"]["E2"]["detail"]

@@ -82,7 +82,14 @@ def scaled(*courses: tuple[str, Sequence[float]], delta: float = 1000.0) -> dict
         for number in (1, 2)
         for at in range(1, most)
     ]
-    return {"delta": delta, "from_nodes": 0, "served_by": "the first", "mixes": mixes, "added": added}
+    return {
+        "delta": delta,
+        "from_nodes": 0,
+        "reads": "all",
+        "served_by": "the first",
+        "mixes": mixes,
+        "added": added,
+    }
 
 
 def scaleout_run() -> SyntheticRun:

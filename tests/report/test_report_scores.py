@@ -114,7 +114,8 @@ def test_each_score_says_how_it_was_measured() -> None:
         "X": "delta 1,000",
         "C": "insert + update + delete beside IUD, a; replicas: 2",
         "T": "high contention; 2 tenants, each a schema",
-        "O": "scale factor 1, weights all 1",
+        "O": "scale factor 1, weights all 1; its interval takes for granted: no scores are independent: it is the"
+        " widest that any correlation of their errors gives",
     }
 
 

@@ -9,9 +9,11 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.live import Silence
 from nephoscope.measure import run_study
@@ -148,6 +150,15 @@ def starved(run: StoredRun) -> str | None:
     waits = [row["value"] for row in rows if (row["source"], row["metric"]) == ("client", "cpu_wait")]
     share = sum(waits) / len(waits) if waits else 0.0
     return f"a load thread waited for a processor for {share:.1%} of a run" if share > STARVED else None
+
+
+def origin_s(manifest: Mapping[str, Any]) -> float | None:
+    """Tell when the load of a run began, on the monotonic clock, by its manifest; None as long as that is not there."""
+    origin = (manifest.get("clock") or {}).get("origin")
+    if origin is None:
+        return None
+    apart_s = time.time() - _engine.monotonic_ns() / 1e9
+    return datetime.fromisoformat(origin).timestamp() - apart_s
 
 
 _numbers = itertools.count(1)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.calibration.base import Case, Reading, Watch
+from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.price_book import (
     DEFAULT_PRICE_BOOK,
     ELASTIC_RESOURCES,
@@ -18,6 +19,7 @@ from nephoscope.price_book import (
     load_price_book,
 )
 from nephoscope.statistics import half_width
+from nephoscope.store import FILES
 from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
@@ -122,31 +124,40 @@ def compare(
 _ANSWERS = ((3.05, 8.0), (5.9, 1.0))
 """Since the start of the load: what the hook says from then on; 1 vCore before. The first follows its load at once."""
 _PERIOD_S = 0.2
+_MANIFESTS = f"*-calibrate*/{FILES.manifest}"
 
 
 class _Answers(Watch):
-    """Changes what a hook prints at planted times after a simulated database has its first statement."""
+    """Changes what a hook prints at planted times after the load of a bench's next run has begun."""
 
-    def __init__(self, url: str, file: Path) -> None:
+    def __init__(self, bench: Bench, file: Path) -> None:
         """Begin with `with`."""
         super().__init__("answers")
-        self._url = url
+        self._folder = bench.folder
+        self._known = set(bench.folder.glob(_MANIFESTS))
         self._file = file
         self.changed: list[tuple[float, float]] = []
         """When each answer was there to be read, in seconds since the start of the load, and its vCores."""
         self._print(BASE["vcores"])
 
     def _watch(self) -> None:
-        with contextlib.closing(_engine.Admin(self._url)) as admin:
-            started = 0
-            while not started and not self._over.wait(0.005):
-                _, rows = admin.query("")
-                started = int(rows[0][2] or 0)
-            for at, vcores in _ANSWERS:
-                if self._over.wait(at - (_engine.monotonic_ns() - started) / 1e9):
-                    return
-                self._print(vcores)
-                self.changed.append(((_engine.monotonic_ns() - started) / 1e9, vcores))
+        while (origin := self._origin_s()) is None:
+            if self._over.wait(0.01):
+                return
+        for at, vcores in _ANSWERS:
+            if self._over.wait(origin + at - _engine.monotonic_ns() / 1e9):
+                return
+            self._print(vcores)
+            self.changed.append((_engine.monotonic_ns() / 1e9 - origin, vcores))
+
+    def _origin_s(self) -> float | None:
+        """Look whether the load has begun; None as long as it has not."""
+        for file in set(self._folder.glob(_MANIFESTS)) - self._known:
+            with contextlib.suppress(OSError, ValueError):
+                # A manifest is written before the load begins, and anew with its beginning before the first phase.
+                if '"phase"' in file.with_name(FILES.events).read_text():
+                    return origin_s(json.loads(file.read_text()))
+        return None
 
     def _print(self, vcores: float) -> None:
         new = self._file.with_suffix(".new")
@@ -156,10 +167,9 @@ class _Answers(Watch):
 
 def _asked(bench: Bench) -> Iterator[Reading]:
     """Expect what a hook said within a pattern: mean, cost, a scaling time, and none that is finer than the asking."""
-    name, file = bench.name(), bench.folder / "vcores.json"
-    url = f"sim://{name}?latency=constant(25ms)"
+    file, url = bench.folder / "vcores.json", f"sim://{bench.name()}?latency=constant(25ms)"
     hooks = {"allocation": f"cat '{file}'", "allocation_period": _PERIOD_S}
-    with _Answers(url, file) as answers:
+    with _Answers(bench, file) as answers:
         measured = bench.measure({"provider": "url", "rw": url, "hooks": hooks}, _spike())
     (pattern,) = measured.score("E1")["detail"]["patterns"]
     up, down = pattern["transitions"][1:3]

@@ -6,14 +6,12 @@ provider's log nor the evaluator has anything to do with it.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
-from nephoscope.calibration.base import Case, Reading, Watch
+from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.calibration.elasticity import compare
 from nephoscope.evaluators.allocations import Timeline
 from nephoscope.price_book import load_price_book
@@ -76,8 +74,7 @@ class QuotaWatch(Watch):
 
     def timeline(self, run: StoredRun, resources: Callable[[float], Resources]) -> Timeline:
         """Put what was seen on the clock of a run; ``resources`` are those of so many vCores."""
-        apart_s = time.time() - _engine.monotonic_ns() / 1e9
-        origin = datetime.fromisoformat(run.manifest["clock"]["origin"]).timestamp() - apart_s
+        origin = origin_s(run.manifest) or 0.0
         return Timeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in self.seen])
 
 

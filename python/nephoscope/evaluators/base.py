@@ -56,15 +56,15 @@ class Means:
         self.load.phase(name, "pause", _REST_S, Load(concurrency=0.0, mix=mix, release=True), labels)
         self.load.wait()
 
-    def endpoints(self, ro: Sequence[str], auto: Reads = "ro") -> Endpoints:
+    def endpoints(self, ro: Sequence[str], reads: Reads | None = None) -> Endpoints:
         """Describe, for the tenant that is loaded, a system with these read-only endpoints.
 
-        ``auto`` is where transactions run that only read, if the study leaves that to whoever measures.
+        ``reads`` is where transactions run that only read; if left out, where the study's load has them.
         """
         system = self.system.model_copy(update={"ro": tuple(ro)})
         tenant = tenants_of(self.study.tenants, system)[0]
-        given = self.study.load.reads
-        return Endpoints(ro=tenant.ro, reads=auto if given == "auto" else given)
+        of_load = self.study.load.reads
+        return Endpoints(ro=tenant.ro, reads=reads or ("ro" if of_load == "auto" else of_load))
 
     def probes(
         self,

@@ -16,7 +16,7 @@ from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
 from nephoscope.evaluators.scaled import read_scaleout
 from nephoscope.interrupts import Interrupted
-from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, Reads, UniformAccess, each_once
+from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, Mixes, UniformAccess, each_once
 from nephoscope.room import Demand
 from nephoscope.scoring import DEFAULT_DELTA
 from nephoscope.study import MeasureSettings
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _PATIENCE_S = 30.0
 """How long an action is waited for that was interrupted, before what it has done is undone; and then sessions that are
 still at a node."""
-_READS: Reads = "all"
-"""Where transactions run that only read, if the study leaves that open: the first node is to bring something, too."""
 _BEGIN_S = 0.5
 """How long the load runs at least before a node is taken away."""
 
@@ -49,6 +47,9 @@ class ScaleoutSettings(MeasureSettings):
     """The mixes that are measured with each number of nodes; each has transactions that only read."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 32
     """Transactions at a time. It should saturate all nodes: else another one has nothing to add."""
+    reads: Literal["all", "ro"] = "all"
+    """Where transactions run that only read: `"all"` is on the node that takes writes and all read-only ones, dealt by
+    `load.writer_weight`, as in the paper; with `"ro"` they leave that node for the first read-only one."""
     access: AccessSetting = Field(default_factory=UniformAccess)
     """Which keys transactions touch: see [access distributions](#access-distributions)."""
     warmup: Duration = 5.0
@@ -151,7 +152,7 @@ class Scaleout(Evaluator):
         stay = len(provider.endpoints("ro"))
         if Action.REMOVE_NODE in provider.actions():
             stay -= sum(role == "ro" for role in provider.nodes().values())
-        writers = len(provider.endpoints("rw")) if means.endpoints((), _READS).reads == "all" else 0
+        writers = len(provider.endpoints("rw")) if self._settings.reads == "all" else 0
         if (most := stay + self._settings.nodes + writers) > self._settings.concurrency:
             return (
                 f"a concurrency of {self._settings.concurrency} leaves some of {most} nodes without a session"
@@ -164,7 +165,7 @@ class Scaleout(Evaluator):
             concurrency=float(self._settings.concurrency),
             mix=weights,
             access=self._settings.access,
-            endpoints=means.endpoints(ro, _READS),
+            endpoints=means.endpoints(ro, self._settings.reads),
         )
 
     def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
@@ -192,7 +193,7 @@ class Scaleout(Evaluator):
                 mix=name,
                 of_mix=mix,
                 nodes=len(urls),
-                reads=means.endpoints(urls, _READS).reads,
+                reads=of.reads,
                 concurrency=of.concurrency,
                 repetition=repetition,
             )
@@ -251,7 +252,7 @@ class _Course:
         if not set(now) - set(before):
             raise MeasurementError("a node was added, and there is no endpoint that was not there before")
         load.reached_s = None
-        routed_s = load.set(endpoints=self.means.endpoints(now, _READS))
+        routed_s = load.set(endpoints=self.means.endpoints(now, self.settings.reads))
         until = load.elapsed + limit_s
         while load.reached_s is None and load.end is None and load.elapsed < until:
             load.pump_for(0.05)
@@ -334,7 +335,7 @@ class _Course:
         """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
         load = self.means.load
         with contextlib.suppress(MeasurementError):
-            if not load.follow(load.set(endpoints=self.means.endpoints(stay, _READS)), limit_s):
+            if not load.follow(load.set(endpoints=self.means.endpoints(stay, self.settings.reads)), limit_s):
                 message = (
                     f"after {limit_s:g} s there were still sessions at a node that was going to be taken away"
                 )

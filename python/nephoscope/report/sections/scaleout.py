@@ -52,6 +52,8 @@ def _note(run: Run, score: Mapping[str, Any]) -> str:
         return f"E2 is absent: {why}."
     delta = finite(scored.table(score.get("detail")).get("delta"))
     unit = "" if delta is None else f", in {number(delta)} TPS per node"
+    reads = READS.get(str(scored.table(score.get("detail")).get("reads")))
+    unit += f"; {reads}" if reads else ""
     interval = spread(value, scored.ci95(score.get("ci95")))
     return f"E2 is {number(value)}{f' {interval}' if interval else ''}{unit}."
 
@@ -110,8 +112,6 @@ def _statement(mixes: Mapping[str, Sequence[Mapping[str, Any]]], found: Mapping[
         low, high = duration(min(waits)), duration(max(waits))
         between = low if low == high else f"between {low} and {high}"
         sentences.append(f"A node served {between} after the call for it.")
-    reads = READS.get(str(found.get("reads", "ro")), "")
-    sentences += [f"{reads[:1].upper()}{reads[1:]}."] if reads else []
     return " ".join(sentences)
 
 
