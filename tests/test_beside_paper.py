@@ -65,6 +65,7 @@ def test_the_papers_own_procedure_may_be_set_beside_its_tables() -> None:
         ("elasticity", {"slot": "30s"}, "E1", "slots are not a minute long"),
         ("elasticity", {"patterns": ["single-peak"]}, "E1", "paper's four"),
         ("failover", {"rate": 500}, "RF", "150 closed sessions"),
+        ("failover", {"utilization": 0.6}, "RF", "150 closed sessions"),
         ("failover", {"roles": ["rw"]}, "RF", "not both"),
         ("failover", {"fault": "kill"}, "RF", "the fault is a kill"),
         ("lag", {"loads": [{"name": "idle"}]}, "C", "the loads are not"),

@@ -115,14 +115,16 @@ def _failures(entry: Any, study: Study, resources: Resources | None) -> Iterator
         yield f"the fault is a {entry.fault}, and the paper's a restart"
     if set(entry.roles) != {"rw", "ro"}:
         yield "not both of RW and RO fail"
-    if entry.rate is not None or entry.concurrency != FAILING_SESSIONS:
+    if entry.is_open or entry.concurrency != FAILING_SESSIONS:
         yield f"the load is not of {FAILING_SESSIONS} closed sessions"
     if entry.mix != "RW":
         yield "the mix is not RW"
 
 
 def _e2(entry: Any, study: Study, resources: Resources | None) -> Iterator[str]:  # noqa: ANN401
-    del study, resources
+    del resources
+    if study.load.reads not in ("auto", "all"):
+        yield "reads are not spread over the writer and the read-only nodes"
     if entry.nodes != 1:
         yield "more than one read-only node is added"
     yield "the paper says neither the mix nor the concurrency"

@@ -131,13 +131,11 @@ def run(
     resume: ResumeOption = False,
 ) -> None:
     """Run a study: measure, keep what was measured, write a report; of several scale factors a run of each."""
-    from nephoscope.series import measured_before, parts  # noqa: PLC0415
+    from nephoscope.series import parts, unmeasured  # noqa: PLC0415
 
-    for part in parts(_read(study, settings, io)):
-        if resume and (folder := measured_before(part, out)) is not None:
-            _err.print(visible(f"{part.study.name} has been measured already: {folder}"))
-        else:
-            _finish(_measure(part, out, as_json=as_json), as_json=as_json)
+    found = parts(_read(study, settings, io))
+    for part in unmeasured(found, out, lambda text: _err.print(visible(text))) if resume else found:
+        _finish(_measure(part, out, as_json=as_json), as_json=as_json)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from nephoscope.preparing import any_url, prepare
 from nephoscope.store import FILES, StoredRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from nephoscope.study import Study
@@ -42,6 +43,15 @@ def _at(study: Study, scale: float) -> Study:
             "words": (*study.words, "--set", f"workload.scale={scale:.12g}"),
         }
     )
+
+
+def unmeasured(found: Iterable[Study], runs: Path, say: Callable[[str], object]) -> Iterator[Study]:
+    """Leave out the parts that have been measured, and say where."""
+    for part in found:
+        if (folder := measured_before(part, runs)) is None:
+            yield part
+        else:
+            say(f"{part.study.name} has been measured already: {folder}")
 
 
 def measured_before(study: Study, runs: Path) -> Path | None:

@@ -229,6 +229,7 @@ def test_given_intervals_reach_o(tmp_path: Path) -> None:
     )
     text = f'[method.weights]\nP = 2\n[[system]]\nname = "x"\nscores = {{ {entries} }}\n'
     score = scored(written(tmp_path, text))["x"]["scores"]["O"]
+    # Where nothing is known of how the seven go together, the ends add up; P counts twice.
     half = math.log10(2) * (6 + 2)
     assert (score["value"], *score["ci95"]) == pytest.approx((0, -half, half))
 

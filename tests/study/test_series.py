@@ -32,7 +32,10 @@ def runs_in(folder: Path) -> dict[str, StoredRun]:
     return {run.folder.name.partition("-")[2]: run for run in found}
 
 
-def test_each_scale_factor_has_a_run_with_what_is_measured_there(tmp_path: Path) -> None:
+def test_each_scale_factor_has_a_run_with_what_is_measured_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the report of several runs is written where the command is given
     ended = call("run", write_study(tmp_path, SEVERAL), "--out", tmp_path / "runs")
     assert (ended.code, ended.err) == (0, "")
     runs = runs_in(tmp_path / "runs")
