@@ -9,6 +9,7 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 5 %.
 """
 
+from nephoscope.statistics.censored import Survival, expected
 from nephoscope.statistics.comparison import (
     LEAST_BETWEEN,
     Between,
@@ -38,6 +39,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "SteadyState",
+    "Survival",
     "Verdict",
     "autocorrelation",
     "between_runs",
@@ -46,6 +48,7 @@ __all__ = [
     "block_means",
     "compare",
     "effective_sample_size",
+    "expected",
     "geometric_mean",
     "half_width",
     "jain_index",
