@@ -48,7 +48,12 @@ class Survival:
         times, ended = np.unique(x[~cut], return_counts=True)
         # What is censored at the very time of an end was still going on then.
         at_risk = len(x) - np.searchsorted(np.sort(x), times, side="left")
-        shares = np.cumprod(1 - ended / at_risk)
+        over = np.cumsum(ended)
+        # Before anything is censored it is the plain share, to the last digit.
+        plain = at_risk == len(x) - (over - ended)
+        shares: NDArray[np.float64] = np.where(
+            plain, (len(x) - over) / len(x), np.cumprod(1 - ended / at_risk)
+        )
         with np.errstate(divide="ignore"):
             variances = np.cumsum(ended / (at_risk * (at_risk - ended)))
         return cls(times, shares, variances, len(x), float(x.max()))
