@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nephoscope.errors import InputError
 from nephoscope.scores import scores_of
 from nephoscope.store import StoredRun
+from nephoscope.study import make_study
 from sample_studies import sim_study
 from stored_runs import INTERVAL_S, Step, begin_run
 
@@ -278,3 +280,10 @@ def test_the_longest_interruption_is_that_of_the_failure(tmp_path: Path) -> None
     writer.probes(lines(rows))
     score = scores_of(finish(writer, sum(counts)))["scores"]["F"]
     assert score["value"] == pytest.approx(5.0, abs=1 / RATE + 2 * RESPONSE_S)
+
+
+def test_more_markers_than_can_be_looked_for_are_refused() -> None:
+    entry = {"evaluator": "lag", "limit": "100s", "marker_interval": "5ms"}
+    with pytest.raises(InputError, match=r"it must be at least 0\.01 s, or more than 10,000 markers"):
+        make_study(sim_study(entry), "lag")
+    make_study(sim_study({**entry, "marker_interval": "10ms"}), "lag")

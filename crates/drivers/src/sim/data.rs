@@ -178,7 +178,7 @@ mod tests {
         assert_eq!([194, 195, 249].map(|at| data.marker(7, at, &stalled)), [None, Some(2), Some(2)]);
         data.mark(9, Some(9), 100);
         assert_eq!(data.markers(0..=9, 110, &NOW), [(7, 1), (9, 9)]);
-        assert_eq!(data.markers(8..=7, 110, &NOW), []);
+        assert_eq!(data.markers(RangeInclusive::new(8, 7), 110, &NOW), []);
         data.empty();
         assert_eq!(data.marker(7, 1000, &NOW), None);
     }

@@ -173,13 +173,8 @@ impl LagProbe {
 
     /// A marker that could not be sent within the limit has a sample, too.
     fn is_missing(&self, number: u64, due: Nanos) {
-        let marker = self.marker(number, |kind| (kind, 0));
+        let marker = Marker::new(number, (kind(number), 0));
         self.common.add_unsent(&marker, &self.primary, due);
-    }
-
-    fn marker(&self, number: u64, row: impl FnOnce(Kind) -> (Kind, i64)) -> Marker {
-        let (kind, row) = row(kind(number));
-        Marker { kind, row, number, sent: clock::now(), commit: Cell::new(Commit::Sent) }
     }
 
     /// Commits a marker, and lets every replica look for it.
@@ -189,10 +184,10 @@ impl LagProbe {
             Some(writer) => Ok(writer),
             None => self.connect(clock::now() + self.common.spec.poll_limit()).await,
         };
-        let marker = Rc::new(self.marker(number, |kind| self.stock.borrow_mut().take(kind)));
+        let marker = Rc::new(Marker::new(number, self.stock.borrow_mut().take(kind(number))));
         let failed = |error: Error| {
             let outcome = Outcome::Failed(error.class());
-            self.common.add(&marker, &self.primary, Found::failed(marker.sent, outcome));
+            self.common.add(&marker, &self.primary, &Found::failed(marker.sent, outcome));
         };
         let mut writer = match writer {
             Ok(writer) => writer,

@@ -37,6 +37,11 @@ pub(crate) struct Marker {
 }
 
 impl Marker {
+    /// One that is sent now, and its row.
+    pub(crate) fn new(number: u64, (kind, row): (Kind, i64)) -> Self {
+        Self { kind, row, number, sent: clock::now(), commit: Cell::new(Commit::Sent) }
+    }
+
     /// The number that its row has from now on.
     pub(crate) fn value(&self) -> i64 {
         self.number as i64
@@ -103,7 +108,7 @@ pub(crate) struct Common {
 
 impl Common {
     /// Adds a marker's sample, which is complete now but for `end`.
-    pub(crate) fn add(&self, marker: &Marker, endpoint: &Endpoint, sample: Found) {
+    pub(crate) fn add(&self, marker: &Marker, endpoint: &Endpoint, sample: &Found) {
         self.journal.add(Sample {
             kind: marker.kind,
             endpoint: endpoint.place,
@@ -188,10 +193,6 @@ impl Bell {
 mod tests {
     use super::*;
 
-    fn marker((kind, row): (Kind, i64)) -> Marker {
-        Marker { kind, row, number: 0, sent: 0, commit: Cell::new(Commit::Sent) }
-    }
-
     #[test]
     fn each_row_is_inserted_updated_and_deleted_so_many_turns_apart() {
         let mut stock = Stock::new(3);
@@ -199,7 +200,7 @@ mod tests {
         let mut turns: [Vec<i64>; 3] = Default::default();
         for _ in 0..9 {
             for (kind, rows) in KINDS.into_iter().zip(&mut turns) {
-                let taken = marker(stock.take(kind));
+                let taken = Marker::new(0, stock.take(kind));
                 assert_eq!(taken.kind, kind);
                 rows.push(taken.row);
                 stock.committed(&taken);

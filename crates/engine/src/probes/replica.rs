@@ -173,7 +173,7 @@ impl Looks {
                     Commit::Acknowledged(at) => {
                         let ended = look.seen.is_some() || now >= common.patience(at);
                         if ended {
-                            common.add(&look.marker, endpoint, look.found(at, now));
+                            common.add(&look.marker, endpoint, &look.found(at, now));
                         }
                         ended
                     }
