@@ -169,8 +169,7 @@ fn a_replica_that_is_gone_for_good_lags_by_at_least_the_limit() {
     }
 }
 
-/// The mean lag, of midpoints, and how far from the truth it may be: the mean half-width, and what two markers of a kind
-/// lie apart at each end of a stall.
+/// The mean lag, of midpoints, and the mean half-width: by so much the bounds leave it open.
 fn over_time(samples: &[Sample]) -> (f64, f64) {
     let half = |sample: &Sample| milliseconds(sample.upper.unwrap() - sample.lower.unwrap()) / 2.0;
     (mean(samples), samples.iter().map(half).sum::<f64>() / samples.len() as f64)
