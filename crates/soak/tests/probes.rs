@@ -189,7 +189,8 @@ fn stalls_weigh_as_much_as_they_last() {
         for kind in [Kind::Insert, Kind::Update, Kind::Delete] {
             let of_kind: Vec<Sample> = samples.iter().copied().filter(|sample| sample.kind == kind).collect();
             let (read, half) = over_time(&of_kind);
-            assert!((read - 418.0).abs() <= 3.0 + half, "{name}, {kind:?}: {read} ± {half} ms");
+            // Where a stall begins between two markers of a kind, 150 ms apart, leaves 2 ms over ten stalls (1σ).
+            assert!((read - 418.0).abs() <= 5.0 + half, "{name}, {kind:?}: {read} ± {half} ms");
             // A server that hangs leaves open when it would have shown the marker: up to a poll's limit before.
             assert!(half < if exact { 0.2 } else { 150.0 }, "{name}: {half}");
             let stale = of_kind.iter().filter(|sample| milliseconds(sample.upper.unwrap()) > 1000.0).count();
