@@ -122,8 +122,8 @@ def _failures(entry: Any, study: Study, resources: Resources | None) -> Iterator
 
 
 def _e2(entry: Any, study: Study, resources: Resources | None) -> Iterator[str]:  # noqa: ANN401
-    del resources
-    if study.load.reads not in ("auto", "all"):
+    del study, resources
+    if entry.reads != "all":
         yield "reads are not spread over the writer and the read-only nodes"
     if entry.nodes != 1:
         yield "more than one read-only node is added"

@@ -244,7 +244,7 @@ def lags(runs: Sequence[RunFigures]) -> Table:
         whole("markers", "Markers that were looked for.", "markers"),
         whole(
             "unseen",
-            "Of these, not seen within the limit: they count with the time that they were looked for.",
+            "Of these, not seen for as long as they were looked for: each lags by at least that.",
         ),
         Column("mean_ms", "number", "The mean lag, in ms.", "mean ms", spread("mean_ms", ".3g")),
         *interval_of("mean_ms", "the mean"),
@@ -256,7 +256,9 @@ def lags(runs: Sequence[RunFigures]) -> Table:
     ]
     title = "C-Score: replication lag"
     if len(runs) == 1 and (score := runs[0].score("C")):
-        title = f"C-Score: {seconds(score['value'])} over {describe_count(score['detail']['replicas'], 'replica')}"
+        least = "at least " if score["detail"].get("at_least") else ""
+        over = describe_count(score["detail"]["replicas"], "replica")
+        title = f"C-Score: {least}{seconds(score['value'])} over {over}"
     return Table("lags", title, columns, rows)
 
 

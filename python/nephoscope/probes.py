@@ -44,8 +44,8 @@ class ProbeSettings(Settings):
     """Connections that are kept to each endpoint for them."""
     timeout: Duration = 1.0
     """How long a probe, a look at a replica or a connection of either may take; the first connections have 10 s."""
-    marker_pause: Duration = 0.05
-    """The mean pause between two markers."""
+    marker_interval: Duration = 0.05
+    """The time between the intended starts of two markers."""
     marker_timeout: Duration = 10.0
     """How long a marker is looked for."""
     setup_timeout: Duration = 30.0
@@ -182,9 +182,10 @@ class Probes:
             if availability
             else None,
             "lag": {
-                "pause_ms": settings.marker_pause * 1000,
+                "interval_ms": settings.marker_interval * 1000,
                 "limit_ms": round(settings.marker_timeout * 1000),
                 "poll_limit_ms": limit_ms,
+                "setup_limit_ms": round(settings.setup_timeout * 1000),
             }
             if lag
             else None,

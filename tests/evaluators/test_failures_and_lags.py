@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nephoscope.errors import InputError
 from nephoscope.scores import scores_of
 from nephoscope.store import StoredRun
+from nephoscope.study import make_study
 from sample_studies import sim_study
 from stored_runs import INTERVAL_S, Step, begin_run
 
@@ -202,7 +204,15 @@ def test_what_a_provider_cannot_do_is_the_reason(tmp_path: Path) -> None:
 LAG_MS = {"insert": 3.0, "update": 5.0, "delete": 7.0}
 
 
-def lag_run(folder: Path, replicas: int = 1, *, unseen: bool = False) -> StoredRun:
+def lag_run(
+    folder: Path,
+    replicas: int = 1,
+    *,
+    unseen: bool = False,
+    probes: Iterable[Mapping[str, Any]] | None = None,
+    more: Iterable[Mapping[str, Any]] = (),
+) -> StoredRun:
+    folder.mkdir(exist_ok=True)
     settings = {"evaluator": "lag", "loads": [{"name": "busy", "mix": "SELECT"}], "duration": "2s"}
     steps = [
         Step(
@@ -233,7 +243,7 @@ def lag_run(folder: Path, replicas: int = 1, *, unseen: bool = False) -> StoredR
     ]
     if unseen:
         rows[0] |= {"outcome": "not_seen", "lower_ms": 10_000.0, "upper_ms": None}
-    writer.probes(lines(rows))
+    writer.probes(lines([*(rows if probes is None else probes), *more]))
     return finish(writer, 6000)
 
 
@@ -259,6 +269,59 @@ def test_a_marker_that_was_never_seen_counts_and_is_told(tmp_path: Path) -> None
     assert any("1 markers were not seen" in warning for warning in found["warnings"])
 
 
+def test_c_is_at_least_and_no_better_where_a_replica_goes_away(tmp_path: Path) -> None:
+    """A lag of 2 s; then the replica is gone, and the last markers are looked for no longer than 1 s."""
+
+    def markers(gone_s: float) -> Iterator[dict[str, Any]]:
+        for number in range(117):
+            at = 0.05 + number * 0.05
+            gone = at >= gone_s
+            yield {
+                "time_s": at,
+                "probe": "lag",
+                "kind": list(LAG_MS)[number % 3],
+                "role": "ro",
+                "node": "ro1",
+                "number": number,
+                "sent_s": at,
+                "end_s": at + 2,
+                "outcome": "connection_lost" if gone else "ok",
+                "lower_ms": 1000.0 if gone else 2000.0,
+                "upper_ms": None if gone else 2000.0,
+                "polls": 3,
+            }
+
+    before = scores_of(lag_run(tmp_path / "before", probes=markers(99.0)))
+    after = scores_of(lag_run(tmp_path / "after", probes=markers(5.0)))
+    assert before["scores"]["C"]["value"] == pytest.approx(6.0)
+    assert not before["scores"]["C"]["detail"]["at_least"]
+    assert after["scores"]["C"]["value"] >= 6.0 - 1e-9
+    assert after["scores"]["C"]["detail"]["at_least"]
+    assert any("18 on ro1" in warning and "C is a lower bound" in warning for warning in after["warnings"])
+    assert not any("could not be committed" in warning for warning in after["warnings"])
+
+
+def test_markers_that_were_not_committed_are_counted(tmp_path: Path) -> None:
+    def markers() -> Iterator[dict[str, Any]]:
+        row = {
+            "time_s": 0.3,
+            "probe": "lag",
+            "kind": "insert",
+            "role": "rw",
+            "node": "rw",
+            "number": 1000,
+            "polls": 0,
+        }
+        row |= dict.fromkeys(("sent_s", "end_s", "lower_ms", "upper_ms"))
+        yield from ({**row, "outcome": outcome} for outcome in ("missing", "missing", "statement_timeout"))
+
+    found = scores_of(lag_run(tmp_path, more=markers()))
+    assert found["scores"]["C"]["value"] == pytest.approx(0.015)
+    assert any(
+        "could not be committed (2 missing, 1 statement_timeout)" in warning for warning in found["warnings"]
+    )
+
+
 def test_a_probe_that_fails_by_chance_before_the_command_takes_effect_is_not_the_outage(
     tmp_path: Path,
 ) -> None:
@@ -275,3 +338,10 @@ def test_a_probe_that_fails_by_chance_before_the_command_takes_effect_is_not_the
     writer.probes(lines(rows))
     score = scores_of(finish(writer, sum(counts)))["scores"]["F"]
     assert score["value"] == pytest.approx(5.0, abs=1 / RATE + 2 * RESPONSE_S)
+
+
+def test_more_markers_than_can_be_looked_for_are_refused() -> None:
+    entry = {"evaluator": "lag", "limit": "100s", "marker_interval": "5ms"}
+    with pytest.raises(InputError, match=r"it must be at least 0\.01 s, or more than 10,000 markers"):
+        make_study(sim_study(entry), "lag")
+    make_study(sim_study({**entry, "marker_interval": "10ms"}), "lag")

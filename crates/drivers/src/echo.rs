@@ -19,17 +19,24 @@ impl Echo {
         Self(statements.iter().map(columns).collect())
     }
 
-    /// Adds a result without a row.
-    pub(crate) fn nothing(&self, statement: usize, rows: &mut Rows) -> Option<ResultIndex> {
-        Some(rows.begin(self.0.get(statement)?))
-    }
-
     /// Adds a result with one row, which holds the parameters.
     pub(crate) fn add(&self, statement: usize, params: &Params, rows: &mut Rows) -> Option<ResultIndex> {
+        self.add_rows(statement, [params], rows)
+    }
+
+    /// Adds a result with any number of rows.
+    pub(crate) fn add_rows<'a>(
+        &self,
+        statement: usize,
+        added: impl IntoIterator<Item = &'a Params>,
+        rows: &mut Rows,
+    ) -> Option<ResultIndex> {
         let result = rows.begin(self.0.get(statement)?);
-        rows.push_row();
-        for value in params.iter() {
-            push(value, rows);
+        for cells in added {
+            rows.push_row();
+            for value in cells.iter() {
+                push(value, rows);
+            }
         }
         Some(result)
     }

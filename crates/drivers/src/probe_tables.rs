@@ -31,8 +31,15 @@ pub const INSERT: &str = "INSERT INTO nephoscope_probe_marker (id, number) VALUE
 pub const UPDATE: &str = "UPDATE nephoscope_probe_marker SET number = :number WHERE id = :id";
 /// and deleted.
 pub const DELETE: &str = "DELETE FROM nephoscope_probe_marker WHERE id = :id";
-/// Looks whether a marker is to be seen.
-pub const POLL: &str = "SELECT number FROM nephoscope_probe_marker WHERE id = :id";
+/// Inserts rows for markers to be made of, all in one commit.
+pub const STOCK: &str = "INSERT INTO nephoscope_probe_marker (id, number)
+  SELECT id, 0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS stock (id)";
+/// Reads which of some rows are to be seen, and their numbers. No more than [`POLL_ROWS`] of them, so that a poll costs
+/// the same however many markers are on their way.
+pub const POLL: &str = "SELECT id, number FROM nephoscope_probe_marker
+  WHERE id BETWEEN :first AND :last ORDER BY id LIMIT 100";
+/// How many rows a poll reads at most.
+pub const POLL_ROWS: usize = 100;
 
 /// All of the above that is said while tables are made, read and dropped, by name: for those who do that.
 pub const SET_UP: [(&str, &str); 6] = [
@@ -50,11 +57,12 @@ mod tests {
 
     #[test]
     fn every_statement_is_about_these_tables_alone() {
-        let all = [CREATE, EMPTY, STAND, DROP, WRITTEN, WRITE, READ, INSERT, UPDATE, DELETE, POLL];
+        let all = [CREATE, EMPTY, STAND, DROP, WRITTEN, WRITE, READ, INSERT, UPDATE, DELETE, STOCK, POLL];
         for sql in all {
             let tables = sql.split(|next: char| !next.is_alphanumeric() && next != '_');
             let named: Vec<&str> = tables.filter(|word| word.starts_with("nephoscope")).collect();
             assert!(!named.is_empty() && named.iter().all(|name| [WRITES, MARKERS].contains(name)), "{sql}");
         }
+        assert!(POLL.ends_with(&format!(" LIMIT {POLL_ROWS}")));
     }
 }

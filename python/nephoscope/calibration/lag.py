@@ -23,7 +23,7 @@ _LAWS = {
 hundred markers is that of the law to within a hundredth."""
 
 
-def _idle(seconds: float, pause_ms: float) -> dict[str, Any]:
+def _idle(seconds: float, interval_ms: float) -> dict[str, Any]:
     """Measure the lag of an idle system."""
     return {
         "evaluator": "lag",
@@ -31,7 +31,7 @@ def _idle(seconds: float, pause_ms: float) -> dict[str, Any]:
         "warmup": 0.3,
         "duration": seconds,
         "repetitions": 1,
-        "marker_pause": pause_ms / 1000,
+        "marker_interval": interval_ms / 1000,
     }
 
 
@@ -98,10 +98,47 @@ def _delayed(bench: Bench) -> Iterator[Reading]:
         )
 
 
+_EVERY_S, _STALL_S, _BASE_MS = 3.0, 0.5, 1.3
+
+
+def _stalled(bench: Bench) -> Iterator[Reading]:
+    """Expect the mean over time of a replica that applies nothing for a sixth of it."""
+    name, quick = bench.name(), "latency=constant(20us)"
+    seconds = bench.seconds(15, 6)
+    begins = [0.5 + _EVERY_S * place for place in range(10)]
+    stalls = "".join(f"&lag_stall={begin}s%2B{_STALL_S}s" for begin in begins)
+    replica = f"sim://{name}?{quick}&lag=constant({_BASE_MS}ms){stalls}"
+    measured = bench.measure(
+        {"provider": "url", "rw": f"sim://{name}?{quick}", "ro": [replica]}, _idle(seconds, 5)
+    )
+    (phase,) = (phase for phase in measured.run.phases if phase.kind == "measure")
+    kinds = _kinds(measured)
+    # Of a commit within a stall the rest of the stall is left, besides the lag before it.
+    within = [
+        (max(0.0, begin + _STALL_S - max(begin, phase.start_s)), max(0.0, begin + _STALL_S - phase.end_s))
+        for begin in begins
+        if begin < phase.end_s
+    ]
+    waited_s2 = sum(first**2 - last**2 for first, last in within) / 2
+    ends = measured.score("C")["ci95"]
+    yield Reading(
+        figure="mean",
+        unit="ms",
+        planted=waited_s2 / (phase.end_s - phase.start_s) * 1000 + _BASE_MS,
+        read=_mean(kinds, "mean"),
+        relative=0.03,
+        absolute=1.0,
+        # C adds up three kinds, in seconds.
+        stated=None if ends is None else (ends[1] - ends[0]) / 2 / len(kinds) * 1000,
+    )
+    yield Reading(figure="markers dropped", planted=0, read=_unaccounted(measured, kinds))
+
+
 CASES = (
     *(
         Case("lag", f"{name} on sim", partial(_simulated, law=law, mean_ms=mean_ms))
         for name, (law, mean_ms) in _LAWS.items()
     ),
+    Case("lag", "stalls of a replica on sim", _stalled),
     Case("lag", "a delayed replica of PostgreSQL", _delayed, 240.0),
 )

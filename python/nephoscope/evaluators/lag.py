@@ -20,7 +20,7 @@ from nephoscope.loads import MOST_CONCURRENCY, AccessSetting, Load, MixSetting, 
 from nephoscope.probes import ProbeSettings
 from nephoscope.room import Demand
 from nephoscope.scoring import Absent, Score, c_score, over_repetitions
-from nephoscope.statistics import block_bootstrap_ci
+from nephoscope.statistics import Survival, block_bootstrap_ci, expected
 from nephoscope.study import MeasureSettings
 from nephoscope.systems.base import Settings
 from nephoscope.units import Duration
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 KINDS = ("insert", "update", "delete")
 """What markers do, in the order of equation 6."""
+
+_MOST_MARKERS = 10_000
+"""No more may be on their way at once: the engine's limit."""
 
 _MIX = "IUD"
 """The mix of inserts, updates and deletes that a workload may have, its transactions in this order."""
@@ -67,10 +70,11 @@ class LagSettings(MeasureSettings):
     """How long it is measured beside each load."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
     """How often all loads are gone through."""
-    marker_pause: Duration = 0.05
-    """The mean pause between two markers; the next one waits until the last one is seen everywhere."""
+    marker_interval: Annotated[Duration, Field(ge=0.001)] = 0.05
+    """The time between the intended starts of two markers. None waits for another, so up to `limit / marker_interval`
+    are on their way at once: 10,000 at most."""
     limit: Duration = 10.0
-    """How long a marker is looked for."""
+    """How long a marker is looked for. One that is not seen by then lags by at least that."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -79,6 +83,11 @@ class LagSettings(MeasureSettings):
             raise ValueError("each load needs a name of its own")
         if self.duration <= 0 or self.limit <= 0:
             raise ValueError("duration and limit must be above 0")
+        if self.limit > _MOST_MARKERS * self.marker_interval:
+            raise ValueError(
+                f"marker_interval is {self.marker_interval:g} s; with a limit of {self.limit:g} s it must be at least"
+                f" {self.limit / _MOST_MARKERS:g} s, or more than {_MOST_MARKERS:,} markers would be on their way"
+            )
         return self
 
 
@@ -88,7 +97,7 @@ class LagSummary:
 
     count: int
     unseen: int
-    """Markers that were not seen within the limit: they count with the time that they were looked for."""
+    """Markers that were not seen as long as they were looked for: each lags by at least that, and so do the figures."""
     mean: float
     p50: float
     p95: float
@@ -139,7 +148,7 @@ class Lag(Evaluator):
         if not means.system.ro:
             means.unsupported(self._index, "no read-only endpoint to lag behind")
             return
-        settings = ProbeSettings(marker_pause=of.marker_pause, marker_timeout=of.limit)
+        settings = ProbeSettings(marker_interval=of.marker_interval, marker_timeout=of.limit)
         # Before the first load, so that the making of the probes' tables is in none of them.
         load.phase("lag: warm-up", "warm_up", of.warmup, self._level(None), self.labels(self._index))
         with means.probes(settings, availability=False, lag=True):
@@ -172,14 +181,15 @@ class Lag(Evaluator):
             for name, _ in self._loads
         }
         score = self._score(samples, phases, by_load, stored)
-        unseen = sum(summary.unseen for of in by_load.values() for summary in of.values() if summary)
-        if unseen:
+        if unseen := samples.unseen(phases):
+            said = ", ".join(f"{count:,} on {node}" for node, count in unseen.items())
             warnings.append(
-                f"{unseen:,} markers were not seen within {self._settings.limit:g} s: C is a lower bound"
+                f"{sum(unseen.values()):,} markers were not seen within {self._settings.limit:g} s, or before the end"
+                f" ({said}): C is a lower bound"
             )
         if failed := samples.failed(phases):
             said = ", ".join(f"{count:,} {outcome}" for outcome, count in failed.items())
-            warnings.append(f"markers could not be committed or looked for ({said}): C is of the others")
+            warnings.append(f"markers could not be committed ({said}): C is of the others")
         return Measurements(scores={"C": score}, warnings=warnings)
 
     def _score(
@@ -215,6 +225,7 @@ class Lag(Evaluator):
             "replicas": len(samples.nodes),
             "counted": counted,
             "resolution_s": max(summary.half_width_p50 for summary in known) / 1000,
+            "at_least": any(summary.unseen for summary in known),
             "lag_ms": {
                 name: {kind: vars(summary) for kind, summary in of.items() if summary}
                 for name, of in by_load.items()
@@ -280,6 +291,10 @@ class _Samples:
         self._kind, self._outcome = texts("kind"), texts("outcome")
         self._node, self._role = texts("node"), texts("role")
         self._time, self._lower, self._upper = numbers("time_s"), numbers("lower_ms"), numbers("upper_ms")
+        # They were written as they were seen; neighbours in time resemble each other.
+        order = np.argsort(self._time, kind="stable")
+        for name in ("_kind", "_outcome", "_node", "_role", "_time", "_lower", "_upper"):
+            setattr(self, name, getattr(self, name)[order])
 
     @property
     def nodes(self) -> list[str]:
@@ -295,32 +310,40 @@ class _Samples:
         return inside
 
     def failed(self, phases: Sequence[Phase]) -> dict[str, int]:
-        """Count the markers whose commit failed, and those that could not be looked for, by the class of the error."""
-        bad = self._inside(phases) & (self._outcome != "ok") & (self._outcome != "not_seen")
+        """Count the markers that were not committed, by the error's class; ``missing`` were not sent in time."""
+        bad = self._inside(phases) & np.isnan(self._lower)
         return dict(sorted(Counter(self._outcome[bad].tolist()).items()))
+
+    def unseen(self, phases: Sequence[Phase]) -> dict[str, int]:
+        """Count the markers that were not seen, by the read-only endpoint."""
+        bad = self._inside(phases) & ~np.isnan(self._lower) & np.isnan(self._upper)
+        return dict(sorted(Counter(self._node[bad].tolist()).items()))
 
     def _bounds(self, phases: Sequence[Phase], kind: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the bounds of the lags of a kind in some phases, in ms; the upper is NaN for what was not seen."""
-        looked_for = (self._outcome == "ok") | (self._outcome == "not_seen")
-        found = self._inside(phases) & (self._kind == kind) & looked_for
+        found = self._inside(phases) & (self._kind == kind) & ~np.isnan(self._lower)
         return self._lower[found], self._upper[found]
 
     def lags(self, phases: Sequence[Phase], kind: str) -> NDArray[np.float64]:
-        """Return the lags, in ms, of the markers of a kind that were committed in some phases, in their order."""
-        return _middles(*self._bounds(phases, kind))
+        """Return the lags, in ms, of the markers of a kind that were committed in some phases, in their order.
+
+        In place of a lag that is known only to be at least so long stands the mean of those that are longer.
+        """
+        lower, upper = self._bounds(phases, kind)
+        return expected(_middles(lower, upper), np.isnan(upper)) if len(lower) else lower
 
     def of(self, phases: Sequence[Phase], kind: str) -> LagSummary | None:
         """Sum up the markers of a kind that were committed in some phases."""
         lower, upper = self._bounds(phases, kind)
-        lags = _middles(lower, upper)
+        lags, unseen = _middles(lower, upper), np.isnan(upper)
         if len(lags) == 0:
             return None
-        widths = ((upper - lower) / 2)[~np.isnan(upper)]
-        p50, p95, p99 = (float(q) for q in np.quantile(lags, [0.5, 0.95, 0.99]))
+        widths = ((upper - lower) / 2)[~unseen]
+        p50, p95, p99 = (lag_quantile(lags, unseen, share) for share in (0.5, 0.95, 0.99))
         return LagSummary(
             count=len(lags),
             unseen=len(lags) - len(widths),
-            mean=float(lags.mean()),
+            mean=float(expected(lags, unseen).mean()),
             p50=p50,
             p95=p95,
             p99=p99,
@@ -328,6 +351,13 @@ class _Samples:
             half_width_p50=float(np.median(widths)) if len(widths) else 0.0,
             half_width_mean=float(widths.mean()) if len(widths) else 0.0,
         )
+
+
+def lag_quantile(lags: NDArray[np.float64], unseen: NDArray[np.bool_], share: float) -> float:
+    """Return a quantile of lags, some of which are known only to be at least so long."""
+    if unseen.any():
+        return Survival.of(lags, unseen).quantile(share)
+    return float(np.quantile(lags, share))
 
 
 def _middles(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nephoscope.report.parts import Estimate
-from nephoscope.statistics import block_bootstrap_ci, mean_ci, no_less_than_0, wilson_interval
+from nephoscope.statistics import Survival, block_bootstrap_ci, expected, mean_ci, no_less_than_0
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,17 +48,16 @@ class LagSamples:
     def of(cls, run: Run) -> LagSamples:
         """Read the markers that were committed in a measured phase with a load's name."""
         rows = [
-            (row["time_s"], row["lower_ms"], row["upper_ms"], row["kind"], row["node"], row["outcome"])
+            (row["time_s"], row["kind"], row["node"], row["lower_ms"], row["upper_ms"])
             for row in _lags(run.reader.probes).to_pylist()
-            if row["outcome"] in ("ok", "not_seen") and row["lower_ms"] is not None
+            if row["lower_ms"] is not None
         ]
         found = []
-        for time_s, lower, upper, kind, node, outcome in sorted(rows):
+        for time_s, kind, node, lower, upper in sorted(rows, key=lambda row: row[:3]):
             phase = run.phase_at(time_s)
             if phase is None or not phase.measured or "load" not in phase.labels:
                 continue
-            seen = outcome == "ok" and upper is not None
-            lag, half = ((lower + upper) / 2, (upper - lower) / 2) if seen else (lower, np.nan)
+            lag, half = (lower, np.nan) if upper is None else ((lower + upper) / 2, (upper - lower) / 2)
             found.append((time_s, lag, half, str(phase.labels["load"]), phase.repetition or 1, kind, node))
         columns = list(zip(*found, strict=True)) or [()] * 7
         kinds = (float, float, float, str, np.int64, str, str)
@@ -78,7 +77,7 @@ class LagSamples:
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Which were not seen within the limit."""
+        """Which were not seen for as long as they were looked for: their lag is at least that."""
         return np.isnan(self.half_width_ms)
 
     @cached_property
@@ -96,9 +95,16 @@ class LagSamples:
         """The read-only endpoints, by name."""
         return tuple(sorted(set(self.node.tolist())))
 
+    @cached_property
+    def survival(self) -> Survival:
+        """Which share of lags is longer than some time; there has to be one."""
+        return Survival.of(self.lag_ms, self.unseen)
+
     def quantile(self, share: float) -> float | None:
-        """Return a quantile in ms."""
-        return float(np.quantile(self.lag_ms, share)) if len(self) else None
+        """Return a quantile in ms; of markers that were not seen, what it is at least."""
+        if not len(self):
+            return None
+        return self.survival.quantile(share) if self.unseen.any() else float(np.quantile(self.lag_ms, share))
 
     @property
     def half_width(self) -> float | None:
@@ -107,24 +113,25 @@ class LagSamples:
         return float(np.median(seen)) if len(seen) else None
 
     def mean(self) -> Estimate:
-        """Return the mean in ms: its interval over repetitions, or over blocks of markers where there is one."""
+        """Return the mean in ms: its interval over repetitions, or over blocks of markers where there is one.
+
+        Of markers that were not seen, it is at least that.
+        """
         if not len(self):
             return Estimate()
-        means = [
-            float(self.lag_ms[self.repetition == n].mean()) for n in sorted(set(self.repetition.tolist()))
-        ]
-        found = mean_ci(means) if len(means) > 1 else block_bootstrap_ci(self.lag_ms)
-        return Estimate(value=float(self.lag_ms.mean()), ci95=no_less_than_0(found.ci95))
+        lags = expected(self.lag_ms, self.unseen)
+        means = [float(lags[self.repetition == n].mean()) for n in sorted(set(self.repetition.tolist()))]
+        found = mean_ci(means) if len(means) > 1 else block_bootstrap_ci(lags)
+        return Estimate(value=float(lags.mean()), ci95=no_less_than_0(found.ci95))
 
     def stale(self, after_ms: float) -> Estimate:
         """P(a read is stale | that long after the write): the share of markers whose lag is longer.
 
-        A marker that was not seen is stale however long one waits. The interval is Wilson's.
+        By Kaplan and Meier: a marker that was not seen counts as stale for as long as it was looked for.
         """
         if not len(self):
             return Estimate()
-        count = int(np.count_nonzero((self.lag_ms > after_ms) | self.unseen))
-        return Estimate(value=count / len(self), ci95=wilson_interval(count, len(self)))
+        return Estimate(value=self.survival.longer(after_ms), ci95=self.survival.interval(after_ms))
 
     def times_ms(self) -> tuple[float, ...]:
         """Return round times at which the share of stale reads is worth a column: from nearly all to nearly none."""

@@ -9,7 +9,7 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 5 %.
 """
 
-from nephoscope.statistics.censored import is_at_least, quantile_rank
+from nephoscope.statistics.censored import Survival, expected, is_at_least, quantile_rank
 from nephoscope.statistics.comparison import (
     LEAST_BETWEEN,
     Between,
@@ -39,6 +39,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "SteadyState",
+    "Survival",
     "Verdict",
     "autocorrelation",
     "between_runs",
@@ -47,6 +48,7 @@ __all__ = [
     "block_means",
     "compare",
     "effective_sample_size",
+    "expected",
     "geometric_mean",
     "half_width",
     "is_at_least",

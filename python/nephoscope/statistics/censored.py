@@ -1,12 +1,104 @@
-"""Quantiles of times of which some are known to be so long at least: right-censored samples."""
+"""Times that are known only to be at least so long: what was still going on when it was last looked at."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nephoscope.statistics.indices import wilson_share
+from nephoscope.statistics.series import checked
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from nephoscope.statistics.series import Values
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """Which share of times is longer than t, by Kaplan and Meier (JASA 53, 1958).
+
+    Each censored time counts for as long as it is known. Without one, this is the plain share.
+    """
+
+    times: NDArray[np.float64]
+    """Where the share falls: the times that are known, each once, in their order."""
+    shares: NDArray[np.float64]
+    """The share of times that are longer, from each of them on."""
+    variances: NDArray[np.float64]
+    """Greenwood's sum at each: the variance of the share over its square."""
+    count: int
+    longest: float
+    """The longest time, whether it is known or censored."""
+
+    @classmethod
+    def of(cls, values: Values, censored: Sequence[bool] | NDArray[np.bool_]) -> Self:
+        """Estimate from times, and which of them are lower bounds.
+
+        Raises ``ValueError`` for no times or a non-finite one.
+        """
+        x, cut = checked(values), np.asarray(censored, bool)
+        if len(x) != len(cut):
+            raise ValueError(f"{len(x)} times and {len(cut)} marks; allowed: one of each")
+        times, ended = np.unique(x[~cut], return_counts=True)
+        # What is censored at the very time of an end was still going on then.
+        at_risk = len(x) - np.searchsorted(np.sort(x), times, side="left")
+        over = np.cumsum(ended)
+        # Before anything is censored it is the plain share, to the last digit.
+        plain = at_risk == len(x) - (over - ended)
+        shares: NDArray[np.float64] = np.where(
+            plain, (len(x) - over) / len(x), np.cumprod(1 - ended / at_risk)
+        )
+        with np.errstate(divide="ignore"):
+            variances = np.cumsum(ended / (at_risk * (at_risk - ended)))
+        return cls(times, shares, variances, len(x), float(x.max()))
+
+    def longer(self, than: float) -> float:
+        """Return the share of times that are longer than a time, from 0 to 1."""
+        place = int(np.searchsorted(self.times, than, side="right"))
+        return float(self.shares[place - 1]) if place else 1.0
+
+    def interval(self, than: float) -> tuple[float, float]:
+        """Return the 95 % interval of that share.
+
+        Wilson's, of as many trials as would have the variance by Greenwood (Rothman, J. Chronic Diseases 31, 1978);
+        where nothing was censored before, that is their number.
+        """
+        share = self.longer(than)
+        place = int(np.searchsorted(self.times, than, side="right"))
+        variance = float(self.variances[place - 1]) if place else 0.0
+        trials = (1 - share) / (share * variance) if 0 < share < 1 and variance > 0 else float(self.count)
+        return wilson_share(share, trials)
+
+    def quantile(self, share: float) -> float:
+        """Return the time within which a share has ended; where it never has, the longest: it is at least that."""
+        ended = np.flatnonzero(self.shares <= 1 - share + 1e-12)
+        return float(self.times[ended[0]]) if len(ended) else self.longest
+
+
+def expected(values: Values, censored: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Put in place of each censored time the mean of what is longer, in the order of the values.
+
+    Their mean is the area below `Survival` (Efron 1967: mass is redistributed to the right). What is censored and as
+    long as the longest stays: then the mean is a lower bound. Raises as `Survival.of` does.
+    """
+    x, cut = checked(values).copy(), np.asarray(censored, bool)
+    if not cut.any():
+        return x
+    of = Survival.of(x, cut)
+    steps = np.concatenate([[0.0], of.times, [of.longest]])
+    heights = np.concatenate([[1.0], of.shares])
+    areas = np.concatenate([[0.0], np.cumsum(np.diff(steps) * heights)])
+    places = np.searchsorted(of.times, x[cut], side="right")
+    left = areas[-1] - areas[places] - (x[cut] - steps[places]) * heights[places]
+    x[cut] += np.divide(left, heights[places], out=np.zeros_like(left), where=heights[places] > 0)
+    return x
 
 
 def quantile_rank(share: float, count: int) -> int:

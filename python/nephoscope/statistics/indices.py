@@ -69,14 +69,16 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tu
         raise ValueError(f"{successes} successes in {trials} trials; allowed: 0 ≤ successes ≤ trials")
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence of {confidence}; allowed: between 0 and 1")
-    if trials == 0:
-        return 0.0, 1.0
+    return wilson_share(successes / trials, trials, confidence) if trials else (0.0, 1.0)
+
+
+def wilson_share(share: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share from 0 to 1, of so many trials above 0: they may be no whole number."""
     z = float(ndtri(0.5 + confidence / 2))
-    share = successes / trials
     denominator = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / denominator
     half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / denominator
     # At the two ends the interval touches 0 and 1 exactly; rounding would miss them.
-    low = 0.0 if successes == 0 else centre - half
-    high = 1.0 if successes == trials else centre + half
+    low = 0.0 if share == 0 else centre - half
+    high = 1.0 if share == 1 else centre + half
     return low, high

@@ -2,14 +2,15 @@
 //! them; a replica sees each change a planted time after its commit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nephoscope_runtime::Nanos;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::probe_tables::{DELETE, INSERT, POLL, UPDATE, WRITE};
-use crate::sim::plan::Law;
+use crate::probe_tables::{DELETE, INSERT, POLL, POLL_ROWS, STOCK, UPDATE, WRITE};
+use crate::sim::plan::{Law, Window};
 use crate::statement::Statement;
 use crate::value::{Params, Value};
 
@@ -23,6 +24,7 @@ pub(crate) enum Understood {
     Insert,
     Update,
     Delete,
+    Stock,
     Poll,
 }
 
@@ -33,6 +35,7 @@ impl Understood {
             INSERT => Some(Self::Insert),
             UPDATE => Some(Self::Update),
             DELETE => Some(Self::Delete),
+            STOCK => Some(Self::Stock),
             POLL => Some(Self::Poll),
             _ => None,
         }
@@ -48,10 +51,14 @@ pub(crate) fn parameter(statement: &Statement, params: &Params, name: &str) -> i
     }
 }
 
-/// How a replica comes to see changes: the law of its lag, and the seed of what is drawn from it.
+/// How a replica comes to see changes: the law of its lag, the seed of what is drawn from it, and when it applies none.
 pub(crate) struct View<'a> {
     pub(crate) lag: Option<&'a Law>,
     pub(crate) seed: u64,
+    /// Relative to `start`, in the order in which they begin.
+    pub(crate) stalls: &'a [Window],
+    /// On the monotonic clock.
+    pub(crate) start: Nanos,
 }
 
 impl View<'_> {
@@ -60,7 +67,10 @@ impl View<'_> {
         let lag = self.lag.map_or(0, |law| {
             law.draw(&mut Xoshiro256PlusPlus::seed_from_u64(self.seed ^ version.change.rotate_left(32)))
         });
-        version.at + lag
+        let applied = version.at + lag;
+        self.stalls.iter().fold(applied, |applied, stall| {
+            if stall.contains(applied.saturating_sub(self.start)) { self.start + stall.end } else { applied }
+        })
     }
 }
 
@@ -124,11 +134,21 @@ impl Data {
         }
     }
 
+    /// The first markers of some at a time, and what they are, as an endpoint sees them: so many as a poll reads.
+    pub(crate) fn markers(&self, ids: RangeInclusive<i64>, at: Nanos, view: &View<'_>) -> Vec<(i64, i64)> {
+        let tables = self.tables();
+        let visible = |(id, versions): (&i64, &Vec<Version>)| {
+            Some((*id, versions.iter().rfind(|version| view.sees(version) <= at)?.number?))
+        };
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        tables.markers.range(ids).filter_map(visible).take(POLL_ROWS).collect()
+    }
+
     /// What a marker is at a time, as an endpoint sees it.
     pub(crate) fn marker(&self, id: i64, at: Nanos, view: &View<'_>) -> Option<i64> {
-        let tables = self.tables();
-        let visible = tables.markers.get(&id)?.iter().rfind(|version| view.sees(version) <= at)?;
-        visible.number
+        self.markers(id..=id, at, view).first().map(|(_, number)| *number)
     }
 }
 
@@ -136,19 +156,29 @@ impl Data {
 mod tests {
     use super::*;
 
-    const NOW: View<'_> = View { lag: None, seed: 1 };
+    const NOW: View<'_> = View { lag: None, seed: 1, stalls: &[], start: 0 };
 
     #[test]
     fn a_replica_sees_each_change_after_its_lag() {
         let data = Data::default();
         let law = Law::Constant(50);
-        let later = View { lag: Some(&law), seed: 1 };
+        let later = View { lag: Some(&law), ..NOW };
+        let stalled = View {
+            stalls: &[Window { start: 50, end: 90 }, Window { start: 90, end: 95 }],
+            start: 100,
+            ..later
+        };
         data.mark(7, Some(1), 100);
         data.mark(7, Some(2), 120);
         data.mark(7, None, 200);
         let seen = |view: &View<'_>| [99, 100, 150, 170, 249, 250].map(|at| data.marker(7, at, view));
         assert_eq!(seen(&NOW), [None, Some(1), Some(2), Some(2), None, None]);
         assert_eq!(seen(&later), [None, None, Some(1), Some(2), Some(2), None]);
+        // What would be applied from 150 to 195 is applied then.
+        assert_eq!([194, 195, 249].map(|at| data.marker(7, at, &stalled)), [None, Some(2), Some(2)]);
+        data.mark(9, Some(9), 100);
+        assert_eq!(data.markers(0..=9, 110, &NOW), [(7, 1), (9, 9)]);
+        assert_eq!(data.markers(RangeInclusive::new(8, 7), 110, &NOW), []);
         data.empty();
         assert_eq!(data.marker(7, 1000, &NOW), None);
     }
@@ -172,5 +202,6 @@ mod tests {
         assert_eq!(data.marker(0, 1, &NOW), Some(0));
         assert_eq!(data.marker(1, 1, &NOW), None);
         assert_eq!(data.tables().markers.len(), MARKERS);
+        assert_eq!(data.markers(5000..=9000, 1, &NOW).len(), POLL_ROWS);
     }
 }

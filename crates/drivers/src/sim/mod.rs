@@ -189,6 +189,9 @@ impl SimConnection {
                 self.data.mark(value("id"), Some(value("number")), at);
             }
             Understood::Delete => self.data.mark(value("id"), None, at),
+            Understood::Stock => {
+                (value("first")..=value("last")).for_each(|id| self.data.mark(id, Some(0), at));
+            }
             Understood::Poll => {}
         }
     }
@@ -198,11 +201,11 @@ impl SimConnection {
         let understood = self.understood.get(place).copied().flatten();
         let statement = self.statements.get(place).filter(|_| understood == Some(Understood::Poll));
         let Some(statement) = statement else { return self.echo.add(place, &self.echoed, rows) };
-        let id = parameter(statement, &self.echoed, "id");
-        match self.data.marker(id, at, &self.server.view()) {
-            Some(number) => self.echo.add(place, &[Value::Int(number)].into_iter().collect(), rows),
-            None => self.echo.nothing(place, rows),
-        }
+        let [first, last] = ["first", "last"].map(|name| parameter(statement, &self.echoed, name));
+        let seen = self.data.markers(first..=last, at, &self.server.view());
+        let cells = |(id, number): (i64, i64)| [id, number].map(Value::Int).into_iter().collect::<Params>();
+        let found: Vec<Params> = seen.into_iter().map(cells).collect();
+        self.echo.add_rows(place, &found, rows)
     }
 
     fn lose(&mut self) -> Error {

@@ -93,6 +93,9 @@ pub struct Plan {
     /// How long after a commit its change is to be seen here: this endpoint is a replica of the database of its name.
     /// `None`: it is the one that takes writes.
     pub lag: Option<Law>,
+    /// Windows in which this replica applies nothing: what is due meanwhile is to be seen when they are over. In the
+    /// order in which they begin.
+    pub lag_stalls: Vec<Window>,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -111,19 +114,21 @@ impl Default for Plan {
             replies_lost: 0.0,
             late_errors: Vec::new(),
             lag: None,
+            lag_stalls: Vec::new(),
             seed: 1,
         }
     }
 }
 
-const KEYS: &str = "latency, capacity, stall, outage, refusal, connections, failure, error, late_error, reply_lost, lag, seed";
+const KEYS: &str = "latency, capacity, stall, outage, refusal, connections, failure, error, late_error, reply_lost, lag, \
+                    lag_stall, seed";
 
 impl Plan {
     /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&connections=97&
     /// failure=3s+1s:read_only&error=deadlock:0.01&late_error=shutting_down:0.01&reply_lost=0.001&lag=constant(5ms)&
-    /// seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error` and `late_error` may be
-    /// given several times. `capacity=4,10s:8,30s:0` changes with the time since the start of the run; 0 is a server
-    /// that stands still.
+    /// lag_stall=5s+1s&seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error`,
+    /// `late_error` and `lag_stall` may be given several times. `capacity=4,10s:8,30s:0` changes with the time since the
+    /// start of the run; 0 is a server that stands still.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
         let mut plan = Self::default();
         let query = url.split_once('?').map_or("", |(_, query)| query);
@@ -135,6 +140,7 @@ impl Plan {
             })?;
         }
         plan.stalls.sort_by_key(|stall| stall.start);
+        plan.lag_stalls.sort_by_key(|stall| stall.start);
         Ok(plan)
     }
 
@@ -153,6 +159,7 @@ impl Plan {
                     steps(value).ok_or("a whole number above 0, or steps such as 4,10s:8,30s:0")?;
             }
             "stall" => self.stalls.push(window(value).ok_or(WINDOW)?),
+            "lag_stall" => self.lag_stalls.push(window(value).ok_or(WINDOW)?),
             "outage" => self.outages.push(window(value).ok_or(WINDOW)?),
             "refusal" => self.refusals.push(window(value).ok_or(WINDOW)?),
             "connections" => {
@@ -256,7 +263,7 @@ mod tests {
         let plan = Plan::parse(
             "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
              &failure=3s+1s:read_only&refusal=12s+1s&connections=97&error=deadlock:0.01&reply_lost=0.001&seed=7\
-             &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02",
+             &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02&lag_stall=6s+1s&lag_stall=2s+1s",
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
@@ -271,6 +278,7 @@ mod tests {
         assert_eq!(plan.errors, [(ErrorClass::Deadlock, 0.01)]);
         assert_eq!(plan.late_errors, [(ErrorClass::ShuttingDown, 0.02)]);
         assert_eq!(plan.lag, Some(Law::Bimodal(MILLISECOND, 20 * MILLISECOND, 0.25)));
+        assert_eq!(plan.lag_stalls.iter().map(|stall| stall.start / SECOND).collect::<Vec<_>>(), [2, 6]);
         assert_eq!(plan.seed, 7);
     }
 
@@ -302,6 +310,7 @@ mod tests {
             ("capacity=2s:4", "steps such as"),
             ("stall=5", "start+length"),
             ("connections=0", "a whole number above 0"),
+            ("lag_stall=5", "start+length"),
             ("error=deadlock:2", "class:probability"),
             ("reply_lost=-1", "a probability"),
             ("error=oops:0.1", "serialization, deadlock"),

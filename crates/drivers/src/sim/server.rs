@@ -114,7 +114,12 @@ impl Server {
 
     /// How this endpoint sees the data of its name.
     pub(crate) fn view(&self) -> View<'_> {
-        View { lag: self.plan.lag.as_ref(), seed: self.plan.seed }
+        View {
+            lag: self.plan.lag.as_ref(),
+            seed: self.plan.seed,
+            stalls: &self.plan.lag_stalls,
+            start: self.started(),
+        }
     }
 
     /// The run starts: the planted windows count from `at`, nobody is in service, and what was planted by hand is gone.

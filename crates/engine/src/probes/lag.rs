@@ -1,108 +1,75 @@
-//! Probes of replication lag: markers are committed on the endpoint that takes writes, and looked for on every replica
-//! without a pause (METRICS, section 3, C).
+//! Probes of replication lag: markers are committed on the endpoint that takes writes, on a schedule that waits for
+//! nobody, and looked for on every replica without a pause (METRICS, section 3, C).
 //!
 //! With c the commit's acknowledgement, n the sending of the last poll that did not see the marker and p the answer
 //! of the first that did, the lag lies in [max(0, n − c), p − c]. Polls begin when the commit is sent, so that a marker
 //! which is there at once is seen at once.
+//!
+//! Each marker has its place in the schedule, and so stands for as much time as any other: a replica that stalls delays
+//! what is seen of the markers on their way, and none of those that follow. A marker that is not seen within the limit
+//! lags by at least that. One whose turn to be committed does not come within the limit is missing, and told.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nephoscope_drivers::probe_tables::{DELETE, INSERT, POLL, UPDATE};
-use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
+use nephoscope_drivers::probe_tables::{DELETE, INSERT, STOCK, UPDATE};
+use nephoscope_drivers::{ConnectionState, Error, Statement, Want};
 use nephoscope_runtime::Runtime;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::Random;
 
 use crate::probes::lane::{Endpoint, Event, Lane};
-use crate::probes::sample::{Journal, Kind, Outcome, Sample};
+use crate::probes::marker::{Commit, Common, Found, KINDS, Marker, Stock};
+use crate::probes::replica::Replica;
+use crate::probes::sample::{Journal, Kind, Outcome};
 use crate::probes::spec::{FIRST_CONNECTION, LagSpec};
 
-/// The kinds in their turn: each marker is inserted, updated and deleted.
-const KINDS: [Kind; 3] = [Kind::Insert, Kind::Update, Kind::Delete];
-/// Between two attempts at a connection that cannot be made.
-const RETRY: Nanos = 100 * MILLISECOND;
+/// The place of the statement that makes the stock, behind those of the kinds.
+const MAKE_STOCK: usize = KINDS.len();
 /// How long markers that are on their way are still looked for at the end.
 const LAST_LOOK: Nanos = SECOND;
+/// So many commits are on their way at a time, each on a connection of its own; further markers wait for their turn.
+const WRITERS: usize = 4;
+/// The golden ratio's fraction. Its multiples, cut to their fractions, lie evenly, in step with nothing.
+const GOLDEN: f64 = 0.618_033_988_749_894_9;
+/// The silver ratio's, for the same with the order of kinds.
+const SILVER: f64 = 0.414_213_562_373_095_1;
 
-/// A change of a marker, on its way to the replicas.
-struct Change {
-    kind: Kind,
-    id: i64,
-    /// The marker's number from now on.
-    value: i64,
-    /// The number of the change among all, for samples.
-    number: u64,
-    sent: Nanos,
-    /// When the commit was acknowledged.
-    acknowledged: Cell<Option<Nanos>>,
-    /// It was acknowledged, or has failed.
-    settled: Event,
-    /// Replicas that still look for it.
-    looking: Cell<usize>,
-    found: Event,
+/// When a marker is intended to be sent, after the first interval's beginning: somewhere in its own interval, so that
+/// markers do not fall into step with what the server does periodically. Two of them are never closer together than 0.6
+/// intervals, and those of each kind lie evenly, too.
+fn intended(number: u64, interval: f64, phase: f64) -> Nanos {
+    let place = (phase + number as f64 * GOLDEN).fract();
+    ((number as f64 + place) * interval) as Nanos
 }
 
-impl Change {
-    fn has_failed(&self) -> bool {
-        self.settled.has_happened() && self.acknowledged.get().is_none()
-    }
-
-    fn leave(&self) {
-        self.looking.set(self.looking.get() - 1);
-        if self.looking.get() == 0 {
-            self.found.happen();
-        }
-    }
-}
-
-/// How looking for a change ended on a replica.
-struct Look {
-    /// When the last poll was sent that did not see it.
-    unseen: Option<Nanos>,
-    /// When the first answer came that showed it, the error, or the end of patience.
-    end: Nanos,
-    outcome: Outcome,
-    polls: u64,
-}
-
-/// One read-only endpoint.
-struct Replica {
-    endpoint: Rc<Endpoint>,
-    lane: RefCell<Option<Lane>>,
-    /// The marker that was seen there last.
-    present: Cell<Option<i64>>,
-    /// The marker that was looked for there last and did not come.
-    missed: Cell<Option<i64>>,
-    connecting: Cell<bool>,
-}
-
-impl Replica {
-    /// Whether it can tell when a change comes. That a marker is not there says that it was deleted only if it has
-    /// been seen, and that it was not yet only if it was looked for before: changes come in their order.
-    fn can_tell(&self, change: &Change) -> bool {
-        let id = Some(change.id);
-        change.kind != Kind::Delete || self.present.get() == id || self.missed.get() == id
-    }
+/// The kind of a marker. Of three markers each is of another, in an order that changes, so that no kind is in step with
+/// what comes every so often.
+fn kind(number: u64) -> Kind {
+    let turns = KINDS.len() as u64;
+    let first = ((number / turns) as f64 * SILVER).fract() * turns as f64;
+    KINDS[((number + first as u64) % turns) as usize]
 }
 
 /// The lag probe of a system.
 pub(crate) struct LagProbe {
     runtime: Runtime,
-    spec: LagSpec,
-    journal: Rc<Journal>,
+    common: Rc<Common>,
     primary: Rc<Endpoint>,
-    writer: RefCell<Option<Lane>>,
     replicas: Vec<Rc<Replica>>,
     changes: Arc<[Statement]>,
-    poll: Arc<[Statement]>,
-    random: RefCell<Random>,
-    numbers: Cell<u64>,
-    /// No further change is made; those on their way are looked for until then.
-    stops: Cell<Nanos>,
+    stock: RefCell<Stock>,
+    /// Of the schedule, in intervals.
+    phase: f64,
+    /// Markers that are due and have not been sent: their numbers, and when they were due.
+    due: RefCell<VecDeque<(u64, Nanos)>>,
+    /// Connections that are free to commit by, and how many are busy.
+    writers: RefCell<Vec<Lane>>,
+    writing: Cell<usize>,
     stopping: Event,
-    ended: Event,
+    ended: Cell<bool>,
 }
 
 impl LagProbe {
@@ -114,268 +81,176 @@ impl LagProbe {
         seed: u64,
         journal: &Rc<Journal>,
     ) -> Self {
-        let replica = |endpoint: &Rc<Endpoint>| {
-            Rc::new(Replica {
-                endpoint: Rc::clone(endpoint),
-                lane: RefCell::default(),
-                present: Cell::default(),
-                missed: Cell::default(),
-                connecting: Cell::default(),
-            })
-        };
-        let statements = [("insert", INSERT), ("update", UPDATE), ("delete", DELETE)]
+        let statements = [("insert", INSERT), ("update", UPDATE), ("delete", DELETE), ("stock", STOCK)]
             .map(|(name, sql)| Statement::new(name, sql));
+        let common = Common { spec, journal: Rc::clone(journal), stops: Cell::new(Nanos::MAX) };
         Self {
             runtime: runtime.clone(),
-            spec,
-            journal: Rc::clone(journal),
+            common: Rc::new(common),
             primary: Rc::clone(primary),
-            writer: RefCell::default(),
-            replicas: replicas.iter().map(replica).collect(),
+            replicas: replicas.iter().map(|endpoint| Rc::new(Replica::new(endpoint))).collect(),
             changes: Arc::new(statements),
-            poll: Arc::new([Statement::new("poll", POLL)]),
-            random: RefCell::new(Random::new(seed, 0)),
-            numbers: Cell::new(0),
-            stops: Cell::new(Nanos::MAX),
+            stock: RefCell::new(Stock::new(spec.turns())),
+            phase: Random::new(seed, 0).uniform(),
+            due: RefCell::default(),
+            writers: RefCell::default(),
+            writing: Cell::new(0),
             stopping: Event::default(),
-            ended: Event::default(),
+            ended: Cell::new(false),
         }
     }
 
-    /// Makes the connections. An error is for whoever starts the probes.
+    /// Makes the connections and the stock of rows, and waits for it on the replicas. An error is for whoever starts the
+    /// probes.
     pub(crate) async fn get_ready(&self) -> Result<(), Error> {
-        let limit = self.spec.poll_limit().max(FIRST_CONNECTION);
-        self.writer.replace(Some(self.connect(&self.primary, &self.changes, limit).await?));
+        let spec = &self.common.spec;
+        let connected = || clock::now() + spec.poll_limit().max(FIRST_CONNECTION);
+        let deadline = clock::now() + spec.setup_limit();
+        let mut writer = self.connect(connected()).await?;
+        let last = self.stock.borrow().last();
+        writer.ask(MAKE_STOCK, &[1, last], Want::Count, deadline).await?;
+        self.writers.borrow_mut().push(writer);
         for replica in &self.replicas {
-            let lane = self.connect(&replica.endpoint, &self.poll, limit).await?;
-            replica.lane.replace(Some(lane));
+            replica.get_ready(&self.runtime, connected(), last, deadline).await?;
         }
         Ok(())
     }
 
-    async fn connect(
-        &self,
-        endpoint: &Endpoint,
-        statements: &Arc<[Statement]>,
-        limit: Nanos,
-    ) -> Result<Lane, Error> {
-        Lane::connect(&*endpoint.driver, &self.runtime, statements, clock::now() + limit).await
+    async fn connect(&self, deadline: Nanos) -> Result<Lane, Error> {
+        Lane::connect(&*self.primary.driver, &self.runtime, &self.changes, deadline).await
     }
 
-    /// No further change is made.
+    /// No further marker is sent.
     pub(crate) fn stop(&self) {
-        self.stops.set(clock::now() + LAST_LOOK);
+        self.common.stops.set(clock::now() + LAST_LOOK);
         self.stopping.happen();
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.ended.has_happened()
+        self.ended.get() && self.writing.get() == 0 && self.replicas.iter().all(|replica| replica.is_idle())
     }
 
-    /// Changes one marker after the other until it is stopped.
+    /// Sends markers by their schedule until it is stopped.
     pub(crate) async fn run(self: Rc<Self>) {
-        let mut id = 0;
-        while !self.stopping.has_happened() {
-            id += 1;
-            for kind in KINDS {
-                let done = !self.stopping.has_happened() && self.change(kind, id).await;
-                self.pause().await;
-                if !done {
-                    // What became of the marker is not known: the next one is another.
-                    break;
-                }
-            }
+        for replica in &self.replicas {
+            let watch = Rc::clone(replica).watch(self.runtime.clone(), Rc::clone(&self.common));
+            self.runtime.spawn(watch);
         }
-        self.ended.happen();
+        let (start, interval) = (clock::now(), self.common.spec.interval());
+        for number in 0.. {
+            let due = start + intended(number, interval, self.phase);
+            self.stopping.wait_until(&self.runtime, due).await;
+            if self.stopping.has_happened() {
+                break;
+            }
+            self.due.borrow_mut().push_back((number, due));
+            self.send();
+        }
+        for (number, due) in self.due.take() {
+            self.is_missing(number, due);
+        }
+        self.ended.set(true);
     }
 
-    /// A pause of chance length: a constant one could fall into step with what the server does periodically.
-    async fn pause(&self) {
-        let mean = self.spec.pause_ms * MILLISECOND as f64;
-        let pause = (mean * (0.5 + self.random.borrow_mut().uniform())) as Nanos;
-        self.stopping.wait_until(&self.runtime, clock::now() + pause).await;
+    /// Sends the markers that are due, as far as there are connections for them.
+    fn send(self: &Rc<Self>) {
+        while self.writing.get() < WRITERS {
+            let next = self.due.borrow_mut().pop_front();
+            let Some((number, due)) = next else { return };
+            if clock::now() > due + self.common.spec.limit() {
+                self.is_missing(number, due);
+                continue;
+            }
+            self.writing.set(self.writing.get() + 1);
+            let this = Rc::clone(self);
+            self.runtime.spawn(async move {
+                this.mark(number).await;
+                this.writing.set(this.writing.get() - 1);
+                this.send();
+            });
+        }
     }
 
-    /// Commits a change and lets every replica look for it; tells whether it was committed.
-    async fn change(self: &Rc<Self>, kind: Kind, id: i64) -> bool {
-        let number = self.numbers.replace(self.numbers.get() + 1);
-        let writer = self.writer.take();
-        let writer = match writer {
+    /// A marker that could not be sent within the limit has a sample, too.
+    fn is_missing(&self, number: u64, due: Nanos) {
+        let marker = Marker::new(number, (kind(number), 0));
+        self.common.add_unsent(&marker, &self.primary, due);
+    }
+
+    /// Commits a marker, and lets every replica look for it.
+    async fn mark(&self, number: u64) {
+        let free = self.writers.borrow_mut().pop();
+        let writer = match free {
             Some(writer) => Ok(writer),
-            None => self.connect(&self.primary, &self.changes, self.spec.poll_limit()).await,
+            None => self.connect(clock::now() + self.common.spec.poll_limit()).await,
         };
-        let change = Rc::new(Change {
-            kind,
-            id,
-            value: number as i64,
-            number,
-            sent: clock::now(),
-            acknowledged: Cell::default(),
-            settled: Event::default(),
-            looking: Cell::new(1),
-            found: Event::default(),
-        });
-        let committed = match writer {
-            Ok(writer) => {
-                self.send_looks(&change);
-                self.commit(writer, &change).await
+        let marker = Rc::new(Marker::new(number, self.stock.borrow_mut().take(kind(number))));
+        let failed = |error: Error| {
+            let outcome = Outcome::Failed(error.class());
+            self.common.add(&marker, &self.primary, &Found::failed(marker.sent, outcome));
+        };
+        let mut writer = match writer {
+            Ok(writer) => writer,
+            Err(error) => return failed(error),
+        };
+        self.replicas.iter().for_each(|replica| replica.look_for(&marker));
+        match self.commit(&mut writer, &marker).await {
+            Ok(acknowledged) => {
+                marker.commit.set(Commit::Acknowledged(acknowledged));
+                self.stock.borrow_mut().committed(&marker);
             }
-            Err(error) => Err(error),
-        };
-        if committed.is_err() {
-            let outcome = Outcome::from(&committed);
-            self.add(&change, &self.primary, change.sent, (None, None), clock::now(), outcome, 0);
+            Err(error) => {
+                marker.commit.set(Commit::Failed);
+                failed(error);
+            }
         }
-        change.settled.happen();
-        change.leave();
-        change.found.wait().await;
-        committed.is_ok()
-    }
-
-    fn send_looks(self: &Rc<Self>, change: &Rc<Change>) {
-        for replica in self.replicas.iter().filter(|replica| replica.can_tell(change)) {
-            let lane = replica.lane.take();
-            let (this, replica, change) = (Rc::clone(self), Rc::clone(replica), Rc::clone(change));
-            if let Some(lane) = lane {
-                change.looking.set(change.looking.get() + 1);
-                self.runtime.spawn(async move { this.look(&replica, lane, &change).await });
-            } else if !replica.connecting.replace(true) {
-                self.runtime.spawn(async move { this.reconnect(&replica, &change).await });
-            }
+        self.replicas.iter().for_each(|replica| replica.wake());
+        if writer.state() == ConnectionState::Waiting {
+            // A primary that stands still is not to be given one connection after the other.
+            writer.linger((clock::now() + self.common.spec.limit()).min(self.common.stops.get())).await;
+        }
+        if writer.state() == ConnectionState::Idle {
+            self.writers.borrow_mut().push(writer);
         }
     }
 
-    async fn commit(&self, mut writer: Lane, change: &Change) -> Result<(), Error> {
-        let (place, values) = match change.kind {
-            Kind::Insert => (0, &[change.id, change.value][..]),
-            Kind::Update => (1, &[change.value, change.id][..]),
-            _ => (2, &[change.id][..]),
+    /// Commits a marker; tells when that was acknowledged.
+    async fn commit(&self, writer: &mut Lane, marker: &Marker) -> Result<Nanos, Error> {
+        let (place, values) = match marker.kind {
+            Kind::Insert => (0, &[marker.row, marker.value()][..]),
+            Kind::Update => (1, &[marker.value(), marker.row][..]),
+            _ => (2, &[marker.row][..]),
         };
-        let reply = writer.ask(place, values, Want::Count, change.sent + self.spec.limit()).await?;
+        let deadline = marker.sent + self.common.spec.limit();
+        let reply = writer.ask(place, values, Want::Count, deadline).await?;
         let acknowledged = clock::now();
-        self.writer.replace(Some(writer));
         if reply.affected != 1 {
-            return Err(Error::other("the marker is gone"));
+            return Err(Error::other("the marker's row is gone"));
         }
-        change.acknowledged.set(Some(acknowledged));
-        Ok(())
+        Ok(acknowledged)
     }
+}
 
-    /// Polls a replica until it shows a change.
-    async fn look(&self, replica: &Rc<Replica>, mut lane: Lane, change: &Rc<Change>) {
-        let look = self.poll(replica, &mut lane, change).await;
-        if look.outcome == Outcome::NotSeen {
-            replica.missed.set(Some(change.id));
-        }
-        if lane.state() == ConnectionState::Idle {
-            replica.lane.replace(Some(lane));
-        }
-        // What is seen before it is acknowledged may still fail.
-        change.settled.wait().await;
-        if let Some(acknowledged) = change.acknowledged.get() {
-            let since = |time: Nanos| time.saturating_sub(acknowledged);
-            let lower = look.unseen.map_or(0, since);
-            let bounds = match look.outcome {
-                Outcome::Ok => (Some(lower), Some(since(look.end))),
-                _ => (Some(lower), None),
-            };
-            self.add(change, &replica.endpoint, acknowledged, bounds, look.end, look.outcome, look.polls);
-        }
-        change.leave();
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    async fn poll(&self, replica: &Replica, lane: &mut Lane, change: &Change) -> Look {
-        let mut look = Look { unseen: None, end: 0, outcome: Outcome::NotSeen, polls: 0 };
-        loop {
-            let sent = clock::now();
-            let reply = lane.ask(0, &[change.id], Want::Rows, sent + self.spec.poll_limit()).await;
-            look.end = clock::now();
-            look.polls += 1;
-            let found = match reply {
-                Ok(reply) => lane.number(reply),
-                // A replica ends a look that is in the way of what it replays: that says nothing of the marker.
-                Err(error)
-                    if error.class() == ErrorClass::Serialization
-                        && lane.state() == ConnectionState::Idle
-                        && !self.is_given_up(change, look.end) =>
-                {
-                    continue;
+    #[test]
+    fn markers_are_spread_over_their_intervals_and_keep_their_distance() {
+        let times: Vec<Nanos> = (0..3000).map(|number| intended(number, 1000.0, 0.25)).collect();
+        for (number, time) in times.iter().enumerate() {
+            assert!((number as Nanos * 1000..number as Nanos * 1000 + 1000).contains(time));
+        }
+        assert!(times.windows(2).all(|pair| (600..1700).contains(&(pair[1] - pair[0]))));
+        for of in KINDS {
+            // Whatever comes every so often is met at all of its phases, by each kind.
+            for period in [1000, 3000, 9000] {
+                let mut of_tenth = [0; 10];
+                for (_, time) in times.iter().enumerate().filter(|(number, _)| kind(*number as u64) == of) {
+                    of_tenth[(time % period * 10 / period) as usize] += 1;
                 }
-                Err(error) => {
-                    look.outcome = Outcome::Failed(error.class());
-                    return look;
-                }
-            };
-            if found.is_some() {
-                replica.present.set(Some(change.id));
-            }
-            let shown = match change.kind {
-                Kind::Delete => found.is_none() && replica.present.get() == Some(change.id),
-                _ => found.is_some_and(|number| number >= change.value),
-            };
-            if shown {
-                look.outcome = Outcome::Ok;
-                return look;
-            }
-            look.unseen = Some(sent);
-            if self.is_given_up(change, look.end) {
-                return look;
+                assert!(of_tenth.iter().all(|count| (85..=115).contains(count)), "{period}: {of_tenth:?}");
             }
         }
-    }
-
-    /// Whether a change is not looked for any more.
-    fn is_given_up(&self, change: &Change, now: Nanos) -> bool {
-        change.has_failed() || now >= self.patience(change)
-    }
-
-    /// Until when a change is looked for.
-    fn patience(&self, change: &Change) -> Nanos {
-        let acknowledged = change.acknowledged.get().map_or(Nanos::MAX, |at| at + self.spec.limit());
-        acknowledged.min(self.stops.get())
-    }
-
-    /// Makes a replica's connection anew, however often that takes; each attempt that fails is a sample.
-    async fn reconnect(self: &Rc<Self>, replica: &Rc<Replica>, change: &Rc<Change>) {
-        while !self.stopping.has_happened() {
-            let began = clock::now();
-            match self.connect(&replica.endpoint, &self.poll, self.spec.poll_limit()).await {
-                Ok(lane) => {
-                    replica.lane.replace(Some(lane));
-                    break;
-                }
-                Err(error) => {
-                    let outcome = Outcome::Failed(error.class());
-                    self.add(change, &replica.endpoint, began, (None, None), clock::now(), outcome, 0);
-                }
-            }
-            self.stopping.wait_until(&self.runtime, clock::now() + RETRY).await;
-        }
-        replica.connecting.set(false);
-    }
-
-    #[allow(clippy::too_many_arguments)] // A sample has so many parts.
-    fn add(
-        &self,
-        change: &Change,
-        endpoint: &Endpoint,
-        time: Nanos,
-        (lower, upper): (Option<Nanos>, Option<Nanos>),
-        end: Nanos,
-        outcome: Outcome,
-        polls: u64,
-    ) {
-        self.journal.add(Sample {
-            kind: change.kind,
-            endpoint: endpoint.place,
-            number: change.number,
-            time,
-            sent: Some(change.sent),
-            end: Some(end),
-            outcome,
-            lower,
-            upper,
-            polls,
-        });
     }
 }

@@ -72,12 +72,14 @@ impl Lane {
         .await
     }
 
-    /// The number in the first row of a reply, if it has a row.
-    pub(crate) fn number(&self, reply: Reply) -> Option<i64> {
-        match self.rows.value(reply.result?, 0, 0)? {
+    /// The first two numbers of each row of a reply.
+    pub(crate) fn pairs(&self, reply: Reply) -> Vec<(i64, i64)> {
+        let Some(result) = reply.result else { return Vec::new() };
+        let number = |row, column| match self.rows.value(result, row, column)? {
             Value::Int(number) => Some(number),
             _ => None,
-        }
+        };
+        (0..self.rows.count(result)).filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect()
     }
 
     pub(crate) fn state(&self) -> ConnectionState {

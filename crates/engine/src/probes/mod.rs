@@ -4,12 +4,14 @@
 //! [`Probes::start`] connects and begins; [`Probes::next`] gives [`Sample`]s while they go on.
 //!
 //! * `availability`: whether an endpoint serves, at a fixed rate.
-//! * `lag`: how long a change takes to be seen on the replicas.
+//! * `lag`: how long a change takes to be seen on the replicas; `marker`: what is changed; `replica`: who looks for it.
 //! * `lane`: their connections; `sample`: what they find; `spec`: what they are asked to do.
 
 mod availability;
 mod lag;
 mod lane;
+mod marker;
+mod replica;
 mod sample;
 #[cfg(feature = "simulated-time")]
 mod simulation;

@@ -5,10 +5,14 @@ use nephoscope_runtime::{Io, Nanos};
 use serde::Deserialize;
 
 use crate::error::EngineError;
+use crate::probes::marker::KINDS;
 use crate::spec::{IoChoice, Role};
 
 /// How long a first connection may take: what is not measured yet may be busy, and that is no reason not to begin.
 pub(crate) const FIRST_CONNECTION: Nanos = 10 * SECOND;
+
+/// No more markers than this may be on their way to a replica at once: the limit over the interval.
+const MOST_MARKERS: f64 = 10_000.0;
 
 /// Probes of one system. Times are in the unit that a field's name ends in.
 #[derive(Clone, Debug, Deserialize)]
@@ -67,17 +71,19 @@ impl Default for AvailabilitySpec {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LagSpec {
-    /// The mean pause between two markers.
-    pub pause_ms: f64,
+    /// The time between the intended starts of two markers.
+    pub interval_ms: f64,
     /// How long a marker is looked for.
     pub limit_ms: u64,
     /// How long one look may take, and making a connection again.
     pub poll_limit_ms: u64,
+    /// How long the rows that markers change may take to be there on every replica, before the first marker.
+    pub setup_limit_ms: u64,
 }
 
 impl Default for LagSpec {
     fn default() -> Self {
-        Self { pause_ms: 50.0, limit_ms: 10_000, poll_limit_ms: 1000 }
+        Self { interval_ms: 50.0, limit_ms: 10_000, poll_limit_ms: 1000, setup_limit_ms: 30_000 }
     }
 }
 
@@ -104,14 +110,22 @@ impl ProbesSpec {
             ("availability.rate", availability.rate, 1.0, 10_000.0),
             ("availability.lanes", availability.lanes as f64, 1.0, 1000.0),
             ("availability.limit_ms", availability.limit_ms as f64, 10.0, 60_000.0),
-            ("lag.pause_ms", lag.pause_ms, 0.0, 60_000.0),
+            ("lag.interval_ms", lag.interval_ms, 1.0, 60_000.0),
             ("lag.limit_ms", lag.limit_ms as f64, 10.0, 3_600_000.0),
             ("lag.poll_limit_ms", lag.poll_limit_ms as f64, 10.0, 60_000.0),
+            ("lag.setup_limit_ms", lag.setup_limit_ms as f64, 10.0, 3_600_000.0),
         ];
         for (name, value, low, high) in bounds {
             if !(low..=high).contains(&value) {
                 return bad(format!("probes.{name} is {value}; it must be from {low} to {high}"));
             }
+        }
+        if lag.limit_ms as f64 > MOST_MARKERS * lag.interval_ms {
+            let least = lag.limit_ms as f64 / MOST_MARKERS;
+            return bad(format!(
+                "probes.lag.interval_ms is {}; with a limit of {} ms it must be at least {least}",
+                lag.interval_ms, lag.limit_ms
+            ));
         }
         Ok(self.io.decide()?.0)
     }
@@ -130,5 +144,19 @@ impl LagSpec {
 
     pub(crate) fn poll_limit(&self) -> Nanos {
         self.poll_limit_ms * MILLISECOND
+    }
+
+    pub(crate) fn setup_limit(&self) -> Nanos {
+        self.setup_limit_ms * MILLISECOND
+    }
+
+    /// In nanoseconds.
+    pub(crate) fn interval(&self) -> f64 {
+        self.interval_ms * MILLISECOND as f64
+    }
+
+    /// So many turns of the kinds take longer than a marker is looked for.
+    pub(crate) fn turns(&self) -> i64 {
+        (self.limit_ms as f64 / (KINDS.len() as f64 * self.interval_ms)).ceil() as i64 + 2
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nephoscope_drivers::Settings;
-use nephoscope_engine::spec::{ArrivalLaw, Level, LoadChange, MixSpec, PhaseSpec, Role};
+use nephoscope_engine::spec::{ArrivalLaw, Level, LoadChange, MixSpec, PhaseSpec, Reads};
 use nephoscope_engine::{Record, Simulation};
 
 use crate::draw::{Draw, rest};
@@ -50,7 +50,7 @@ fn a_commit_that_is_answered_by_57p01_is_never_run_again() {
     let mut spec = Draw::new(1).spec(1, 1.0);
     spec.tenants.truncate(1);
     (spec.tenants[0].rw, spec.tenants[0].ro) = (vec![url.to_owned()], Vec::new());
-    spec.tenants[0].reads = Role::Rw;
+    spec.tenants[0].reads = Reads::Rw;
     (spec.retry.attempts, spec.statement_timeout_ms, spec.drain_timeout_ms) = (5, 1_000, 1_000);
     let mix = MixSpec::Weights([("write".to_owned(), 1.0)].into());
     let closed = LoadChange { concurrency: Some(Level::At(8.0)), mix: Some(mix), ..LoadChange::default() };

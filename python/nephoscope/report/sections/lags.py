@@ -96,8 +96,8 @@ def _note(samples: LagSamples) -> str:
     )
     if unseen:
         said += (
-            f" {count(unseen)} markers were not seen within the limit: they count with the time that they were looked "
-            "for, and as stale at any time."
+            f" {count(unseen)} markers were not seen within the limit, or before the end: each lags by at least the "
+            "time that it was looked for, and counts as stale for as long. Means and percentiles are at least that."
         )
     return said
 
@@ -128,7 +128,8 @@ def _stale_curve(samples: LagSamples) -> XYChart:
         title="Stale reads",
         unit="% of reads, by the time since the write",
         message=f"One read in a hundred is stale after: {', '.join(fresh)}.",
-        note=f"P(stale read | t after the write{replica}): the share of markers of all kinds with a lag longer than t.",
+        note=f"P(stale read | t after the write{replica}): the share of markers of all kinds with a lag longer than t; "
+        "one that was not seen counts for as long as it was looked for (Kaplan and Meier).",
         x=Axis(title="Time since the write", unit="ms", scale="log10"),
         y=Axis(title="Stale", unit="%", high=100.0),
         lines=tuple(lines),
@@ -140,12 +141,14 @@ def _distribution(samples: LagSamples, kind: str) -> XYChart:
     lines = []
     medians = []
     for load in samples.loads:
-        lags = np.sort(np.maximum(of_kind.beside(load).lag_ms, _FINEST_MS))
-        if not len(lags):
+        of = of_kind.beside(load)
+        if of.unseen.all():
             continue
+        lags = of.survival.times
         # So many points as can be told apart: each is a true one of the distribution.
         places = np.unique(np.linspace(0, len(lags) - 1, min(len(lags), _STEPS)).astype(int))
-        data = tuple((float(lags[place]), 100 * (place + 1) / len(lags)) for place in places.tolist())
+        seen = 100 * (1 - of.survival.shares)
+        data = tuple((max(float(lags[n]), _FINEST_MS), float(seen[n])) for n in places.tolist())
         lines.append(Line(name=load, color=_color(samples, load), style="steps", data=data))
         medians.append(f"{load} {_ms(of_kind.beside(load).quantile(0.5))}")
     return XYChart(
