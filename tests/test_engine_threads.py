@@ -45,7 +45,7 @@ def of_a_load(folder: Path, act: str, level: str = "INFO") -> list[str]:
     (folder / "workload.lua").write_text(TALKATIVE)
     (folder / "statements.sql").write_text("-- name: nothing\nSELECT 1\n")
     tenant = {
-        "name": "one", "rw": ["noop://"], "ro": [], "reads": "rw", "sessions": 2, "backlog": 10,
+        "name": "one", "rw": ["noop://"], "ro": [], "reads": "rw", "writer_weight": 1.0, "sessions": 2, "backlog": 10,
         "workload": {"folder": str(folder), "scale": 1.0, "data_seed": 1},
     }  # fmt: skip
     load = {"concurrency": 2, "mix": {"say": 1}}

@@ -55,15 +55,15 @@ def going_on(study: Path, folder: Path, url: str) -> Iterator[subprocess.Popen[s
 
 
 @pytest.mark.parametrize(
-    ("sessions", "on_connect", "message"),
-    [(2, ["SELECT nothing"], "nothing"), (300, [], "too many clients already (53300)")],
+    ("on_connect", "message"),
+    [(["SELECT nothing"], "nothing"), (["SELECT 1/0"], "division by zero")],
 )
 def test_a_run_that_cannot_start_leaves_the_data_as_it_was(
-    url: str, tmp_path: Path, sessions: int, on_connect: list[str], message: str
+    url: str, tmp_path: Path, on_connect: list[str], message: str
 ) -> None:
     study = write_study(tmp_path, study_of(url, BRIEF))
     assert call("load", study).code == 0
-    tables = study_of(url, phases({"duration": "1s", "mix": "RW", "concurrency": sessions}))
+    tables = study_of(url, phases({"duration": "1s", "mix": "RW", "concurrency": 2}))
     tables["load"] |= {"on_connect": on_connect}
     failed = call("run", write_study(tmp_path, tables, "other.toml"), "--out", tmp_path / "runs")
     assert (failed.code, message in failed.err) == (1, True), failed.err

@@ -73,7 +73,7 @@ def test_a_system_that_is_scaled_up_and_down_within_a_pattern_is_seen() -> None:
     assert low == pytest.approx(90 / pattern["cost_high"])
     assert high == pytest.approx(110 / pattern["cost_low"])
     assert score["detail"]["allocation_gap_s"] == pytest.approx(1.1)
-    assert shown(score) == ("7.55 ± 0.55 s", ["5.55 ± 0.55 s", "7.55 ± 0.55 s", "–"])  # noqa: RUF001
+    assert shown(score) == ("7.55 (7.0 … 8.1) s", ["5.55 (5.0 … 6.1) s", "7.55 (7.0 … 8.1) s", "–"])  # noqa: RUF001
     assert score["warnings"] == []
 
 

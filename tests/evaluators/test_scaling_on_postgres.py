@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -64,9 +65,13 @@ def test_replicas_come_under_load_and_go_again(ready_lab: Lab, tmp_path: Path) -
     for one in score["detail"]["added"]:
         assert 0.05 < one["took_s"] <= one["serve_s"] < 30
     roles = {phase.number: phase.labels.get("nodes") for phase in run.phases if phase.kind == "measure"}
+    served: dict[int, Counter[str]] = {nodes: Counter() for nodes in range(3)}
     for row in run.intervals.to_pylist():
-        if row["committed"] and roles.get(row["phase"]) is not None:
-            assert row["role"] == ("ro" if roles[row["phase"]] else "rw") or row["committed"] <= 6
+        if (nodes := roles.get(row["phase"])) is not None:
+            served[nodes][row["role"]] += row["committed"]
+    # Reads are spread over the writer and the replicas that are there; a session may just be leaving one.
+    assert served[0]["ro"] <= 6
+    assert min(served[nodes][role] for nodes in (1, 2) for role in ("rw", "ro")) > 50
     assert not [e for e in run.events if e["event"] in ("error", "warning")]
     # Afterwards there is a replica again, and whoever is next finds it.
     assert found["scores"]["C"]["detail"]["replicas"] == 1

@@ -52,7 +52,7 @@ BRIEF_PERFECT = {
     "measure.4.saturation": "4",
     "measure.4.slot": "1s",
     "measure.5.nodes": "1",
-    "measure.5.concurrency": "2",
+    "measure.5.concurrency": "4",
     **{f"measure.{entry}.warmup": "500ms" for entry in (0, 2, 3, 4, 5)},
     **{f"measure.{entry}.duration": "1s" for entry in (0, 3, 5)},
     **{f"measure.{entry}.repetitions": "1" for entry in (0, 2, 3)},

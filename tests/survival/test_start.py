@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -138,22 +139,46 @@ def test_every_connection_of_a_command_has_the_time_limit_of_its_study(
     study = write_study(tmp_path, tables)
     for command in ("load", "check", "run"):
         assert call(command, study, *(("--out", tmp_path / "runs") if command == "run" else ())).code == 0
-    # The monitor has a limit of its own: it must not wait while it should sample.
-    assert set(limits) == {7.0, 2.0}
+    # The monitor has a limit of its own: it must not wait while it should sample. Nor is the room waited for.
+    assert set(limits) == {7.0, 5.0, 2.0}
 
 
 @pytest.mark.survives(
     part="start",
     fault="more sessions than the server takes connections",
+    promise="exit code 2, one message that names the step, its sessions and the server's limit; nothing is loaded",
+    on="PostgreSQL",
+)
+def test_what_can_never_fit_is_refused_before_anything_is_loaded(tmp_path: Path, server: Server) -> None:
+    url = server.new_database()
+    crowd = study_of(url, phases({"duration": "300ms", "mix": "RW", "concurrency": 40}))
+    ended = call("run", write_study(tmp_path, crowd), "--out", tmp_path / "runs")
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1), ended.err
+    assert "wants 40 sessions" in ended.err
+    assert ended.err.endswith(": max_connections is 20\n"), ended.err
+    assert query(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'") == [["0"]]
+
+
+@pytest.mark.survives(
+    part="start",
+    fault="others have left fewer connections than a study wants",
     promise="exit code 1, one message with the server's words (53300); the run directory says why, and opens",
     on="PostgreSQL",
 )
 def test_too_many_connections_at_the_start_are_told_in_the_servers_words(
     tmp_path: Path, server: Server
 ) -> None:
-    crowd = study_of(server.new_database(), phases({"duration": "300ms", "mix": "RW", "concurrency": 40}))
-    ended = call("run", write_study(tmp_path, crowd), "--out", tmp_path / "runs")
+    url = server.new_database()
+    study = write_study(
+        tmp_path, study_of(url, phases({"duration": "300ms", "mix": "RW", "concurrency": 16}))
+    )
+    assert call("load", study).code == 0
+    with ExitStack() as others_connected:
+        for _ in range(8):
+            others_connected.callback(_engine.Admin(url).close)
+        ended = call("run", study, "--out", tmp_path / "runs")
     assert ended.code == 1
+    assert "places are free now: max_connections is 20" in ended.out
     assert len(ended.err.splitlines()) == 1, ended.err
     assert ended.err.endswith("too many clients already (53300)\n"), ended.err
     latest = tmp_path / "runs" / "latest"

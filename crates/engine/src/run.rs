@@ -337,7 +337,7 @@ mod tests {
             "script_timeout_ms": 100, "retry": {"attempts": 1, "backoff_ms": 1.0, "backoff_max_ms": 1.0},
             "on_connect": [], "balance": "round-robin", "io": "epoll",
             "tenants": [{
-                "name": "t", "rw": ["sim://"], "ro": [], "reads": "rw", "sessions": 1, "backlog": 10,
+                "name": "t", "rw": ["sim://"], "ro": [], "reads": "rw", "writer_weight": 1.0, "sessions": 1, "backlog": 10,
                 "workload": {"folder": folder, "scale": 1.0, "data_seed": 1},
             }],
             "phases": [{"name": "all", "kind": "measure", "seconds": null, "loads": {"*": load}}],

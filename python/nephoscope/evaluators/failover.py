@@ -161,9 +161,11 @@ class Failover(Evaluator):
         return failures if of.utilization is None else failures + of.warmup + of.before
 
     def demands(self, sessions: int) -> Iterator[Demand]:
-        """Give the load that runs while nodes fail."""
+        """Give the load that runs while nodes fail, and the one that tells the capacity before."""
         of = self._settings
-        wanted = of.concurrency if of.rate is None else sessions
+        wanted = sessions if of.is_open else of.concurrency
+        if of.utilization is not None:
+            wanted = max(wanted, of.concurrency)
         yield Demand(f"{of.fault} of {of.roles[0]}", (wanted,), self._mix)
 
     # --- driving --------------------------------------------------------------------------------------------
