@@ -51,17 +51,20 @@ pub(crate) fn load(
             let came = news.recv_timeout(LOOK);
             (news, came)
         });
-        logging::attend_later(py);
+        let attended = logging::attend(py);
         let told = match came {
-            Ok(News::Over(Ok(report))) => return Ok((report.tables, report.seconds)),
-            Ok(News::Over(Err(error))) => return Err(errors::failed(py, &error.to_string())),
+            Ok(News::Over(loaded)) => {
+                logging::raise_later(attended);
+                let report = loaded.map_err(|error| errors::failed(py, &error.to_string()))?;
+                return Ok((report.tables, report.seconds));
+            }
             Ok(News::Progress(done)) => progress.call1(py, (done,)).map(drop),
             Err(RecvTimeoutError::Timeout) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(errors::failed(py, "the loader died; standard error says why"));
             }
         };
-        if let Err(raised) = told.and_then(|()| py.check_signals()) {
+        if let Err(raised) = attended.and(told).and_then(|()| py.check_signals()) {
             give_up(py, &cancel, &interrupt, news);
             return Err(raised);
         }

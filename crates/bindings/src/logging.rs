@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -24,8 +25,8 @@ const WARNING: u8 = LEVELS[2];
 
 /// The least level of which lines are made: Python's own default, until its logger is asked.
 static LEAST: AtomicU8 = AtomicU8::new(WARNING);
-/// What a signal's handler raised while lines were written that could not raise it.
-static RAISED: Mutex<Option<PyErr>> = Mutex::new(None);
+/// What a signal's handler raised while lines were written that could not raise it, and in which thread.
+static RAISED: Mutex<Option<(ThreadId, PyErr)>> = Mutex::new(None);
 static QUEUE: AtomicPtr<Queue> = AtomicPtr::new(ptr::null_mut());
 
 struct Line {
@@ -67,7 +68,9 @@ fn queue() -> &'static Queue {
 
 /// Writes the lines that wait, and asks the logger for its level. Raises what a signal's handler raises meanwhile.
 pub(crate) fn attend(py: Python<'_>) -> PyResult<()> {
-    if let Some(raised) = RAISED.lock().unwrap_or_else(PoisonError::into_inner).take() {
+    let own = |raised: &mut (ThreadId, PyErr)| raised.0 == thread::current().id();
+    // Another thread would take what ends the program for a failure of its own.
+    if let Some((_, raised)) = RAISED.lock().unwrap_or_else(PoisonError::into_inner).take_if(own) {
         return Err(raised);
     }
     match write(py) {
@@ -77,10 +80,15 @@ pub(crate) fn attend(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// As [`attend`], where nothing can be raised: the next call of the engine raises it.
+/// As [`attend`], where nothing can be raised: the thread's next call of the engine raises it.
 pub(crate) fn attend_later(py: Python<'_>) {
-    if let Err(raised) = attend(py) {
-        *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+    raise_later(attend(py));
+}
+
+/// Keeps what was raised for the thread's next call of the engine.
+pub(crate) fn raise_later(outcome: PyResult<()>) {
+    if let Err(raised) = outcome {
+        *RAISED.lock().unwrap_or_else(PoisonError::into_inner) = Some((thread::current().id(), raised));
     }
 }
 
