@@ -205,6 +205,21 @@ def test_the_study_perfect_fits_a_server_as_it_is_installed(
         rooms.check(evaluators, study.load.sessions)
 
 
+def test_where_reads_are_spread_each_server_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "room_of", lambda *_: PLACES)
+    tables = study_of(URL, throughput(mixes=["RO"], concurrency=[191, 194]))
+    tables["load"] |= {"reads": "all", "writer_weight": 2.0}
+    replicas = tuple(f"{URL}{number}" for number in range(2))
+    study = make_study(tables, "spread")
+    workload, evaluators = prepare(study, URL)
+    rooms = room.Rooms(study, System(rw=(URL,), ro=replicas), workload)
+    # Half of them read where writes go; the other half on two more.
+    assert rooms.of({"order_status": 1.0}) == room.Room(192, 180, PLACES.words)
+    with pytest.raises(InputError, match=r"RO c=194 wants 97 sessions at") as refused:
+        rooms.check(evaluators, 64)
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_what_fits_only_if_others_leave_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "room_of", lambda *_: PLACES)
     study = make_study(study_of(URL, throughput(mixes=["RW"], concurrency=[90, 91, 96])), "crowded")

@@ -85,7 +85,10 @@ class Rooms:
         self._servers: list[Mapping[Role, Sequence[str]]] = [
             {"rw": one.rw, "ro": one.ro} for one in tenants
         ] or [{"rw": system.rw, "ro": system.ro}]
-        self._reads: Role = "ro" if system.ro and reads_of(study, system) == "ro" else "rw"
+        writers = len(system.rw) * study.load.writer_weight
+        on_rw = {"rw": 1.0, "ro": 0.0, "all": writers / (writers + len(system.ro))}[reads_of(study, system)]
+        on_rw = on_rw if system.ro else 1.0
+        self._reads: Mapping[Role, float] = {"rw": on_rw, "ro": 1 - on_rw}
         about = workload.description
         self._reading = {str(one["name"]) for one in about["transactions"] if one["read_only"]}
         urls = dict.fromkeys(url for server in self._servers for of in server.values() for url in of)
@@ -94,18 +97,23 @@ class Rooms:
         found = {url: room_of(url, dialect, patience_s) for url in urls} if dialect is not None else {}
         self._rooms = {url: room for url, room in found.items() if room is not None}
 
-    def _roles(self, mix: Mapping[str, float]) -> set[Role]:
-        """Tell in which roles the transactions of a mix run."""
-        return {self._reads if name in self._reading else "rw" for name, weight in mix.items() if weight > 0}
+    def _shares(self, mix: Mapping[str, float]) -> dict[Role, float]:
+        """Tell in which roles the transactions of a mix run, and which share of the sessions connects there."""
+        found = [
+            self._reads if name in self._reading else {"rw": 1.0}
+            for name, weight in mix.items()
+            if weight > 0
+        ]
+        shares = {role: max((one.get(role, 0.0) for one in found), default=0.0) for role in ROLES}
+        return {role: share for role, share in shares.items() if share > 0}
 
     def of(self, mix: Mapping[str, float]) -> Room | None:
         """Give the room for the sessions of the first tenant, on the server that has least of it; None if unknown."""
         found = []
-        for role in self._roles(mix):
+        for role, share in self._shares(mix).items():
             urls = self._servers[0][role]
             many = 1 if self._balance == "first" else len(urls)
-            rooms = [self._rooms[url] for url in urls if url in self._rooms]
-            found += [Room(one.sessions * many, one.free * many, one.words) for one in rooms]
+            found += [self._rooms[url].shared(share / many) for url in urls if url in self._rooms]
         return min(found, key=lambda room: room.sessions, default=None)
 
     def _wanted(self, demand: Demand) -> Iterator[tuple[str, int]]:
@@ -113,13 +121,9 @@ class Rooms:
         together = len(self._servers) == 1
         for place, server in enumerate(self._servers):
             sessions = sum(demand.sessions) if together else sum(demand.sessions[place : place + 1])
-            for role in ROLES:
-                urls = server[role] if role in self._roles(demand.mix) else ()
-                for number, url in enumerate(urls):
-                    if self._balance != "first":
-                        yield url, math.ceil(sessions / len(urls))
-                    elif number == 0:
-                        yield url, sessions
+            for role, share in self._shares(demand.mix).items():
+                urls = server[role][:1] if self._balance == "first" else server[role]
+                yield from ((url, math.ceil(sessions * share / len(urls))) for url in urls)
 
     def check(self, evaluators: Sequence[Evaluator], sessions: int) -> list[str]:
         """Check every step against the room that there is; gives warnings of what does not fit beside others.
