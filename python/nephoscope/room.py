@@ -54,7 +54,7 @@ class Room:
     """The limit that says so, in the server's terms."""
 
     def shared(self, highest: float) -> Room:
-        """Give the room for τ where a step asks for so many times as much."""
+        """Give the room for a load of which so many times as many sessions, or such a share, connect here."""
         return Room(int(self.sessions / highest), int(self.free / highest), self.words)
 
 

@@ -11,7 +11,6 @@ from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, Stored
 from nephoscope.files import parse_toml
 from nephoscope.offers import NotPricedError
-from nephoscope.overload import overload_verdict
 from nephoscope.price_book import Prices, bill, cost
 from nephoscope.run_inputs import price_book_of, workload_of
 from nephoscope.scoring import BY_ENDS, PERFECT, STARRED, Absent, Score, ScoreName, o_score
@@ -21,10 +20,7 @@ from nephoscope.study import make_study
 from nephoscope.systems.base import Resources
 from nephoscope.tables import figure, with_interval
 from nephoscope.units import describe_count
-from nephoscope.verdicts import FEW as _FEW
-from nephoscope.verdicts import connected, steady
-from nephoscope.verdicts import names as _names
-from nephoscope.verdicts import verdict as _verdict
+from nephoscope.verdicts import FEW, connected, names, overloaded, steady, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -262,7 +258,7 @@ def _verdicts(
         *connected(shortfalls),
         _client_verdict(points, is_local=_is_local(run)),
         *_machine_verdict(run),
-        *overload_verdict(points, _names),
+        *overloaded(points),
         *steady(points),
         *_failure_verdict(points),
         _identity_verdict(run),
@@ -273,13 +269,13 @@ def _verdicts(
 def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str]:
     busy = [(point.cpu_busy, point) for point in points if point.cpu_busy is not None]
     if not busy:
-        return _verdict("note", "whether the client was the limit is not known", "no metrics of the client")
+        return verdict("note", "whether the client was the limit is not known", "no metrics of the client")
     reasons = []
     limited = [point for share, point in busy if share > CPU_LIMIT]
     if limited:
         reasons.append(
             f"its busiest thread was running {max(share for share, _ in busy):.0%} of the time "
-            f"({_names(limited)}): raise load.threads, or measure from a larger machine"
+            f"({names(limited)}): raise load.threads, or measure from a larger machine"
         )
     # Where the server has the processors that the client waits for, that is a note of its own.
     starved = [
@@ -291,7 +287,7 @@ def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str
         worst = max(starved, key=lambda point: point.cpu_wait or 0.0)
         reasons.append(
             f"a thread of it was running {worst.cpu_busy or 0.0:.0%} of the time and waited for a processor for "
-            f"another {worst.cpu_wait or 0.0:.0%} ({_names(starved)}): something else runs on its machine"
+            f"another {worst.cpu_wait or 0.0:.0%} ({names(starved)}): something else runs on its machine"
         )
     late = [
         point
@@ -305,12 +301,12 @@ def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str
         median = worst.latency_ms.p50 if worst.latency_ms else 0.0
         reasons.append(
             f"transactions started up to {(worst.lag_p99_us or 0) / 1000:.2g} ms late (p99) where the median latency "
-            f"is {median:.2g} ms ({_names(late)})"
+            f"is {median:.2g} ms ({names(late)})"
         )
     if reasons:
-        return _verdict("problem", "the client was the limit", "; ".join(reasons))
+        return verdict("problem", "the client was the limit", "; ".join(reasons))
     share = max(share for share, _ in busy)
-    return _verdict(
+    return verdict(
         "ok", "the client was not the limit", f"its busiest thread was running {share:.0%} of the time"
     )
 
@@ -325,9 +321,9 @@ def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
     facts = run.manifest.get("system", {}).get("facts", {})
     share = f"its processors were {sum(busy) / len(busy):.0%} busy; " if busy else ""
     detail = f"{share}what the load generator used, the database could not have"
-    shared = [_verdict("note", "client and server shared one machine", detail)]
+    shared = [verdict("note", "client and server shared one machine", detail)]
     if why := facts.get("no_cpu_quota"):
-        shared.append(_verdict("warning", "nothing kept the nodes to their vCores", str(why)))
+        shared.append(verdict("warning", "nothing kept the nodes to their vCores", str(why)))
     return shared
 
 
@@ -349,20 +345,20 @@ def _failure_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
         sum(point.failed for point in bad),
         sum(point.committed + point.aborted + point.failed for point in bad),
     )
-    return [_verdict("warning", "transactions failed", f"{failed:,} of {ended:,} in {_names(bad)}")]
+    return [verdict("warning", "transactions failed", f"{failed:,} of {ended:,} in {names(bad)}")]
 
 
 def _identity_verdict(run: StoredRun) -> dict[str, str]:
     totals = run.manifest.get("totals") or {}
     if not totals:
-        return _verdict("warning", "the run has no end", "it is not known what was in flight when it ended")
+        return verdict("warning", "the run has no end", "it is not known what was in flight when it ended")
     ended = sum(totals.get(key, 0) for key in ("committed", "aborted", "failed", "in_flight"))
     if totals.get("started") != ended:
         detail = (
             f"{totals.get('started'):,} started and {ended:,} accounted for: please report this as a defect"
         )
-        return _verdict("problem", "the accounts do not balance", detail)
-    return _verdict(
+        return verdict("problem", "the accounts do not balance", detail)
+    return verdict(
         "ok", "every transaction is accounted for", f"{ended:,} started, and as many ended or in flight"
     )
 
@@ -376,7 +372,7 @@ def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
         f"{uncertain:,} {'attempt' if uncertain == 1 else 'attempts'} ended after the commit was sent and before its "
         "answer came, or had committed a part: the server may have committed; none was run again"
     )
-    return [_verdict("note", "the outcome of some commits is not known", detail)]
+    return [verdict("note", "the outcome of some commits is not known", detail)]
 
 
 def _wide(scores: _Found) -> list[str]:
@@ -402,7 +398,7 @@ def _told(run: StoredRun) -> list[str]:
 def _warnings(found: Sequence[Measurements], points: Sequence[Point], study: Study) -> list[str]:
     warnings = [warning for part in found for warning in part.warnings]
     repetitions = max((point.repetition for point in points), default=0)
-    if 0 < repetitions < _FEW:
+    if 0 < repetitions < FEW:
         number = describe_count(repetitions, "repetition")
         warnings.append(f"{number} only: what changes from one repetition to the next is hardly known")
     dropped = sum(point.dropped for point in points)

@@ -1,4 +1,4 @@
-"""Verdicts on a run's measured phases: whether their sessions were connected, and whether they were steady."""
+"""Verdicts on a run's measured phases: were their sessions connected, did the system keep up, were they steady."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from nephoscope.statistics.trend import LEAST_INTERVALS, STEADY_WITHIN
+from nephoscope.tables import figure
 from nephoscope.units import describe_seconds
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 FEW = 3
 """So many of several are named."""
+_SHARE, _WAIT_S = 0.01, 1.0
+"""More arrivals than this share of a phase's, or than arrive in this time, are no chance of its last moment."""
+_FEW_ARRIVALS, _SHARE_OF_FEW = 32, 0.25
+"""Fewer than so many may be one, unless they are this share of all."""
 
 
 def verdict(level: str, said: str, detail: str) -> dict[str, str]:
@@ -49,6 +54,28 @@ def connected(shortfalls: Sequence[Shortfall]) -> list[dict[str, str]]:
         if texts := list(dict.fromkeys(str(one) for one in shortfalls if one.is_step == is_step)):
             found.append(verdict("problem", said, f"{listed(texts, '; ')}; this does not count"))
     return found
+
+
+def kept_up(point: Point) -> bool:
+    """Tell whether a phase's backlog did not grow, but for what waits at any moment."""
+    most = point.arrivals * min(_SHARE, _WAIT_S / point.seconds)
+    return point.unstarted <= max(most, min(_FEW_ARRIVALS, _SHARE_OF_FEW * point.arrivals))
+
+
+def overloaded(points: Sequence[Point]) -> list[dict[str, str]]:
+    """Say by how much the backlog of an open load grew where the system did not keep up with it."""
+    behind = [point for point in points if not kept_up(point)]
+    if not behind:
+        return []
+    # A phase begins without a backlog, so what is left at its end has grown in it.
+    growth = max(point.unstarted / point.seconds for point in behind)
+    unstarted, arrivals = sum(point.unstarted for point in behind), sum(point.arrivals for point in behind)
+    up_to, when = ("", "its phase") if len(behind) == 1 else ("up to ", "their phases")
+    detail = (
+        f"the backlog grew by {up_to}{figure(growth)}/s in {names(behind)}: {unstarted:,} of {arrivals:,} arrivals had "
+        f"not started at the end of {when}; latencies behind ≥ are lower bounds"
+    )
+    return [verdict("problem", "the system did not keep up", detail)]
 
 
 def steady(points: Sequence[Point]) -> list[dict[str, str]]:

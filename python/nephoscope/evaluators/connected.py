@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nephoscope.evaluators.client_metrics import ClientMetrics
     from nephoscope.store import Phase, StoredRun
 
     Floats = NDArray[np.float64]
@@ -70,16 +71,9 @@ def is_short(
 class Connections:
     """What a run says of its sessions' connections."""
 
-    def __init__(self, run: StoredRun) -> None:
-        """Read the client's metrics and the events; an older run has none of how many sessions lacked one."""
-        table = run.system_metrics
-        sources, metrics = (
-            np.asarray(table.column(name).to_pylist(), object) for name in ("source", "metric")
-        )
-        self._times, self._values = (table.column(name).to_numpy() for name in ("time_s", "value"))
-        self._rows = {
-            name: (sources == "client") & (metrics == name) for name in ("sessions", "disconnected")
-        }
+    def __init__(self, run: StoredRun, metrics: ClientMetrics) -> None:
+        """Take the client's metrics and read the events; an older run has none of how many sessions lacked one."""
+        self._metrics = metrics
         self._events = [event for event in run.events if event["event"] in ("connection", "error", "woken")]
 
     def shortfall(self, phase: Phase) -> Shortfall | None:
@@ -89,8 +83,9 @@ class Connections:
         """
         woken = [float(event["waited_s"]) for event in self._of(phase.number) if "waited_s" in event]
         start_s = phase.start_s + max(woken, default=0.0)
-        inside = (self._times > start_s + 1e-6) & (self._times <= phase.end_s + 1e-6)
-        wanted, without = (self._values[inside & self._rows[name]] for name in ("sessions", "disconnected"))
+        wanted, without = (
+            self._metrics.during(name, start_s, phase.end_s)[1] for name in ("sessions", "disconnected")
+        )
         if len(wanted) != len(without):
             return None
         events = [event for event in self._events if start_s + 1e-6 < event["time_s"] <= phase.end_s + 1e-6]

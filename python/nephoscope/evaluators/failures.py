@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.outages import (
     CALM_S,
     Outage,
@@ -250,14 +251,10 @@ def _p95_ms(stored: Stored, phase: Phase, start_s: NDArray[np.float64], length: 
 def _backlog(stored: Stored, phase: Phase, count: int) -> NDArray[np.float64]:
     """Read how many arrivals waited at the end of each interval of a phase; 0 where the run does not say."""
     backlog = np.zeros(count)
-    table = stored.run.system_metrics
-    rows = zip(
-        *(table.column(name).to_pylist() for name in ("time_s", "source", "metric", "value")), strict=True
-    )
-    for time_s, source, metric, value in rows:
-        place = round((time_s - phase.start_s) / stored.interval_s) - 1
-        if (source, metric) == ("client", "backlog") and 0 <= place < count:
-            backlog[place] = value
+    times, values = ClientMetrics(stored.run).during("backlog", phase.start_s, phase.end_s)
+    places = np.rint((times - phase.start_s) / stored.interval_s).astype(int) - 1
+    inside = (places >= 0) & (places < count)
+    backlog[places[inside]] = values[inside]
     return backlog
 
 

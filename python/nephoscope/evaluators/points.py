@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from nephoscope import _engine
+from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.connected import Connections, Shortfall
 from nephoscope.report.reader import Selection
 from nephoscope.statistics import (
@@ -129,7 +130,8 @@ class MeasuredPoints:
 
 def read_points(stored: Stored, slo_s: float | None) -> MeasuredPoints:
     """Read every measured phase of an entry of ``[[measure]]`` that is whole, and had its sessions."""
-    table, connections = _Columns(stored.run), Connections(stored.run)
+    table = _Columns(stored.run)
+    connections = Connections(stored.run, table.metrics)
     points, shortfalls = [], []
     phases, warnings = measured_phases(stored.run, stored.index)
     for phase in phases:
@@ -172,7 +174,7 @@ class _Columns:
     """The columns of a run's tables as arrays, read once."""
 
     def __init__(self, run: StoredRun) -> None:
-        intervals, system = run.intervals, run.system_metrics
+        intervals = run.intervals
         self.intervals: dict[str, NDArray[Any]] = {
             name: intervals.column(name).to_numpy()
             for name in (
@@ -186,10 +188,7 @@ class _Columns:
                 "unstarted",
             )
         }
-        client = np.asarray([source == "client" for source in system.column("source").to_pylist()], bool)
-        self._metrics = np.asarray(system.column("metric").to_pylist(), object)[client]
-        self._times = system.column("time_s").to_numpy()[client]
-        self._values = system.column("value").to_numpy()[client]
+        self.metrics = ClientMetrics(run)
 
     def series(self, phase: int) -> Series:
         """Return a phase's intervals."""
@@ -200,9 +199,8 @@ class _Columns:
         return int(self.intervals[column][self.intervals["phase"] == phase].sum())
 
     def client(self, metric: str, phase: Phase) -> NDArray[np.float64]:
-        """Return the client's metric over a phase: a value belongs to the interval that ends at its time."""
-        inside = (self._times > phase.start_s + 1e-6) & (self._times <= phase.end_s + 1e-6)
-        return np.asarray(self._values[inside & (self._metrics == metric)], np.float64)
+        """Return the client's metric over a phase."""
+        return self.metrics.during(metric, phase.start_s, phase.end_s)[1]
 
 
 def _mean(values: NDArray[np.float64]) -> float | None:
