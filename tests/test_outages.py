@@ -122,6 +122,18 @@ def test_the_outage_of_a_fault_is_its_first_interruption_and_not_the_longest_one
     assert later == [(0, outages[1])]
 
 
+def test_where_an_action_makes_others_wait_before_it_strikes_the_failure_is_its_outage() -> None:
+    probes = stalled((6.0, 8.5))
+    # A hook of 4.5 s looks for the node first, and the machine has work with that for half a second.
+    waits = (probes.due_s >= 2.0) & (probes.due_s < 2.5)
+    probes.end_s[waits] = 2.5
+    outages = find_outages(probes, 2.0, 10.0)
+    assert [outage.failed > 0 for outage in outages] == [False, True]
+    assert outage_of([outages], acted_s=6.5) == (outages[1], [(0, outages[0])])
+    # What fails long after the action is another matter.
+    assert outage_of([outages], acted_s=3.0) == (outages[0], [(0, outages[1])])
+
+
 def test_of_several_endpoints_an_interruption_after_the_action_is_not_the_faults() -> None:
     failed, other = (find_outages(stalled(stall), 2.0, 10.0) for stall in ((2.0, 3.0), (7.0, 9.0)))
     assert outage_of([failed, other], acted_s=3.0) == (failed[0], [(1, other[0])])

@@ -111,14 +111,19 @@ def outage_of(
     """Tell the outage that a fault has caused from what interrupted the service later.
 
     ``found`` has the interruptions of each endpoint of a role since the fault, in their order; ``acted_s`` is the end
-    of the fault's action. The fault's own is the first interruption of an endpoint, if that began before the action was
-    over or within ``calm_s`` afterwards; of several endpoints that whose service came back last. If no interruption
-    began by then, the first one counts: an action that only asks for something may take effect later.
+    of the fault's action. The fault's own is the first interruption of an endpoint that began before the action was
+    over or within ``calm_s`` afterwards, and in which probes failed: what an action does before it strikes may make
+    others wait. Where none failed it is the first; of several endpoints that whose service came back last. If no
+    interruption began by then, the first one counts: an action that only asks for something may take effect later.
 
     Returns the outage, and all other interruptions with the place of their endpoint.
     """
     firsts = [(place, outages[0]) for place, outages in enumerate(found) if outages]
-    own = [(place, one) for place, one in firsts if one.first_bad_s <= acted_s + calm_s]
+    by_then = [
+        (place, [one for one in outages if one.first_bad_s <= acted_s + calm_s])
+        for place, outages in enumerate(found)
+    ]
+    own = [(place, next((one for one in of if one.failed), of[0])) for place, of in by_then if of]
     own = own or sorted(firsts, key=lambda first: first[1].first_bad_s)[:1]
     others = [
         (place, one) for place, outages in enumerate(found) for one in outages if (place, one) not in own
