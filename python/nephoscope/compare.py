@@ -30,6 +30,8 @@ class Figure:
     baseline: float
     candidate: float
     comparison: Comparison
+    at_least: tuple[str, ...] = ()
+    """Which of the two are lower bounds: transactions that had not ended with their phase could move them."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,12 @@ class _Side:
         values = self.values(key, kind)
         return math.fsum(values) / len(values)
 
+    def is_at_least(self, key: Key, kind: _Kind) -> bool:
+        """Tell whether a figure is no more than a lower bound in any of the repetitions."""
+        return any(
+            kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in self.points[key]
+        )
+
     def series(self, key: Key, kind: _Kind) -> list[float] | None:
         """Return the TPS of the intervals of a single repetition, in place of repetitions."""
         points = self.points[key]
@@ -223,22 +231,22 @@ def _figure(
     own = between_runs(_groups(ours, theirs, key, kind))
     between = max((one for one in (pooled, own) if one), key=lambda one: one.share, default=None)
     baseline, candidate = ours.figure(key, kind), theirs.figure(key, kind)
-    return Figure(
-        name=f"{_label(key)} {kind.name}",
-        unit=kind.unit,
-        baseline=baseline,
-        candidate=candidate,
-        comparison=compare(
-            before,
-            after,
-            higher_is_better=kind.higher_is_better,
-            baseline_series=ours.series(key, kind),
-            candidate_series=theirs.series(key, kind),
-            figures=(baseline, candidate),
-            between=between,
-            comparisons=comparisons,
-        ),
+    comparison = compare(
+        before,
+        after,
+        higher_is_better=kind.higher_is_better,
+        baseline_series=ours.series(key, kind),
+        candidate_series=theirs.series(key, kind),
+        figures=(baseline, candidate),
+        between=between,
+        comparisons=comparisons,
     )
+    bounds = (ours.is_at_least(key, kind), theirs.is_at_least(key, kind))
+    # What is at least so long may be as long as the longer one.
+    if (bounds[0] and baseline <= candidate) or (bounds[1] and candidate <= baseline):
+        comparison = replace(comparison, verdict="cannot tell")
+    at_least = tuple(name for name, bound in zip(("baseline", "candidate"), bounds, strict=True) if bound)
+    return Figure(f"{_label(key)} {kind.name}", kind.unit, baseline, candidate, comparison, at_least)
 
 
 def _label(key: Key) -> str:
@@ -258,6 +266,7 @@ _SAME = (
     ("workload", "scale"),
     ("workload", "files"),
     ("load", "threads"),
+    ("load", "cpus"),
     ("load", "statement_mode"),
     ("load", "pipeline"),
     ("host", "name"),
@@ -269,7 +278,8 @@ def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
     """Say what else than the system differs: a difference of figures may come from there."""
     notes = []
     for table, key in _SAME:
-        ours, theirs = (run.manifest.get(table, {}).get(key) for run in (baseline, candidate))
+        # What is empty in one run is absent from an older one.
+        ours, theirs = (run.manifest.get(table, {}).get(key) or None for run in (baseline, candidate))
         if ours != theirs:
             shown = "" if key == "files" else f": {ours} and {theirs}"
             notes.append(f"the runs differ in {table}.{key}{shown}")
@@ -313,6 +323,7 @@ def rows_of(compared: Compared) -> list[Row]:
             "relative": figure.comparison.relative,
             **ends("relative", figure.comparison.relative_ci95),
             "visible": figure.comparison.visible,
+            "at_least": " ".join(figure.at_least),
             "verdict": figure.comparison.verdict,
         }
         for figure in compared.figures
@@ -323,7 +334,7 @@ def _amount(name: str) -> Callable[[Row], str]:
     """Show a figure in its unit, in the form that the tables of a run have it."""
 
     def show(row: Row) -> str:
-        return in_unit(row[name], row["unit"])
+        return ("≥ " if name in row["at_least"].split() else "") + in_unit(row[name], row["unit"])
 
     return show
 
@@ -378,6 +389,7 @@ COLUMNS = (
         heading="visible from",
         shown=_visible,
     ),
+    text("at_least", "Which of the two figures are lower bounds: `baseline`, `candidate`."),
     text("verdict", "`faster`, `slower`, `no difference seen`, or `cannot tell`.", "verdict"),
 )
 """The columns of a comparison; those of several runs begin with the run."""

@@ -109,6 +109,36 @@ def test_a_percentile_is_that_of_the_run_and_no_mean_of_the_repetitions(tmp_path
     assert row[1] == row[2] == "2.1 ms"
 
 
+def test_a_lower_bound_is_no_smaller_figure(tmp_path: Path) -> None:
+    def planted(name: str, latency_ms: float, unstarted: int = 0) -> StoredRun:
+        steps = [
+            Step(
+                {"mix": "SELECT", "concurrency": 2, "repetition": number},
+                [100] * 10,
+                [latency_ms * (1 + number / 1000)] * 10,
+                unstarted_ms=[50 + number / 10] * unstarted,
+            )
+            for number in range(1, 6)
+        ]
+        return StoredRun(write_run(tmp_path / name, study(5), steps))
+
+    overloaded = planted("overloaded", 2.0, unstarted=200)
+    for name, latency_ms, before, after in (
+        ("quick", 2.0, "faster", "slower"),
+        ("slow", 80.0, "cannot tell", "cannot tell"),
+    ):
+        other = planted(name, latency_ms)
+        for runs, verdict, bound in (
+            ((overloaded, other), before, "baseline"),
+            ((other, overloaded), after, "candidate"),
+        ):
+            compared = compare_runs(*runs)
+            (p99,) = (figure for figure in compared.figures if figure.name.endswith("p99"))
+            assert (p99.comparison.verdict, p99.at_least) == (verdict, (bound,))
+            (row,) = (row for row in comparison_table(compared).cells if row[0].endswith("p99"))
+            assert [cell.startswith("≥ ") for cell in row[1:3]] == [bound == "baseline", bound == "candidate"]
+
+
 def test_what_both_runs_say_of_themselves_is_carried_over(tmp_path: Path) -> None:
     run(tmp_path / "baseline", repetitions=2)
     # Of a median of 0.02 ms the schedule lag of 5 µs is a quarter: the client was the limit.
