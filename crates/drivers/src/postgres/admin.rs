@@ -119,13 +119,16 @@ impl Admin for PostgresAdmin {
     }
 }
 
-/// Runs the SQL that every connection begins with.
-pub(crate) async fn set_up(channel: &mut Channel, on_connect: &[String]) -> Result<(), Error> {
+/// Runs the SQL that every connection begins with; gives the transaction status that it leaves, if there is any.
+pub(crate) async fn set_up(channel: &mut Channel, on_connect: &[String]) -> Result<Option<u8>, Error> {
+    let mut status = None;
     for sql in on_connect {
-        let done = simple_query(channel, sql).await;
+        let mut replies = Replies::new(channel);
+        let done = replies.query(sql).await;
         done.map_err(|error| error.context(&format!("on_connect {sql:?}")))?;
+        status = Some(replies.status);
     }
-    Ok(())
+    Ok(status)
 }
 
 /// What the server answers, up to the next `ReadyForQuery`.
@@ -135,11 +138,13 @@ pub(super) struct Replies<'a> {
     pub(super) failed: Option<Error>,
     /// The server's notice that it is about to end the connection.
     warned: Option<Error>,
+    /// The transaction status of the last `ReadyForQuery`.
+    status: u8,
 }
 
 impl<'a> Replies<'a> {
     pub(super) fn new(channel: &'a mut Channel) -> Self {
-        Self { channel, failed: None, warned: None }
+        Self { channel, failed: None, warned: None, status: b'I' }
     }
 
     /// The next message that is no error and no notice; `None` when the server is ready again and nothing has
@@ -156,7 +161,10 @@ impl<'a> Replies<'a> {
                     let notice = wire::error(&body);
                     self.warned = Some(notice).filter(|it| it.class() == ErrorClass::ShuttingDown);
                 }
-                b'Z' => return self.failed.take().map_or(Ok(None), Err),
+                b'Z' => {
+                    self.status = body.first().copied().unwrap_or(b'I');
+                    return self.failed.take().map_or(Ok(None), Err);
+                }
                 _ => return Ok(Some((tag, body))),
             }
         }
@@ -182,45 +190,49 @@ impl<'a> Replies<'a> {
         }
         Ok(rows)
     }
+
+    /// Runs one or several statements by the simple protocol and gives the last result.
+    async fn query(&mut self, sql: &str) -> Result<Table, Error> {
+        const COPY: &str = "COPY to or from the client cannot be run as a query; use bulk_load";
+        wire::query(self.channel.out(), sql);
+        self.channel.flush().await?;
+        let (mut table, mut has_columns, mut size) = (Table::default(), false, 0);
+        while let Some((tag, body)) = self.next().await? {
+            match tag {
+                b'T' => {
+                    (table, has_columns) = (Table { columns: column_names(&body)?, rows: Vec::new() }, true);
+                    size = 0;
+                }
+                b'D' => {
+                    let row = text_row(&body)?;
+                    size += body.len() + size_of_val(&row) + size_of_val(row.as_slice());
+                    if size > LARGEST {
+                        let (rows, megabytes) = (table.rows.len(), LARGEST >> 20);
+                        return Err(Error::connection_lost(format!(
+                            "the result was given up after {rows} rows: it takes more than {megabytes} MiB"
+                        )));
+                    }
+                    table.rows.push(row);
+                }
+                // The end of a statement that had no columns: what an earlier one gave is not its result.
+                b'C' | b'I' if !std::mem::take(&mut has_columns) => table = Table::default(),
+                b'G' | b'H' => {
+                    self.fail(Error::other(COPY));
+                    if tag == b'G' {
+                        wire::message(self.channel.out(), b'f', |out| wire::put_text(out, COPY));
+                        self.channel.flush().await?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(table)
+    }
 }
 
 /// Runs one or several statements by the simple protocol and gives the last result.
 pub(crate) async fn simple_query(channel: &mut Channel, sql: &str) -> Result<Table, Error> {
-    const COPY: &str = "COPY to or from the client cannot be run as a query; use bulk_load";
-    wire::query(channel.out(), sql);
-    channel.flush().await?;
-    let mut replies = Replies::new(channel);
-    let (mut table, mut has_columns, mut size) = (Table::default(), false, 0);
-    while let Some((tag, body)) = replies.next().await? {
-        match tag {
-            b'T' => {
-                (table, has_columns) = (Table { columns: column_names(&body)?, rows: Vec::new() }, true);
-                size = 0;
-            }
-            b'D' => {
-                let row = text_row(&body)?;
-                size += body.len() + size_of_val(&row) + size_of_val(row.as_slice());
-                if size > LARGEST {
-                    let (rows, megabytes) = (table.rows.len(), LARGEST >> 20);
-                    return Err(Error::connection_lost(format!(
-                        "the result was given up after {rows} rows: it takes more than {megabytes} MiB"
-                    )));
-                }
-                table.rows.push(row);
-            }
-            // The end of a statement that had no columns: what an earlier one gave is not its result.
-            b'C' | b'I' if !std::mem::take(&mut has_columns) => table = Table::default(),
-            b'G' | b'H' => {
-                replies.fail(Error::other(COPY));
-                if tag == b'G' {
-                    wire::message(replies.channel.out(), b'f', |out| wire::put_text(out, COPY));
-                    replies.channel.flush().await?;
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(table)
+    Replies::new(channel).query(sql).await
 }
 
 fn column_names(body: &[u8]) -> Result<Vec<String>, Error> {

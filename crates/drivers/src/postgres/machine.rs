@@ -1,11 +1,11 @@
 //! The query phase of the protocol as a state machine without I/O: it says what to send and is fed what arrives
 //! (manual, section 53.2 "Message Flow").
 
+mod prepared;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
-use std::io::Write as _;
 use std::rc::Rc;
 
 use nephoscope_runtime::Inbox;
@@ -14,69 +14,9 @@ use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::error::{Error, ErrorClass};
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
-use crate::rows::{Column, Columns, ResultIndex, Rows, too_many};
-use crate::statement::Statement;
+use crate::rows::{Columns, ResultIndex, Rows, too_many};
 use crate::value::{Params, Value};
-
-/// A statement as a connection knows it after it was described.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub(crate) statement: Statement,
-    pub(crate) params: Vec<Type>,
-    /// `None` where the statement returns no rows.
-    columns: Option<Rc<Columns>>,
-    /// `Bind` up to the number of parameter formats.
-    head: Vec<u8>,
-    /// `Bind` from the result formats on, and `Execute`.
-    tail: Vec<u8>,
-}
-
-impl Prepared {
-    /// `name` is the server-side name (empty for the unnamed statement); `columns` are names and types.
-    pub(crate) fn new(
-        mode: StatementMode,
-        statement: Statement,
-        name: &str,
-        params: Vec<Type>,
-        columns: &[(String, Type)],
-    ) -> Self {
-        let binary = |of: Type| mode != StatementMode::Simple && of.binary();
-        let mut head = Vec::new();
-        if mode == StatementMode::Extended {
-            wire::parse(&mut head, "", &sql(&statement));
-        }
-        head.extend_from_slice(&[b'B', 0, 0, 0, 0, 0]);
-        wire::put_text(&mut head, name);
-        let mut tail = (columns.len() as i16).to_be_bytes().to_vec();
-        for (_, of) in columns {
-            tail.extend_from_slice(&i16::from(binary(*of)).to_be_bytes());
-        }
-        tail.extend_from_slice(&wire::EXECUTE);
-        let columns = (!columns.is_empty()).then(|| {
-            let columns = columns
-                .iter()
-                .map(|(name, of)| {
-                    // The store keeps bytea as bytes in every mode: see `push_text_row`.
-                    let kind = of.kind(binary(*of) || *of == Type::Bytea);
-                    Column { name: name.as_str().into(), kind }
-                })
-                .collect();
-            Rc::new(Columns { columns, decode: types::decode, any_name: false })
-        });
-        Self { statement, params, columns, head, tail }
-    }
-
-    /// Where `Bind`'s length field lies in `head`.
-    fn length_at(&self, mode: StatementMode) -> usize {
-        // Behind the Parse message, if there is one, whose length field says how long it is.
-        if mode == StatementMode::Extended
-            && let Some(length) = self.head.get(1..5).and_then(|bytes| bytes.try_into().ok())
-        {
-            return u32::from_be_bytes(length) as usize + 2;
-        }
-        1
-    }
-}
+pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql};
 
 /// What was sent and is not yet answered.
 enum Expected {
@@ -86,6 +26,8 @@ enum Expected {
         rows: Option<Rc<Columns>>,
         /// It is COMMIT, which the server may answer by rolling back.
         commit: bool,
+        /// The place of the statement that is parsed before it.
+        parses: Option<usize>,
     },
     /// The end of a batch, which the server answers with `ReadyForQuery`.
     Sync,
@@ -170,7 +112,7 @@ impl Machine {
             Command::Rollback => workload + 2,
             Command::Execute(index) => index,
         };
-        let Some(statement) = self.statements.get(index) else {
+        let Some(statement) = self.statements.get_mut(index) else {
             return Err(Error::other(format!("there is no statement number {index}")));
         };
         if params.len() != statement.params.len() {
@@ -178,6 +120,10 @@ impl Machine {
             return Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")));
         }
         let start = out.len();
+        let parses = (statement.parsed == Parsed::No).then_some(index);
+        if parses.is_some() {
+            wire::parse(out, &statement.name, &sql(&statement.statement));
+        }
         let written = match self.mode {
             StatementMode::Simple => write_simple(statement, params, out),
             mode => write_bound(statement, mode, params, out),
@@ -186,8 +132,11 @@ impl Machine {
             out.truncate(start);
             return Err(misfit);
         }
+        if parses.is_some() {
+            statement.parsed = Parsed::Asked;
+        }
         let rows = if want == Want::Rows { statement.columns.clone() } else { None };
-        self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit });
+        self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit, parses });
         if self.mode == StatementMode::Simple {
             self.expect_sync();
         } else {
@@ -262,14 +211,23 @@ impl Machine {
             b'Z' => self.ready(message.body)?,
             b'E' => self.failed(wire::error(message.body)),
             b'N' => self.noted(wire::error(message.body)),
-            // ParseComplete, CloseComplete, NoData, PortalSuspended, ParameterStatus, NotificationResponse.
-            b'1' | b'3' | b'n' | b's' | b'S' | b'A' => {}
+            // ParseComplete.
+            b'1' => self.parsed(),
+            // CloseComplete, NoData, PortalSuspended, ParameterStatus, NotificationResponse.
+            b'3' | b'n' | b's' | b'S' | b'A' => {}
             b'G' | b'H' | b'W' => {
                 return Err(Error::other("COPY cannot be run as a statement of a transaction"));
             }
             tag => return Err(wire::garbage(&format!("the message {:?}", char::from(tag)))),
         }
         Ok(())
+    }
+
+    /// The server has parsed the statement of the command whose turn it is.
+    fn parsed(&mut self) {
+        if let Some(Expected::Command { parses: Some(place), .. }) = self.expected.front() {
+            self.statements[*place].parsed = Parsed::Yes;
+        }
     }
 
     fn begin_rows(&mut self, rows: &mut Rows) {
@@ -315,8 +273,14 @@ impl Machine {
         }
     }
 
+    /// What the server skips it does not parse either.
     fn skip_to_sync(&mut self) {
-        while let Some(Expected::Command { .. }) = self.expected.front() {
+        while let Some(Expected::Command { parses, .. }) = self.expected.front() {
+            if let Some(skipped) = parses.map(|place| &mut self.statements[place])
+                && skipped.parsed == Parsed::Asked
+            {
+                skipped.parsed = Parsed::No;
+            }
             self.expected.pop_front();
         }
     }
@@ -346,7 +310,12 @@ impl Machine {
         Ok(())
     }
 
-    fn failed(&mut self, error: Error) {
+    fn failed(&mut self, mut error: Error) {
+        if let Some(Expected::Command { parses: Some(place), .. }) = self.expected.front()
+            && self.statements[*place].parsed == Parsed::Asked
+        {
+            error = error.context(&format!("statement {}", self.statements[*place].statement.name()));
+        }
         self.result = None;
         self.reply = Reply::default();
         // The first error is the cause; what follows in the same flush are its consequences.
@@ -439,12 +408,4 @@ fn write_simple(statement: &Prepared, params: &Params, out: &mut Vec<u8>) -> Res
     out.push(0);
     wire::end_message(out, start);
     Ok(())
-}
-
-/// The SQL of a statement as PostgreSQL takes it, with `$1`, `$2` … for the parameters.
-pub(crate) fn sql(statement: &Statement) -> String {
-    let mut sql = Vec::new();
-    // Writing into a vector cannot fail.
-    let _ = statement.render(&mut sql, |param, out| write!(out, "${}", param + 1));
-    String::from_utf8(sql).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ pub mod auth;
 pub mod config;
 mod connection;
 mod copy;
+mod descriptions;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -33,8 +34,9 @@ use crate::statement::Statement;
 use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
 use connection::PostgresConnection;
-use machine::{CONTROL, Machine, Prepared};
-use startup::{Endpoint, next_message, not_in_time};
+use descriptions::Descriptions;
+use machine::{CONTROL, Description, Machine, Parsed, Prepared, server_name};
+use startup::{Endpoint, Established, next_message, not_in_time};
 use tls::TlsConnector;
 use types::Type;
 
@@ -42,6 +44,7 @@ use types::Type;
 pub struct Postgres {
     endpoint: Arc<Endpoint>,
     settings: Settings,
+    descriptions: Descriptions,
 }
 
 impl Postgres {
@@ -51,7 +54,8 @@ impl Postgres {
         let tls = TlsConnector::new(&config)?;
         let timeout = settings.connect_timeout;
         let endpoint = Endpoint { config, tls, timeout, resolver: resolve::Resolver::default() };
-        Ok(Self { endpoint: Arc::new(endpoint), settings: settings.clone() })
+        let descriptions = Descriptions::default();
+        Ok(Self { endpoint: Arc::new(endpoint), settings: settings.clone(), descriptions })
     }
 }
 
@@ -77,12 +81,27 @@ impl Driver for Postgres {
             let deadline = self.endpoint.deadline();
             let mut established = self.endpoint.establish(runtime, deadline).await?;
             established.channel.set_deadline(deadline);
-            let channel = &mut established.channel;
-            set_up(channel, &self.settings.on_connect).await.map_err(not_in_time)?;
+            let Established { mut channel, cancel_key, mut status, .. } = established;
+            let ran = set_up(&mut channel, &self.settings.on_connect).await.map_err(not_in_time)?;
+            status = ran.unwrap_or(status);
             let mode = self.settings.statement_mode;
-            let (prepared, status) = prepare(channel, mode, statements).await.map_err(not_in_time)?;
+            let control = CONTROL.map(|sql| Statement::new(sql, sql));
+            let all: Vec<&Statement> = statements.iter().chain(&control).collect();
+            // Who comes first asks for all; the others parse what they use when they first use it.
+            let (described, parsed) = match self.descriptions.of(statements) {
+                Some(known) => (known, Parsed::No),
+                None => {
+                    let (described, left) = describe(&mut channel, mode, &all).await.map_err(not_in_time)?;
+                    status = left;
+                    (self.descriptions.keep(statements, described), Parsed::Yes)
+                }
+            };
+            let prepare = |(place, (statement, of)): (usize, (&&Statement, &Description))| {
+                Prepared::new(mode, (*statement).clone(), place, of, parsed)
+            };
+            let prepared = all.iter().zip(&*described).enumerate().map(prepare).collect();
             let machine = Machine::new(mode, prepared, status);
-            let connection = PostgresConnection::new(established.channel, machine, established.cancel_key);
+            let connection = PostgresConnection::new(channel, machine, cancel_key);
             Ok(Box::new(connection) as Box<dyn Connection>)
         })
     }
@@ -92,25 +111,21 @@ impl Driver for Postgres {
     }
 }
 
-/// Prepares the statements, and the commands of transactions, in one round trip; in the modes without prepared
-/// statements they are only described, so that the types of parameters and columns are known in every mode. Gives
-/// the transaction status, too, with which that ended.
-async fn prepare(
+/// Has the statements parsed and described, and so the commands of transactions, in one round trip; gives the
+/// transaction status, too, with which that ended. The types of parameters and columns are known in every mode.
+async fn describe(
     channel: &mut Channel,
     mode: StatementMode,
-    statements: &[Statement],
-) -> Result<(Vec<Prepared>, u8), Error> {
-    let control = CONTROL.map(|sql| Statement::new(sql, sql));
-    let all: Vec<&Statement> = statements.iter().chain(&control).collect();
-    let name =
-        |place: usize| if mode == StatementMode::Prepared { format!("s{place}") } else { String::new() };
-    for (place, statement) in all.iter().enumerate() {
-        wire::parse(channel.out(), &name(place), &machine::sql(statement));
-        wire::describe(channel.out(), &name(place));
+    statements: &[&Statement],
+) -> Result<(Vec<Description>, u8), Error> {
+    for (place, statement) in statements.iter().enumerate() {
+        let name = server_name(mode, place);
+        wire::parse(channel.out(), &name, &machine::sql(statement));
+        wire::describe(channel.out(), &name);
     }
     channel.out().extend_from_slice(&wire::SYNC);
     channel.flush().await?;
-    let (mut params, mut prepared, mut failed) = (Vec::new(), Vec::new(), None);
+    let (mut params, mut described, mut failed) = (Vec::new(), Vec::new(), None);
     let status = loop {
         let (tag, body) = next_message(channel).await.map_err(|lost| failed.take().unwrap_or(lost))?;
         match tag {
@@ -118,13 +133,10 @@ async fn prepare(
             // RowDescription or NoData: the description of one statement is complete.
             b'T' | b'n' => {
                 let columns = if tag == b'T' { described_columns(&body)? } else { Vec::new() };
-                let place = prepared.len();
-                let Some(statement) = all.get(place) else { return Err(wire::garbage("RowDescription")) };
-                let params = std::mem::take(&mut params);
-                prepared.push(Prepared::new(mode, (*statement).clone(), &name(place), params, &columns));
+                described.push(Description { params: std::mem::take(&mut params), columns });
             }
             b'E' => {
-                let name = all.get(prepared.len()).map_or("?", |statement| statement.name());
+                let name = statements.get(described.len()).map_or("?", |statement| statement.name());
                 failed = Some(wire::error(&body).context(&format!("statement {name}")));
             }
             b'Z' => break body.first().copied().unwrap_or(b'I'),
@@ -133,7 +145,7 @@ async fn prepare(
     };
     match failed {
         Some(error) => Err(error),
-        None if prepared.len() == all.len() => Ok((prepared, status)),
+        None if described.len() == statements.len() => Ok((described, status)),
         None => Err(wire::garbage("the description of the statements")),
     }
 }

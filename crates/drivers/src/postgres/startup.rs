@@ -41,6 +41,8 @@ pub(crate) struct Established {
     pub(crate) cancel_key: CancelKey,
     /// What the server reports of itself: `server_version`, `in_hot_standby` …
     pub(crate) parameters: Vec<(String, String)>,
+    /// The transaction status with which it became ready.
+    pub(crate) status: u8,
     /// How many bytes the server has sent before it was ready.
     greeting: usize,
 }
@@ -261,6 +263,7 @@ impl Endpoint {
             },
             channel,
             parameters: Vec::new(),
+            status: b'I',
             greeting: 0,
         };
         while !established.greet(&mut authentication).await? {}
@@ -296,7 +299,10 @@ impl Established {
                 self.parameters.push((fields.text()?.to_owned(), fields.text()?.to_owned()));
             }
             b'E' => return Err(wire::error(&body)),
-            b'Z' => return Ok(true),
+            b'Z' => {
+                self.status = body.first().copied().unwrap_or(b'I');
+                return Ok(true);
+            }
             // NoticeResponse, NegotiateProtocolVersion.
             b'N' | b'v' => {}
             tag => return Err(wire::garbage(&format!("the message {:?} at start-up", char::from(tag)))),

@@ -4,7 +4,7 @@ use nephoscope_runtime::Inbox;
 
 use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::error::{Error, ErrorClass};
-use crate::postgres::machine::{CONTROL, Machine, Prepared, Progress};
+use crate::postgres::machine::{CONTROL, Description, Machine, Parsed, Prepared, Progress};
 use crate::postgres::types::Type;
 use crate::rows::{ResultIndex, Rows};
 use crate::statement::Statement;
@@ -89,14 +89,17 @@ fn statements(mode: StatementMode) -> Vec<Prepared> {
     let columns = COLUMNS.map(|(name, of)| (name.to_owned(), of));
     let query = Statement::new("query", "SELECT id, name, body, at FROM t WHERE id > :id");
     let update = Statement::new("update", "UPDATE t SET name = :name WHERE id = :id");
-    let control = CONTROL.map(|sql| Prepared::new(mode, Statement::new(sql, sql), sql, Vec::new(), &[]));
-    [
-        Prepared::new(mode, query, "s0", vec![Type::Int8], &columns),
-        Prepared::new(mode, update, "s1", vec![Type::Text, Type::Int8], &[]),
-    ]
-    .into_iter()
-    .chain(control)
-    .collect()
+    let described = |params: &[Type], columns: &[(String, Type)]| Description {
+        params: params.to_vec(),
+        columns: columns.to_vec(),
+    };
+    let control = CONTROL.map(|sql| (Statement::new(sql, sql), Description::default()));
+    [(query, described(&[Type::Int8], &columns)), (update, described(&[Type::Text, Type::Int8], &[]))]
+        .into_iter()
+        .chain(control)
+        .enumerate()
+        .map(|(place, (statement, of))| Prepared::new(mode, statement, place, &of, Parsed::Yes))
+        .collect()
 }
 
 impl Side {

@@ -31,7 +31,7 @@ struct Side {
 
 impl Side {
     fn new(mode: StatementMode) -> Self {
-        let machine = Machine::new(mode, script::statements(mode), b'I');
+        let machine = Machine::new(mode, script::statements(mode, Parsed::Yes), b'I');
         Self { machine, inbox: Inbox::default(), rows: Rows::default(), received: 0 }
     }
 
@@ -180,6 +180,95 @@ proptest! {
         side.ask(&script::one_query());
         side.answer(&bytes, &cuts);
         side.results();
+    }
+}
+
+/// A server that knows what it was asked to parse, and fails at planted commands.
+#[derive(Default)]
+struct Parser {
+    known: Vec<String>,
+    fails: Vec<bool>,
+    commands: usize,
+}
+
+impl Parser {
+    /// Answers a batch.
+    fn answer(&mut self, mut asked: &[u8]) -> Vec<u8> {
+        let (mut answer, mut skips) = (Vec::new(), false);
+        let error = |code: &str| format!("SERROR\0C{code}\0Mplanted\0\0").into_bytes();
+        while let Ok(wire::Frame::Message(message, size)) = wire::frame(asked) {
+            asked = &asked[size..];
+            let mut fields = wire::Fields(message.body);
+            let (tag, body) = match message.tag {
+                b'S' => {
+                    skips = false;
+                    (b'Z', b"I".to_vec())
+                }
+                _ if skips => continue,
+                b'P' => {
+                    let name = fields.text().unwrap().to_owned();
+                    if self.known.contains(&name) {
+                        (b'E', error("42P05"))
+                    } else if self.fails() {
+                        (b'E', error("42P01"))
+                    } else {
+                        self.known.push(name);
+                        (b'1', Vec::new())
+                    }
+                }
+                b'B' => {
+                    let (_portal, name) = (fields.text().unwrap(), fields.text().unwrap());
+                    if self.known.iter().any(|known| known == name) {
+                        (b'2', Vec::new())
+                    } else {
+                        (b'E', error("26000"))
+                    }
+                }
+                _ if self.fails() => (b'E', error("40001")),
+                _ => (b'C', b"SELECT 0\0".to_vec()),
+            };
+            skips |= tag == b'E';
+            wire::message(&mut answer, tag, |out| out.extend_from_slice(&body));
+        }
+        answer
+    }
+
+    fn fails(&mut self) -> bool {
+        self.commands += 1;
+        self.fails[self.commands % self.fails.len()]
+    }
+}
+
+proptest! {
+    /// Whatever fails, and whatever is skipped after it.
+    #[test]
+    fn a_statement_is_parsed_before_it_is_first_used_and_once(
+        flushes in prop::collection::vec(prop::collection::vec(0..5_usize, 1..8), 1..12),
+        fails in prop::collection::vec(prop::bool::weighted(0.2), 1..20),
+    ) {
+        let mut side = Side::new(StatementMode::Prepared);
+        side.machine.statements = script::statements(StatementMode::Prepared, Parsed::No);
+        let mut server = Parser { fails, ..Parser::default() };
+        for flush in &flushes {
+            let mut out = Vec::new();
+            for choice in flush {
+                let (command, values): (_, &[Value<'_>]) = match choice {
+                    0 => (Command::Execute(0), &[Value::Int(1)]),
+                    1 => (Command::Execute(1), &[Value::Text(b"a"), Value::Int(1)]),
+                    2 => (Command::Begin, &[]),
+                    3 => (Command::Commit, &[]),
+                    _ => (Command::Rollback, &[]),
+                };
+                let params = values.iter().copied().collect();
+                side.machine.queue(command, &params, Want::Count, &mut out).unwrap();
+            }
+            side.machine.end_batch(&mut out);
+            let answer = server.answer(&out);
+            if let Err(error) = side.answer(&answer, &[7]).unwrap() {
+                prop_assert!(matches!(error.code(), "42P01" | "40001"), "{}", error);
+                prop_assert_eq!(error.code() == "42P01", error.message().starts_with("statement "));
+            }
+        }
     }
 }
 

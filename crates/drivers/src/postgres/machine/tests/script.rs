@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::super::{CONTROL, Prepared};
+use super::super::{CONTROL, Description, Parsed, Prepared};
 use crate::driver::{Command, Reply, StatementMode, Want};
 use crate::error::ErrorClass;
 use crate::postgres::types::Type;
@@ -54,18 +54,21 @@ pub(super) struct Script {
 const COLUMNS: [(&str, Type); 3] = [("id", Type::Int8), ("name", Type::Text), ("body", Type::Bytea)];
 
 /// The statements behind `Execute(0)`, a query, and `Execute(1)`, an update; then BEGIN, COMMIT and ROLLBACK.
-pub(super) fn statements(mode: StatementMode) -> Vec<Prepared> {
+pub(super) fn statements(mode: StatementMode, parsed: Parsed) -> Vec<Prepared> {
     let columns = COLUMNS.map(|(name, of)| (name.to_owned(), of));
     let query = Statement::new("query", "SELECT id, name, body FROM t WHERE id > :id");
     let update = Statement::new("update", "UPDATE t SET name = :name WHERE id = :id");
-    let control = CONTROL.map(|sql| Prepared::new(mode, Statement::new(sql, sql), sql, Vec::new(), &[]));
-    [
-        Prepared::new(mode, query, "s0", vec![Type::Int8], &columns),
-        Prepared::new(mode, update, "s1", vec![Type::Text, Type::Int8], &[]),
-    ]
-    .into_iter()
-    .chain(control)
-    .collect()
+    let described = |params: &[Type], columns: &[(String, Type)]| Description {
+        params: params.to_vec(),
+        columns: columns.to_vec(),
+    };
+    let control = CONTROL.map(|sql| (Statement::new(sql, sql), Description::default()));
+    [(query, described(&[Type::Int8], &columns)), (update, described(&[Type::Text, Type::Int8], &[]))]
+        .into_iter()
+        .chain(control)
+        .enumerate()
+        .map(|(place, (statement, of))| Prepared::new(mode, statement, place, &of, parsed))
+        .collect()
 }
 
 /// A flush of one query, whose answer is left to the test.
