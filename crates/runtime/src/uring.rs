@@ -1,17 +1,18 @@
 //! Waiting for sockets and timers by io_uring: what many sessions send and receive costs one system call together.
 //!
 //! A session's request is queued, and so is the read of its answer; both reach the kernel when the runtime has
-//! nothing else to do, with those of all other sessions. The kernel reads and writes buffers that belong to the
-//! table of sources, never to a stream: a stream may be dropped at any time, its source stays until the kernel has
-//! let go of it.
+//! nothing else to do, with those of all other sessions. A socket that is read once is read for good: the kernel puts
+//! what arrives into a buffer of its choice. What it sends belongs to the table of sources, never to a stream: a stream
+//! may be dropped at any time, its source stays until the kernel has let go of it.
 
+mod buffers;
 mod source;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::task::{Context, Poll};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -26,29 +27,16 @@ use slab::Slab;
 use crate::buffer::Inbox;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
-use source::Source;
+use buffers::{Buffers, GROUP};
+use source::{ACCEPTABLE, BELL, CANCELLED, CONNECTED, RECEIVED, SENT, Source, tag};
 
 const ENTRIES: u32 = 1024;
-/// More answers than this are read in two pieces.
-const RECEIVE: usize = 8192;
 /// A socket that is not full takes as much as this at once.
 const SHORT: usize = 16 * 1024;
-/// `IORING_RECVSEND_POLL_FIRST`: do not try to read at once what cannot be there yet.
-const POLL_FIRST: u16 = 1;
+/// Of a peer that sends faster than it is read so much is held; then its socket fills up, and it has to wait.
+const HELD: usize = 256 * 1024;
 /// How long the end waits for the kernel to let go of buffers.
 const PATIENCE: u32 = 100;
-
-/// What an operation was, in the upper half of its user data; the lower half is its source.
-const RECEIVED: u64 = 0;
-const SENT: u64 = 1;
-const CONNECTED: u64 = 2;
-const BELL: u64 = 3;
-const CANCELLED: u64 = 4;
-const ACCEPTABLE: u64 = 5;
-
-fn tag(kind: u64, slot: usize) -> u64 {
-    kind << 32 | slot as u64
-}
 
 pub(crate) struct Uring {
     ring: IoUring,
@@ -58,6 +46,10 @@ pub(crate) struct Uring {
     failed: Option<Errno>,
     bell: i32,
     sources: Slab<Source>,
+    /// Sources that hold too much.
+    full: Vec<usize>,
+    /// Left behind with the sources whose operations do not end.
+    buffers: ManuallyDrop<Buffers>,
     next_scan: Nanos,
     rung: bool,
     bell_is_watched: bool,
@@ -74,6 +66,8 @@ impl Uring {
             .setup_cqsize(4 * ENTRIES)
             .dontfork()
             .build(ENTRIES)?;
+        // SAFETY: `drop` leaves them where the kernel may still write into them.
+        let buffers = ManuallyDrop::new(unsafe { Buffers::register(&ring.submitter())? });
         let bell = bell.as_raw_fd();
         let sources = Slab::new();
         let waiting = VecDeque::new();
@@ -83,6 +77,8 @@ impl Uring {
             failed: None,
             bell,
             sources,
+            full: Vec::new(),
+            buffers,
             next_scan: 0,
             rung: false,
             bell_is_watched: false,
@@ -224,7 +220,6 @@ impl Uring {
         }
         mem::swap(&mut source.outbox, out);
         source.in_flight += 1;
-        source.asked = true;
         let fd = Fd(source.fd.as_raw_fd());
         let send = opcode::Send::new(fd, source.outbox.as_ptr(), source.outbox.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
@@ -235,7 +230,7 @@ impl Uring {
         if source.outbox.len() > SHORT { source.poll_sent(cx) } else { Poll::Ready(Ok(())) }
     }
 
-    /// Reads once. Completes with the number of bytes, 0 at the end of the stream.
+    /// Gives what has been read. Completes with the number of bytes, 0 at the end of the stream.
     pub(crate) fn poll_recv(
         &mut self,
         key: Key,
@@ -246,14 +241,14 @@ impl Uring {
             return Poll::Ready(Err(error));
         }
         let source = &mut self.sources[key.slot];
-        if let Some(result) = source.received.take() {
-            return Poll::Ready(match usize::try_from(result) {
-                Ok(count) => {
-                    inbox.extend(&source.inbox[..count]);
-                    Ok(count)
-                }
-                Err(_) => Err(io::Error::from_raw_os_error(-result)),
-            });
+        if !source.inbox.is_empty() {
+            let count = source.inbox.len();
+            inbox.extend(&source.inbox);
+            source.inbox.clear();
+            return Poll::Ready(Ok(count));
+        }
+        if let Some(code) = source.ended.take() {
+            return Poll::Ready(if code == 0 { Ok(0) } else { Err(io::Error::from_raw_os_error(code)) });
         }
         if source.timed_out {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -261,12 +256,9 @@ impl Uring {
         store(&mut source.reader, cx);
         if !mem::replace(&mut source.receiving, true) {
             source.in_flight += 1;
-            let fd = Fd(source.fd.as_raw_fd());
-            let receive = opcode::Recv::new(fd, source.inbox.as_mut_ptr(), RECEIVE as u32)
-                .ioprio(if mem::take(&mut source.asked) { POLL_FIRST } else { 0 })
-                .build();
-            // SAFETY: the inbox is neither looked at nor freed before the operation has ended, nor is the
-            // descriptor closed: `complete` and `drop` see to that.
+            let receive = opcode::RecvMulti::new(Fd(source.fd.as_raw_fd()), GROUP).build();
+            // SAFETY: the buffers are there as long as the ring, and the descriptor is not closed before the operation
+            // has ended: `complete` and `drop` see to that.
             unsafe { push(&mut self.ring, &mut self.waiting, &receive.user_data(tag(RECEIVED, key.slot))) };
         }
         Poll::Pending
@@ -353,9 +345,9 @@ impl Uring {
         self.rung |= matches!(poll(&mut bell, Some(&length)), Ok(1..));
     }
 
-    /// Deals with the operations that have ended.
+    /// Deals with the operations that have ended, and with what has arrived.
     fn collect(&mut self) {
-        let Self { ring, sources, rung, bell_is_watched, .. } = self;
+        let Self { ring, sources, buffers, full, rung, bell_is_watched, .. } = self;
         for event in ring.completion() {
             let (kind, slot) = (event.user_data() >> 32, (event.user_data() & 0xffff_ffff) as usize);
             match kind {
@@ -364,12 +356,31 @@ impl Uring {
                     *rung = true;
                     *bell_is_watched = cqueue::more(event.flags());
                 }
+                RECEIVED => {
+                    let (source, goes_on) = (&mut sources[slot], cqueue::more(event.flags()));
+                    let buffer = cqueue::buffer_select(event.flags());
+                    let count = usize::try_from(event.result()).unwrap_or(0);
+                    source.received(buffer.map_or(&[], |number| buffers.filled(number, count)));
+                    if let Some(number) = buffer {
+                        buffers.give(number);
+                    }
+                    if goes_on && source.inbox.len() > HELD && full.last() != Some(&slot) {
+                        full.push(slot);
+                    } else if !goes_on && source.reading_ended(event.result()) {
+                        sources.remove(slot);
+                    }
+                }
                 _ => {
                     if sources[slot].complete(kind, event.result()) {
                         sources.remove(slot);
                     }
                 }
             }
+        }
+        while let Some(slot) = self.full.pop() {
+            let cancel = opcode::AsyncCancel::new(tag(RECEIVED, slot)).build().user_data(tag(CANCELLED, 0));
+            // SAFETY: it refers to no memory.
+            unsafe { push(&mut self.ring, &mut self.waiting, &cancel) };
         }
     }
 
@@ -405,6 +416,8 @@ impl Drop for Uring {
         let length = timespec(MILLISECOND);
         for _ in 0..PATIENCE {
             if self.sources.iter().all(|(_, source)| source.in_flight == 0) {
+                // SAFETY: once, and nobody uses them any more.
+                unsafe { ManuallyDrop::drop(&mut self.buffers) };
                 return;
             }
             if self.failed.is_some() {

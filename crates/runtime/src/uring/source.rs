@@ -5,9 +5,21 @@ use std::task::{Context, Poll, Waker};
 
 use rustix::fd::OwnedFd;
 
-use super::{ACCEPTABLE, RECEIVE, RECEIVED, SENT};
 use crate::clock::Nanos;
 use crate::reactor::store;
+
+/// What an operation was, in the upper half of its user data; the lower half is its source.
+pub(super) const RECEIVED: u64 = 0;
+pub(super) const SENT: u64 = 1;
+pub(super) const CONNECTED: u64 = 2;
+pub(super) const BELL: u64 = 3;
+pub(super) const CANCELLED: u64 = 4;
+pub(super) const ACCEPTABLE: u64 = 5;
+
+/// The user data of an operation.
+pub(super) fn tag(kind: u64, slot: usize) -> u64 {
+    kind << 32 | slot as u64
+}
 
 #[allow(clippy::struct_excessive_bools)] // They are independent facts.
 pub(super) struct Source {
@@ -16,14 +28,14 @@ pub(super) struct Source {
     pub(super) timed_out: bool,
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
-    /// Whether the kernel is to read into `inbox` (of a listening socket: waits for callers), and what came of it.
+    /// Whether the kernel reads (of a listening socket: waits for callers).
     pub(super) receiving: bool,
-    pub(super) received: Option<i32>,
-    pub(super) inbox: Box<[u8]>,
+    /// What has arrived.
+    pub(super) inbox: Vec<u8>,
+    /// How reading has ended, behind what has arrived: 0 at the end of the stream, else the error.
+    pub(super) ended: Option<i32>,
     /// What the kernel is sending: empty if nothing.
     pub(super) outbox: Vec<u8>,
-    /// Whether something was sent since the last read: then the answer is not there yet.
-    pub(super) asked: bool,
     pub(super) failed: Option<io::Error>,
     pub(super) connecting: bool,
     pub(super) connected: bool,
@@ -42,10 +54,9 @@ impl Source {
             reader: None,
             writer: None,
             receiving: false,
-            received: None,
-            inbox: vec![0; RECEIVE].into_boxed_slice(),
+            inbox: Vec::new(),
+            ended: None,
             outbox: Vec::new(),
-            asked: false,
             failed: None,
             connecting: false,
             connected: false,
@@ -63,17 +74,32 @@ impl Source {
         Poll::Pending
     }
 
+    /// Keeps what has arrived, if somebody is there to read it.
+    #[inline]
+    pub(super) fn received(&mut self, bytes: &[u8]) {
+        if !self.closing {
+            self.inbox.extend_from_slice(bytes);
+            if let Some(waker) = &self.reader {
+                waker.wake_by_ref();
+            }
+        }
+    }
+
+    /// The kernel reads no more; `true` if that was the last operation of a stream that is gone.
+    pub(super) fn reading_ended(&mut self, result: i32) -> bool {
+        self.in_flight -= 1;
+        self.receiving = false;
+        // Out of buffers, or called off as too much was held: it begins anew when all is read.
+        if result <= 0 && !matches!(-result, libc::ENOBUFS | libc::ECANCELED) {
+            self.ended = Some(-result);
+        }
+        self.closing && self.in_flight == 0
+    }
+
     /// Notes how an operation has ended; `true` if it was the last one of a stream that is gone.
     pub(super) fn complete(&mut self, kind: u64, result: i32) -> bool {
         self.in_flight -= 1;
         match kind {
-            RECEIVED => {
-                self.receiving = false;
-                self.received = Some(result);
-                if let Some(waker) = &self.reader {
-                    waker.wake_by_ref();
-                }
-            }
             ACCEPTABLE => {
                 self.receiving = false;
                 if let Some(waker) = self.reader.take() {
