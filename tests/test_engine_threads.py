@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -40,7 +41,7 @@ records = []
 """
 
 
-def of_a_load(folder: Path, act: str, level: str = "INFO") -> list[str]:
+def of_a_load(folder: Path, act: str, level: str = "INFO", **changes: Any) -> list[str]:
     """Let a process of its own act while its load logs in each transaction; the lines that it prints."""
     (folder / "workload.lua").write_text(TALKATIVE)
     (folder / "statements.sql").write_text("-- name: nothing\nSELECT 1\n")
@@ -54,12 +55,28 @@ def of_a_load(folder: Path, act: str, level: str = "INFO") -> list[str]:
         "connect_timeout_ms": 5000, "statement_timeout_ms": 5000, "drain_timeout_ms": 1000,
         "retry": {"attempts": 1, "backoff_ms": 1.0, "backoff_max_ms": 1.0}, "on_connect": [],
         "balance": "round-robin", "tenants": [tenant],
-        "phases": [{"name": "all", "kind": "measure", "seconds": None, "loads": {"*": load}}],
+        "phases": [{"name": "all", "kind": "measure", "seconds": None, "loads": {"*": load}}], **changes,
     }  # fmt: skip
     program = [sys.executable, "-W", "ignore", "-c", BEGINNING + act, json.dumps(spec), level]
     done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
+
+
+def test_threads_run_on_the_processors_that_they_are_pinned_to(tmp_path: Path) -> None:
+    act = """
+from pathlib import Path
+for task in sorted(Path("/proc/self/task").iterdir(), key=lambda task: int(task.name)):
+    if (name := (task / "comm").read_text().strip()).startswith("load-"):
+        print(name, sorted(os.sched_getaffinity(int(task.name))))
+rest(run)
+"""
+    mine = sorted(os.sched_getaffinity(0))
+    pinned = [mine[0], mine[-1]]
+    told = of_a_load(tmp_path, act, "ERROR", threads=3, cpus=pinned)
+    assert sorted(told) == [f"load-{number} [{pinned[number % 2]}]" for number in range(3)]
+    told = of_a_load(tmp_path, act, "ERROR", threads=1)
+    assert told == [f"load-0 {mine}"]
 
 
 def test_a_load_that_logs_is_dropped_with_pythons_lock_held(tmp_path: Path) -> None:

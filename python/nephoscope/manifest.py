@@ -39,6 +39,7 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
         },
         "load": {
             "threads": load.threads,
+            "cpus": load.cpus,
             "interval_s": load.interval,
             "statement_mode": load.statement_mode,
             "pipeline": load.pipeline,

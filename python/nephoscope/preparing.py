@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import registry
 from nephoscope.data import WorkloadData
-from nephoscope.errors import MeasurementError
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.manifest import reads_of
 from nephoscope.masking import know_url
 from nephoscope.price_book import bill, load_price_book, load_unit_costs
@@ -43,6 +44,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     """
     _prices(study)
     _on_connect(study)
+    _check_processors(study.load.cpus)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     evaluators = [
@@ -52,6 +54,15 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     for evaluator in evaluators:
         evaluator.check_tenants(study.tenants.number)
     return workload, evaluators
+
+
+def _check_processors(cpus: Sequence[int]) -> None:
+    """Check that this process may use the processors. Raises ``InputError``."""
+    allowed = os.sched_getaffinity(0)
+    for cpu in cpus:
+        if cpu not in allowed:
+            known = ", ".join(map(str, sorted(allowed)))
+            raise InputError(f"load.cpus: this process may not use processor {cpu}; allowed are {known}")
 
 
 def _prices(study: Study) -> None:
@@ -170,6 +181,7 @@ def engine_description(
     return {
         "seed": study.study.seed,
         "threads": load.threads,
+        "cpus": load.cpus,
         "interval_ms": round(load.interval * 1000),
         "statement_mode": load.statement_mode,
         "pipeline": load.pipeline,

@@ -113,6 +113,8 @@ class LoadTable(Settings):
 
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Threads that produce load; sessions are spread over them."""
+    cpus: list[Annotated[int, Field(ge=0, lt=1024)]] = Field(default_factory=list)
+    """Processors that the threads are pinned to, one after the other; they are not pinned if left out."""
     interval: Duration = 1.0
     """How long an interval of the stored run is, from 50ms to 1h."""
     statement_mode: Literal["simple", "extended", "prepared"] = "prepared"

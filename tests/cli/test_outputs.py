@@ -272,6 +272,13 @@ def test_a_wrong_command_is_one_message(arguments: list[str], message: str) -> N
     assert (ended.code, ended.out, ended.err) == (2, "", f"nephoscope: {message}\n")
 
 
+def test_processors_that_cannot_be_had_are_refused() -> None:
+    ended = call("run", "quickstart", "--set", "load.cpus=[1023]")
+    allowed = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+    message = f"nephoscope: load.cpus: this process may not use processor 1023; allowed are {allowed}\n"
+    assert (ended.code, ended.out, ended.err) == (2, "", message)
+
+
 def test_no_command_is_answered_with_help() -> None:
     ended = call()
     assert (ended.code, ended.err) == (2, "")

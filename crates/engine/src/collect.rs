@@ -7,7 +7,7 @@ use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 
 use crate::heartbeat::Gap;
-use crate::histogram::{self, WindowHistogram};
+use crate::histogram::{self, IntervalHistogram, WindowHistogram};
 use crate::intake::{Ending, Recycle};
 use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
 use crate::rest;
@@ -152,6 +152,8 @@ pub enum Record {
 /// The parts of one interval that have come so far.
 struct Partial {
     interval: Interval,
+    /// Where each series is in the interval, by its number.
+    places: Vec<Option<usize>>,
     notes: Vec<ErrorNote>,
 }
 
@@ -236,8 +238,12 @@ impl Collector {
     pub(crate) fn add(&mut self, shard: Shard) {
         let place = (shard.phase, (shard.start - shard.phase) / self.length);
         let worker = shard.worker;
-        let tenants = &self.tenants;
-        let empty = || Partial { interval: nothing(tenants, shard.start, shard.end), notes: Vec::new() };
+        let Self { names, tenants, .. } = self;
+        let empty = || Partial {
+            interval: nothing(tenants, shard.start, shard.end),
+            places: vec![None; names.len()],
+            notes: Vec::new(),
+        };
         let partial = self.open.entry(place).or_insert_with(empty);
         let interval = &mut partial.interval;
         interval.end = interval.end.max(shard.end);
@@ -246,13 +252,17 @@ impl Collector {
         let busy = (shard.cpu as f64 / (shard.end - shard.start) as f64).min(1.0);
         interval.busiest = interval.busiest.max(busy);
         if let Some(lag) = &shard.lag {
-            merge(interval.lag.get_or_insert_with(histogram::empty), lag);
+            lag.add_to(interval.lag.get_or_insert_with(histogram::empty));
         }
         for (sum, gauges) in interval.tenants.iter_mut().zip(&shard.tenants) {
             add_gauges(sum, gauges);
         }
-        for (place, mut data) in shard.series {
-            add_series(interval, &self.names[place], &data);
+        for (number, mut data) in shard.series {
+            let place = *partial.places[number].get_or_insert_with(|| {
+                interval.series.push(Series::of(&names[number]));
+                interval.series.len() - 1
+            });
+            interval.series[place].add(&data);
             data.reset();
             // A worker that has finished takes nothing back.
             let _ = self.recycle[worker].send(data);
@@ -282,7 +292,7 @@ impl Collector {
             if slowest < Progress::Through(place) {
                 break;
             }
-            let Partial { mut interval, notes } = entry.remove();
+            let Partial { mut interval, notes, .. } = entry.remove();
             self.begin_phases(place.0);
             interval.phase = self.begun.saturating_sub(1);
             // A worker that heard too late of a change ends its interval after the others; the phases' times hold.
@@ -321,16 +331,10 @@ impl Collector {
     }
 }
 
-fn merge(sum: &mut WindowHistogram, part: &histogram::IntervalHistogram) {
-    // Both have the same bounds, so every value has its place.
-    for value in part.iter_recorded() {
-        sum.saturating_record_n(value.value_iterated_to(), value.count_at_value().into());
-    }
-}
-
-fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
-    let place = interval.series.iter().position(|series| series.name == *name).unwrap_or_else(|| {
-        interval.series.push(Series {
+impl Series {
+    /// A series in which nothing has happened yet.
+    fn of(name: &SeriesName) -> Self {
+        Self {
             name: name.clone(),
             committed: 0,
             aborted: 0,
@@ -344,29 +348,33 @@ fn add_series(interval: &mut Interval, name: &SeriesName, data: &SeriesData) {
             failures: None,
             unstarted: 0,
             censored: None,
-        });
-        interval.series.len() - 1
-    });
-    let series = &mut interval.series[place];
-    series.committed += data.committed;
-    series.aborted += data.aborted;
-    series.failed += data.failed;
-    series.retried += data.retried;
-    series.retries += data.retries;
-    series.affected += data.affected;
-    for (sum, count) in series.errors.iter_mut().zip(data.errors) {
-        *sum += count;
+        }
     }
-    merge(&mut series.latency, &data.latency);
-    merge(&mut series.service, &data.service);
-    series.unstarted += data.unstarted;
-    merge_rare(&mut series.failures, data.failures.as_deref());
-    merge_rare(&mut series.censored, data.censored.as_deref());
+
+    /// Adds what a worker has of it.
+    fn add(&mut self, data: &SeriesData) {
+        self.committed += data.committed;
+        self.aborted += data.aborted;
+        self.failed += data.failed;
+        self.retried += data.retried;
+        self.retries += data.retries;
+        self.affected += data.affected;
+        for (sum, count) in self.errors.iter_mut().zip(data.errors) {
+            *sum += count;
+        }
+        for (sum, part) in [(&mut self.latency, &data.latency), (&mut self.service, &data.service)] {
+            part.add_to(sum);
+            data.prompt.add_to(sum);
+        }
+        self.unstarted += data.unstarted;
+        add_rare(&mut self.failures, &data.failures);
+        add_rare(&mut self.censored, &data.censored);
+    }
 }
 
-fn merge_rare(sum: &mut Option<WindowHistogram>, part: Option<&histogram::IntervalHistogram>) {
-    if let Some(part) = part.filter(|part| !part.is_empty()) {
-        merge(sum.get_or_insert_with(histogram::empty), part);
+fn add_rare(sum: &mut Option<WindowHistogram>, part: &IntervalHistogram) {
+    if !part.is_empty() {
+        part.add_to(sum.get_or_insert_with(histogram::empty));
     }
 }
 

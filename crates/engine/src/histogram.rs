@@ -1,5 +1,7 @@
 //! Latency histograms: HdrHistogram with the bounds of METRICS, section 1.
 
+mod interval;
+
 use std::io::Read as _;
 
 use base64::Engine as _;
@@ -10,8 +12,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MICROSECOND, SECOND};
 
-/// A histogram of one interval: small counters, for an interval has no 2^32 transactions of one length.
-pub type IntervalHistogram = Histogram<u32>;
+pub(crate) use interval::IntervalHistogram;
 
 /// A histogram of any window.
 pub type WindowHistogram = Histogram<u64>;
@@ -25,20 +26,19 @@ const LONGEST: u64 = 1 << 20;
 
 /// An empty histogram of times from 1 µs to 1 h to 3 significant digits.
 #[must_use]
-pub fn empty<C: hdrhistogram::Counter>() -> Histogram<C> {
+pub fn empty() -> WindowHistogram {
     Histogram::new_with_bounds(MICROSECOND, HIGHEST, DIGITS)
         .unwrap_or_else(|_| unreachable!("the bounds are constants that the library takes"))
 }
 
 /// Adds a time. What lies beyond the bounds is counted at the bound.
-#[inline]
-pub fn record<C: hdrhistogram::Counter>(histogram: &mut Histogram<C>, time: Nanos) {
+pub fn record(histogram: &mut WindowHistogram, time: Nanos) {
     histogram.saturating_record(time.max(1));
 }
 
 /// A histogram in HdrHistogram's V2 compressed form, in base64: what log files of histograms hold.
 #[must_use]
-pub fn encode<C: hdrhistogram::Counter>(histogram: &Histogram<C>) -> String {
+pub fn encode(histogram: &WindowHistogram) -> String {
     let mut bytes = Vec::new();
     // Writing into a vector cannot fail, and the counts of our own histograms are in range.
     let _ = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
@@ -90,7 +90,7 @@ mod tests {
         #[test]
         fn shards_merge_into_the_whole(times in prop::collection::vec(1..7200 * SECOND, 1..400), shards in 1..5_usize) {
             let mut whole: WindowHistogram = empty();
-            let mut parts: Vec<IntervalHistogram> = (0..shards).map(|_| empty()).collect();
+            let mut parts: Vec<WindowHistogram> = (0..shards).map(|_| empty()).collect();
             for (at, time) in times.iter().enumerate() {
                 record(&mut whole, *time);
                 record(&mut parts[at % shards], *time);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use nephoscope_drivers::{Settings, Statement, StatementMode};
 use nephoscope_runtime::clock::{MILLISECOND, Nanos};
 use nephoscope_script::{OptionValue, Source, Transaction, Workload};
+use rustix::thread::CpuSet;
 
 use crate::collect::SeriesName;
 use crate::error::{EngineError, GiveUp};
@@ -167,6 +168,10 @@ fn check(spec: &LoadSpec) -> Result<(), EngineError> {
         if !(low..=high).contains(&value) {
             return Err(EngineError::Input(format!("{name} is {value}; it must be from {low} to {high}")));
         }
+    }
+    if let Some(cpu) = spec.cpus.iter().find(|cpu| **cpu >= CpuSet::MAX_CPU) {
+        let last = CpuSet::MAX_CPU - 1;
+        return Err(EngineError::Input(format!("load.cpus has {cpu}; it must be from 0 to {last}")));
     }
     let waits = [
         ("load.retry.backoff_ms", spec.retry.backoff_ms),

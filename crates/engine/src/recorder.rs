@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use nephoscope_drivers::{Error, ErrorClass};
 use nephoscope_runtime::{Nanos, clock};
 
-use crate::histogram::{self, IntervalHistogram};
+use crate::histogram::IntervalHistogram;
 use crate::tenant::Tenant;
 
 /// How many error classes there are.
@@ -44,6 +44,7 @@ pub(crate) struct Sample {
 }
 
 /// What one interval holds of one series.
+#[derive(Default)]
 pub(crate) struct SeriesData {
     pub(crate) committed: u64,
     pub(crate) aborted: u64,
@@ -52,57 +53,33 @@ pub(crate) struct SeriesData {
     pub(crate) retries: u64,
     pub(crate) affected: u64,
     pub(crate) errors: [u64; CLASSES],
+    /// Latency and service time of committed transactions that started when they should, and latency and service time
+    /// of the others.
+    pub(crate) prompt: IntervalHistogram,
     pub(crate) latency: IntervalHistogram,
     pub(crate) service: IntervalHistogram,
-    /// Latency of failed transactions, made with the first of them.
-    pub(crate) failures: Option<Box<IntervalHistogram>>,
+    /// Latency of failed transactions.
+    pub(crate) failures: IntervalHistogram,
     /// Arrivals of the phase that had not started when it ended, in its last interval.
     pub(crate) unstarted: u64,
     /// How long at least the latency is of those, and of transactions that have waited for a session and not ended.
-    pub(crate) censored: Option<Box<IntervalHistogram>>,
+    pub(crate) censored: IntervalHistogram,
 }
 
 impl SeriesData {
-    pub(crate) fn new() -> Box<Self> {
-        Box::new(Self {
-            committed: 0,
-            aborted: 0,
-            failed: 0,
-            retried: 0,
-            retries: 0,
-            affected: 0,
-            errors: [0; CLASSES],
-            latency: histogram::empty(),
-            service: histogram::empty(),
-            failures: None,
-            unstarted: 0,
-            censored: None,
-        })
-    }
-
-    /// Makes a used box fit to be used again.
+    /// Makes a used box fit to be used again; its histograms keep their memory.
     pub(crate) fn reset(&mut self) {
-        self.latency.reset();
-        self.service.reset();
-        self.failures.iter_mut().chain(&mut self.censored).for_each(|rare| rare.reset());
-        let Self { committed, aborted, failed, retried, retries, affected, errors, unstarted, .. } = self;
-        let counts = [committed, aborted, failed, retried, retries, affected, unstarted];
-        for count in counts.into_iter().chain(errors) {
-            *count = 0;
-        }
+        let Self { prompt, latency, service, failures, censored, .. } = self;
+        let mut emptied = [prompt, latency, service, failures, censored].map(std::mem::take);
+        emptied.iter_mut().for_each(IntervalHistogram::reset);
+        let [prompt, latency, service, failures, censored] = emptied;
+        *self = Self { prompt, latency, service, failures, censored, ..Self::default() };
     }
 
     fn is_empty(&self) -> bool {
         let Self { committed, aborted, failed, errors, censored, .. } = self;
-        committed + aborted + failed == 0
-            && errors.iter().all(|count| *count == 0)
-            && censored.as_ref().is_none_or(|censored| censored.is_empty())
+        committed + aborted + failed == 0 && errors.iter().all(|count| *count == 0) && censored.is_empty()
     }
-}
-
-/// A histogram that most intervals do without; one that was made is kept with its box.
-fn rare(histogram: &mut Option<Box<IntervalHistogram>>) -> &mut IntervalHistogram {
-    histogram.get_or_insert_with(|| Box::new(histogram::empty()))
 }
 
 /// An error as it is reported: the first of its kind in an interval speaks for all.
@@ -213,13 +190,13 @@ impl Recorder {
             phase: 0,
             start: 0,
             end: Nanos::MAX,
-            series: (0..series).map(|_| SeriesData::new()).collect(),
-            lag: histogram::empty(),
+            series: (0..series).map(|_| Box::default()).collect(),
+            lag: IntervalHistogram::default(),
             notes: Vec::with_capacity(NOTES),
             cpu: 0,
             shards,
             used,
-            spare: (0..series).map(|_| SeriesData::new()).collect(),
+            spare: (0..series).map(|_| Box::default()).collect(),
         }
     }
 
@@ -251,16 +228,19 @@ impl Recorder {
         match sample.outcome {
             Outcome::Committed => {
                 data.committed += 1;
-                if !is_carried {
-                    histogram::record(&mut data.latency, latency);
-                    histogram::record(&mut data.service, sample.end.saturating_sub(sample.start));
+                let service = sample.end.saturating_sub(sample.start);
+                if !is_carried && service == latency {
+                    data.prompt.record(latency);
+                } else if !is_carried {
+                    data.latency.record(latency);
+                    data.service.record(service);
                 }
             }
             Outcome::Aborted => data.aborted += 1,
             Outcome::Failed => {
                 data.failed += 1;
                 if !is_carried {
-                    histogram::record(rare(&mut data.failures), latency);
+                    data.failures.record(latency);
                 }
             }
         }
@@ -271,8 +251,7 @@ impl Recorder {
         for tenant in tenants {
             tenant.end_phase(at, |left| {
                 let data = &mut *self.series[left.series];
-                let count = u32::try_from(left.count).unwrap_or(u32::MAX);
-                rare(&mut data.censored).saturating_record_n(left.waited.max(1), count);
+                data.censored.record_n(left.waited, left.count);
                 if !left.is_started {
                     data.unstarted += left.count;
                 }
@@ -283,7 +262,7 @@ impl Recorder {
     /// Adds the lateness of a transaction that a free session waited for.
     #[inline]
     pub(crate) fn add_lag(&mut self, lag: Nanos) {
-        histogram::record(&mut self.lag, lag);
+        self.lag.record(lag);
     }
 
     /// Counts an error, and keeps its message if it is the first of its kind in the interval.
@@ -316,7 +295,7 @@ impl Recorder {
             let mut series = Vec::new();
             for (place, data) in self.series.iter_mut().enumerate() {
                 if !data.is_empty() {
-                    let fresh = self.spare.pop_front().unwrap_or_else(SeriesData::new);
+                    let fresh = self.spare.pop_front().unwrap_or_default();
                     series.push((place, std::mem::replace(data, fresh)));
                 }
             }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox::{self, mailbox};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::collect::{Collector, Record};
 use crate::error::{EngineError, GiveUp};
@@ -65,8 +66,9 @@ impl Run {
     /// As [`Run::start`]; where `give_up` says so before the load has begun, it never does, and the sessions are let go.
     pub fn start_unless(spec: &LoadSpec, give_up: GiveUp<'_>) -> Result<Self, EngineError> {
         let (mut prepared, setups) = prepare(spec, give_up)?;
-        for setup in setups {
-            prepared.intake.threads.push(spawn(setup)?);
+        for (number, setup) in setups.into_iter().enumerate() {
+            let cpu = spec.cpus.get(number % spec.cpus.len().max(1));
+            prepared.intake.threads.push(spawn(setup, cpu.copied())?);
         }
         prepared.await_ready(give_up)?;
         let mut run = prepared.begin();
@@ -258,11 +260,25 @@ pub(crate) fn prepare(
     Ok((Prepared { control, intake, patience, ready: 0 }, workers))
 }
 
-fn spawn(setup: WorkerSetup) -> Result<JoinHandle<()>, EngineError> {
+/// Starts a worker's thread, which runs on one processor only if that is given.
+fn spawn(setup: WorkerSetup, cpu: Option<usize>) -> Result<JoinHandle<()>, EngineError> {
+    let name = format!("load-{}", setup.number);
+    let work = move || match cpu.map_or(Ok(()), pin) {
+        Ok(()) => worker::run(setup),
+        // Nobody listens any more if the run was given up.
+        Err(error) => drop(setup.reports.send((setup.number, Report::NotReady(error)))),
+    };
     std::thread::Builder::new()
-        .name(format!("load-{}", setup.number))
-        .spawn(move || worker::run(setup))
+        .name(name)
+        .spawn(work)
         .map_err(|error| EngineError::Failed(format!("no thread for a worker: {error}")))
+}
+
+fn pin(cpu: usize) -> Result<(), EngineError> {
+    let mut only = CpuSet::new();
+    only.set(cpu);
+    sched_setaffinity(None, &only)
+        .map_err(|error| EngineError::Failed(format!("load.cpus: processor {cpu} cannot be had: {error}")))
 }
 
 impl Prepared {

@@ -96,7 +96,7 @@ impl Session {
     /// Makes the connections that the first phase needs. An error ends the run before it has begun.
     pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
         for role in Role::ALL {
-            if self.tenant.uses(role, self.reads) && self.tenant.takes_part(self.number, clock::now()) {
+            if self.tenant.uses(role, self.reads) && self.tenant.takes_part(self.number, clock::now) {
                 self.connect(role).await?;
             }
         }
@@ -106,8 +106,8 @@ impl Session {
     /// Runs transactions until the run stops.
     pub(crate) async fn run(mut self) {
         loop {
-            let takes_part = self.tenant.takes_part(self.number, clock::now());
-            if takes_part && !self.reconnect_all().await && self.tenant.stopped() {
+            let takes_part = self.tenant.takes_part(self.number, clock::now);
+            if takes_part && self.lacks_any() && !self.reconnect_all().await && self.tenant.stopped() {
                 break;
             }
             let mut turn = self.turn().await;

@@ -17,6 +17,9 @@ pub struct LoadSpec {
     pub seed: u64,
     /// How many threads drive sessions.
     pub threads: usize,
+    /// Processors that the threads are pinned to, one after the other; they are not pinned if there are none.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
     /// The length of an interval, 50 ms or more.
     pub interval_ms: u64,
     /// `simple`, `extended` or `prepared`.

@@ -50,6 +50,8 @@ struct State {
     /// Cumulated weights of the transactions.
     mix: Vec<f64>,
     routes: Routes,
+    /// In which roles transactions of the mix run, by the role in which a session reads where reads are spread.
+    roles: [[bool; 2]; 2],
     /// Endpoints that have come, and at which nothing was committed since.
     awaited: Vec<Endpoint>,
     arrivals: Arrivals,
@@ -90,6 +92,7 @@ impl Tenant {
             changes: 0,
             mix: Vec::new(),
             routes: plan.routes.clone(),
+            roles: [[false; 2]; 2],
             awaited: Vec::new(),
             arrivals: Arrivals::new(worker, dealt, random),
             slots: Vec::new(),
@@ -167,6 +170,7 @@ impl Tenant {
             state.awaited = state.routes.change(routes);
             state.slots.iter_mut().for_each(|slot| slot.standing = Standing::Unsettled);
         }
+        state.find_roles(&self.plan.read_only);
         let (think, spacing) = change.manners(state.model);
         let elapsed = at - origin.min(at);
         let before = self.share(self.level(&state, at));
@@ -271,8 +275,7 @@ impl Tenant {
         if state.stopped {
             return Poll::Ready(Turn::Stop);
         }
-        let moves = matches!(state.model, Model::Closed(concurrency) if concurrency.over > 0);
-        let time = if moves || state.think != Think::None { now() } else { Nanos::MAX };
+        let time = if state.has_ramp() || state.think != Think::None { now() } else { Nanos::MAX };
         let wanted = self.global(session) < self.level(state, time);
         let slot = &mut state.slots[session];
         if let Some(turn) = state.rest.turn(&mut slot.standing, wanted) {
@@ -330,17 +333,6 @@ impl Tenant {
         }
         state.slots[session].waker = Some(cx.waker().clone());
         Poll::Pending
-    }
-
-    /// Whether a session has work to expect, so that it should hold its connections.
-    pub(crate) fn takes_part(&self, session: usize, now: Nanos) -> bool {
-        let state = self.state.borrow();
-        self.global(session) < self.level(&state, now)
-    }
-
-    /// Whether a session should have no connections for now.
-    pub(crate) fn rests(&self, session: usize, now: Nanos) -> bool {
-        self.state.borrow().rest.release && !self.takes_part(session, now)
     }
 
     /// A session cannot take work for now (it has no connection): no arrival is given to it.

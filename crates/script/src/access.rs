@@ -31,6 +31,12 @@ pub enum Access {
     },
 }
 
+/// A counter that threads share, with cache lines of its own: what lies beside it is read by every thread, and would be
+/// fetched anew after each change. Two lines, for processors fetch them in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shared(AtomicU64);
+
 /// The keys of one table, shared by all sessions of a tenant. Keys are consecutive whole numbers.
 #[derive(Debug)]
 pub struct KeySpace {
@@ -39,9 +45,9 @@ pub struct KeySpace {
     /// How many rows were loaded.
     loaded: u64,
     /// The newest key that a transaction has said to be there.
-    newest: AtomicU64,
+    newest: Shared,
     /// How many keys were handed out by [`KeySpace::once`].
-    handed_out: AtomicU64,
+    handed_out: Shared,
     /// Spreads popular keys over the table.
     shuffle: Shuffle,
 }
@@ -53,8 +59,8 @@ impl KeySpace {
         Self {
             first,
             loaded,
-            newest: AtomicU64::new(loaded),
-            handed_out: AtomicU64::new(handed_out),
+            newest: Shared(AtomicU64::new(loaded)),
+            handed_out: Shared(AtomicU64::new(handed_out)),
             shuffle: Shuffle::new(loaded),
         }
     }
@@ -62,27 +68,30 @@ impl KeySpace {
     /// How many rows there are, those that arrived included.
     #[inline]
     fn rows(&self) -> u64 {
-        self.newest.load(Ordering::Relaxed)
+        self.newest.0.load(Ordering::Relaxed)
     }
 
     /// A row with this key has arrived.
     pub fn arrived(&self, key: i64) {
-        if let Ok(row) = u64::try_from(key.wrapping_sub(self.first)) {
-            self.newest.fetch_max(row + 1, Ordering::Relaxed);
+        // Looked at first: most keys come out of turn, and a look leaves the line with every thread.
+        if let Ok(row) = u64::try_from(key.wrapping_sub(self.first))
+            && row >= self.rows()
+        {
+            self.newest.0.fetch_max(row + 1, Ordering::Relaxed);
         }
     }
 
     /// A key that was never handed out before, in an order that looks random; `None` when every loaded row has
     /// had its turn.
     pub fn once(&self) -> Option<i64> {
-        let turn = self.handed_out.fetch_add(1, Ordering::Relaxed);
+        let turn = self.handed_out.0.fetch_add(1, Ordering::Relaxed);
         (turn < self.loaded).then(|| self.first + self.shuffle.place(turn) as i64)
     }
 
     /// How many keys were handed out once.
     #[must_use]
     pub fn handed_out(&self) -> u64 {
-        self.handed_out.load(Ordering::Relaxed).min(self.loaded)
+        self.handed_out.0.load(Ordering::Relaxed).min(self.loaded)
     }
 }
 

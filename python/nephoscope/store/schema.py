@@ -151,6 +151,7 @@ class _Workload(_Table):
 
 class _Load(_Table):
     threads: Count = 1
+    cpus: list[Count] = Field(default_factory=list)
     interval_s: Seconds = 1.0
     statement_mode: Name = ""
     pipeline: bool = False

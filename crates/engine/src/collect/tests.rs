@@ -13,10 +13,10 @@ fn phase() -> Arc<PhaseSpec> {
 }
 
 fn shard(worker: usize, phase: Nanos, start: Nanos, end: Nanos, times: &[Nanos]) -> Shard {
-    let mut data = SeriesData::new();
+    let mut data = Box::<SeriesData>::default();
     for time in times {
         data.committed += 1;
-        histogram::record(&mut data.latency, *time);
+        data.latency.record(*time);
     }
     let tenants = vec![TenantGauges { arrivals: times.len() as u64, ..TenantGauges::default() }];
     let series = if times.is_empty() { Vec::new() } else { vec![(0, data)] };
@@ -59,7 +59,7 @@ proptest! {
         for (worker, (times, late)) in workers.iter().enumerate() {
             let sent = shards(worker, &phases, end, times, *late);
             let of_worker = sent.iter().flat_map(|shard| &shard.series);
-            of_worker.for_each(|(_, data)| merge(&mut whole, &data.latency));
+            of_worker.for_each(|(_, data)| data.latency.add_to(&mut whole));
             waiting.push((worker, sent.into()));
         }
         for draw in order.iter().cycle() {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
 use proptest::prelude::*;
 
-use crate::histogram::WindowHistogram;
+use crate::histogram::{self, WindowHistogram};
 
 fn sample(end: Nanos, outcome: Outcome, attempts: u32) -> Sample {
     Sample {
@@ -37,9 +37,9 @@ fn an_interval_holds_what_ended_in_it() {
     assert_eq!((shard.start, shard.end, shard.series.len()), (0, SECOND, 1));
     let data = &shard.series[0].1;
     assert_eq!((data.committed, data.failed, data.retried, data.retries, data.affected), (2, 1, 1, 3, 6));
-    assert_eq!(data.latency.len(), 2);
-    assert!((data.latency.mean() / 3e6 - 1.0).abs() < 0.001);
-    assert!((data.service.mean() / 2e6 - 1.0).abs() < 0.001);
+    assert_eq!((data.latency.whole().len(), data.prompt.is_empty()), (2, true));
+    assert!((data.latency.whole().mean() / 3e6 - 1.0).abs() < 0.001);
+    assert!((data.service.whole().mean() / 2e6 - 1.0).abs() < 0.001);
     assert_eq!(data.errors[1], 2);
     assert_eq!((shard.errors.len(), shard.errors[0].count), (1, 2));
 
@@ -125,11 +125,11 @@ fn add(sums: &mut Sums, data: &SeriesData) {
     let counts = [data.committed, data.aborted, data.failed, data.retried, data.retries];
     sums.0.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
     sums.1.iter_mut().zip(data.errors).for_each(|(sum, count)| *sum += count);
-    for value in data.latency.iter_recorded() {
-        sums.2.record_n(value.value_iterated_to(), value.count_at_value().into()).unwrap();
+    data.prompt.add_to(&mut sums.2);
+    data.latency.add_to(&mut sums.2);
+    for times in [&data.latency, &data.service] {
+        assert_eq!(times.whole().len() + data.prompt.whole().len(), data.committed);
     }
-    assert_eq!(data.latency.len(), data.committed);
-    assert_eq!(data.service.len(), data.committed);
 }
 
 const ORIGIN: Nanos = 77 * SECOND;
@@ -210,7 +210,7 @@ impl Bench {
             let place = |time| (time - shard.phase) / SECOND;
             assert_eq!(place(shard.start), place(shard.end - 1), "a shard is of one interval");
             self.end = shard.end;
-            self.told.1 += shard.lag.map_or(0, |lag| lag.len());
+            self.told.1 += shard.lag.map_or(0, |lag| lag.whole().len());
             self.told.2 += shard.tenants[0].arrivals;
             for (series, data) in shard.series {
                 add(&mut self.told.0[series], &data);

@@ -103,13 +103,21 @@ impl Session {
         self.endpoints.iter().flatten().any(|at| self.tenant.awaits(at))
     }
 
+    /// Whether it lacks the connection in a role.
+    #[inline]
+    fn lacks(&self, role: Role) -> bool {
+        self.connections[role as usize].is_none() && self.tenant.uses(role, self.reads)
+    }
+
+    #[inline]
+    pub(super) fn lacks_any(&self) -> bool {
+        Role::ALL.into_iter().any(|role| self.lacks(role))
+    }
+
     /// Makes what connections are missing, with patience; `false` if they are not wanted any more, or the run stopped.
     pub(super) async fn reconnect_all(&mut self) -> bool {
         for role in Role::ALL {
-            if self.connections[role as usize].is_none()
-                && self.tenant.uses(role, self.reads)
-                && !self.reconnect(role).await
-            {
+            if self.lacks(role) && !self.reconnect(role).await {
                 return false;
             }
         }
@@ -126,9 +134,8 @@ impl Session {
     async fn connect_with_patience(&mut self, role: Role) -> bool {
         let mut wait = RECONNECT.0;
         // An endpoint that is gone for good is not waited for.
-        while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now()) && self.tenant.has(role)
-        {
-            if self.running.is_none() && !self.tenant.takes_part(self.number, clock::now()) {
+        while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now) && self.tenant.has(role) {
+            if self.running.is_none() && !self.tenant.takes_part(self.number, clock::now) {
                 // Nobody waits for its connection: who is not wanted does not knock at a server that is full.
                 self.pause(clock::now() + RECONNECT.1).await;
                 continue;

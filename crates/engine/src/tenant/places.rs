@@ -3,6 +3,7 @@
 use nephoscope_runtime::Nanos;
 
 use super::{State, Tenant};
+use crate::load::Model;
 use crate::routes::{Endpoint, Routes, is_same};
 use crate::spec::Role;
 
@@ -41,14 +42,22 @@ impl Tenant {
 
     /// Whether transactions of the present mix run in a role, of a session that reads in the role `own` where reads are
     /// spread over all endpoints.
+    #[inline]
     pub(crate) fn uses(&self, role: Role, own: Role) -> bool {
+        self.state.borrow().roles[own as usize][role as usize]
+    }
+
+    /// Whether a session has work to expect, so that it should hold its connections.
+    #[inline]
+    pub(crate) fn takes_part(&self, session: usize, now: impl Fn() -> Nanos) -> bool {
         let state = self.state.borrow();
-        let mut before = 0.0;
-        state.mix.iter().zip(&self.plan.read_only).any(|(bound, read_only)| {
-            let weight = bound - before;
-            before = *bound;
-            weight > 0.0 && state.routes.role(*read_only, own) == role
-        })
+        let time = if state.has_ramp() { now() } else { Nanos::MAX };
+        self.global(session) < self.level(&state, time)
+    }
+
+    /// Whether a session should have no connections for now.
+    pub(crate) fn rests(&self, session: usize, now: impl Fn() -> Nanos) -> bool {
+        self.state.borrow().rest.release && !self.takes_part(session, now)
     }
 
     /// A session that was withdrawn has its connection, or needs it no more.
@@ -58,6 +67,24 @@ impl Tenant {
 }
 
 impl State {
+    /// Whether the level of a closed loop is another at another time.
+    pub(super) fn has_ramp(&self) -> bool {
+        matches!(self.model, Model::Closed(concurrency) if concurrency.over > 0)
+    }
+
+    /// Finds out in which roles transactions of the mix run; `read_only` says which of them only read.
+    pub(super) fn find_roles(&mut self, read_only: &[bool]) {
+        self.roles = [[false; 2]; 2];
+        let mut before = 0.0;
+        for (bound, read_only) in self.mix.iter().zip(read_only) {
+            for own in Role::ALL.into_iter().filter(|_| *bound > before) {
+                let role = self.routes.role(*read_only, own);
+                self.roles[own as usize][role as usize] = true;
+            }
+            before = *bound;
+        }
+    }
+
     /// How many of so many wanted sessions lack a connection; one that is not there yet lacks it too.
     pub(super) fn disconnected(&self, wanted: usize) -> usize {
         let there = &self.slots[..wanted.min(self.slots.len())];

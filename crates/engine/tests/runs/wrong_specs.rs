@@ -13,6 +13,7 @@ fn spoil_load(spec: &mut LoadSpec, change: serde_json::Value) {
 
 const WRONG: &[(&str, Spoil)] = &[
     ("load.threads is 0; it must be from 1 to 256", |spec| spec.threads = 0),
+    ("load.cpus has 1024; it must be from 0 to 1023", |spec| spec.cpus = vec![0, 1024]),
     ("load.interval_ms is 49; it must be from 50", |spec| spec.interval_ms = 49),
     ("load.connect_timeout_ms is 0", |spec| spec.connect_timeout_ms = 0),
     ("load.statement_timeout_ms is 0", |spec| spec.statement_timeout_ms = 0),

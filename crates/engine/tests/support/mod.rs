@@ -68,6 +68,7 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
     LoadSpec {
         seed: 42,
         threads: 1,
+        cpus: Vec::new(),
         interval_ms: 100,
         statement_mode: "prepared".to_owned(),
         pipeline: false,

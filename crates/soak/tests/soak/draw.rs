@@ -55,6 +55,7 @@ impl Draw {
         let mut spec = LoadSpec {
             seed,
             threads: 1 + self.below(3) as usize,
+            cpus: Vec::new(),
             interval_ms: self.one(&[200, 500, 1000, 1700]),
             statement_mode: "prepared".to_owned(),
             pipeline: self.chance(0.5),
