@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+
 from benches.client import load_spec, measure
 from benches.results import Result, at_most, result
-from benches.servers import BIN, SCALE, Server, load_sales, pgbench_tables, server
+from benches.servers import BIN, SCALE, Server, example, load_sales, pgbench_tables, server, timed
 from nephoscope import _engine
 
 if TYPE_CHECKING:
@@ -75,6 +78,58 @@ def point_select(folder: Path) -> Iterator[Result]:
                 yield result(name, peer, _ratios(found, theirs), at_most(bars[io]), _costs(found, theirs))
                 user += [entry["user_us"] for entry in found]
     yield result("user time per point select", "1 µs", user, at_most(1.0))
+
+
+def floor(folder: Path) -> Iterator[Result]:
+    """Client CPU per point select against the bare exchange of the same bytes by a minimal client."""
+    bars = {8: 1.25, 32: 1.15, 128: 1.15}
+    user: list[float] = []
+    io = _ways()[-1]
+    with server(folder) as on:
+        pgbench_tables(on)
+        program = example("nephoscope-runtime", "exchange")
+        for sessions, bar in bars.items():
+            theirs, ours = [], []
+            spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io, level={"concurrency": sessions})
+            for _ in range(ROUNDS):
+                theirs.append(_exchange(program, on, sessions))
+                ours.append(measure({**spec, "seconds": _SECONDS}))
+            name = f"client CPU per point select, {sessions} sessions, {io}, against the floor"
+            detail = f"{_costs(ours, theirs)}; {_median(theirs, 'each'):.1f} answers a wait of the peer's"
+            peer = "the bare exchange by epoll"
+            yield result(name, peer, _ratios(ours, theirs), at_most(bar), detail)
+            user += [entry["user_us"] for entry in ours]
+    yield result(f"user time per point select, {io}", "1 µs", user, at_most(0.8))
+
+
+_POINT_SELECT = b"SELECT abalance FROM pgbench_accounts WHERE aid = $1"
+_QUESTION = bytes.fromhex(
+    # Bind of s0: one parameter in binary, a number of four bytes; one column in binary.
+    "42 0000001a 00 733000 0001 0001 0001 00000004 00000001 0001 0001"
+    # Execute, Sync.
+    "45 00000009 00 00000000 53 00000004"
+)
+_READY = bytes.fromhex("5a 00000005 49")
+
+
+def _exchange(program: Path, on: Server, sessions: int) -> dict[str, float]:
+    """Have the minimal client exchange the bytes of point selects for some seconds."""
+    with contextlib.ExitStack() as stack:
+        sockets = []
+        for _ in range(sessions):
+            connection = stack.enter_context(psycopg.connect(on.url, autocommit=True)).pgconn
+            connection.prepare(b"s0", _POINT_SELECT)
+            sockets.append(connection.socket)
+        question = [_QUESTION.hex(), _READY.hex(), str(_QUESTION.index(b"\0\0\0\4\0\0\0\1") + 4)]
+        command = [str(program), f"{_SECONDS:g}", *question, str(100_000 * SCALE), *map(str, sockets)]
+        used = timed(command, inherited=sockets)
+    answers, waits = map(int, used.output.split())
+    return {
+        "cpu_us": used.cpu * 1e6 / answers,
+        "user_us": used.user * 1e6 / answers,
+        "tps": answers / _SECONDS,
+        "each": answers / waits,
+    }
 
 
 def order_payment(folder: Path) -> Iterator[Result]:

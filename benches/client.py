@@ -45,6 +45,7 @@ def load_spec(url: str, workload: str, scale: float, mix: str, **changes: Any) -
                 "rw": [url],
                 "ro": [],
                 "reads": "rw",
+                "writer_weight": 1.0,
                 "workload": {"folder": str(folder), "scale": scale, "data_seed": 7},
                 "sessions": 64,
                 "backlog": 100_000,
@@ -126,6 +127,8 @@ def _read(load: _engine.Run, seconds: float, at_start: float) -> dict[str, Any]:
             intervals.append(
                 {
                     "seconds": record["end_s"] - record["start_s"],
+                    "late_s": load.elapsed() - record["end_s"],
+                    "series": len(record["series"]),
                     "committed": sum(series["committed"] for series in record["series"]),
                     "arrivals": sum(tenant["arrivals"] for tenant in record["tenants"]),
                     "lag_p50_ns": lag_p50,

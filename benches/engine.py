@@ -6,17 +6,16 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benches.client import load_spec, measure
 from benches.results import Result, at_most, result
-from benches.servers import SCALE, pgbench_tables, server
+from benches.servers import SCALE, example, pgbench_tables, server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
 ROUNDS = 3
 
 
@@ -42,27 +41,16 @@ def instructions(folder: Path) -> Iterator[Result]:
     """Instructions per transaction on noop, as valgrind counts them: the same on a quiet and on a noisy machine."""
     if shutil.which("valgrind") is None:
         return
-    build = [
-        "cargo",
-        "build",
-        "--release",
-        "--locked",
-        "--quiet",
-        "-p",
-        "nephoscope-engine",
-        "--example",
-        "drive",
-    ]
-    subprocess.run(build, cwd=ROOT, check=True)
+    drive = example("nephoscope-engine", "drive")
     for workload, mix in (("sales", "RO"), ("tpcb", "TPCB")):
         # The difference of a longer and a shorter run has no start-up in it.
-        (short, few), (long, many) = (_count(folder, workload, mix, seconds) for seconds in (1.0, 3.0))
+        (short, few), (long, many) = (_count(drive, folder, workload, mix, seconds) for seconds in (1.0, 3.0))
         each = (long - short) / (many - few)
         name = f"instructions per transaction on noop, {workload} {mix}"
         yield result(name, "1000", [each / 1000], at_most(3.2 if workload == "sales" else 10.6))
 
 
-def _count(folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, int]:
+def _count(drive: Path, folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, int]:
     """Run a load under valgrind; give its instructions and its committed transactions."""
     # valgrind runs one thread at a time, and does not know that a wait by io_uring lets others run.
     spec = load_spec("noop://", workload, 1, mix, seconds=seconds, io="epoll")
@@ -71,13 +59,33 @@ def _count(folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, 
     file = folder / "load.json"
     file.write_text(json.dumps({**spec, "phases": [phase]}))
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command = [*tool, str(ROOT / "target" / "release" / "examples" / "drive"), str(file)]
+    command = [*tool, str(drive), str(file)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     counted = re.search(r"Collected : (\d+)", done.stderr)
     committed = re.search(r"^committed (\d+)", done.stdout, re.MULTILINE)
     if counted is None or committed is None:
         raise RuntimeError(f"valgrind did not say what it counted:\n{done.stderr}")
     return int(counted[1]), int(committed[1])
+
+
+def collector(_folder: Path) -> Iterator[Result]:
+    """Collect what 64 workers have of 10 series and more in each 50 ms: what it takes of a processor beside them."""
+    spec = load_spec("noop://", "sales", 1, "RW", threads=64, interval_ms=50)
+    (tenant,) = spec["tenants"]
+    spec["tenants"] = [{**tenant, "name": f"t{number}"} for number in range(4)]
+    shares, late, series = [], [], 0
+    for _ in range(ROUNDS):
+        found = measure({**spec, "level": {"rate": 10_000}, "seconds": 5.0})
+        shares.append((found["cpu_us"] - found["load_cpu_us"]) * found["tps"] / 1e6)
+        late += [interval["late_s"] * 1000 for interval in found["intervals"]]
+        series = min(interval["series"] for interval in found["intervals"])
+    late.sort()
+    detail = (
+        f"{series} series or more; an interval is told {late[len(late) // 2]:.0f} ms after its end, "
+        f"p99 {late[len(late) * 99 // 100]:.0f} ms"
+    )
+    name = "collecting 64 workers' intervals of 50 ms, reading included"
+    yield result(name, "a processor", shares, at_most(0.5), detail)
 
 
 def sessions(_folder: Path) -> Iterator[Result]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benches.against_pgbench import lag, order_payment, point_select
-from benches.engine import instructions, noop, sessions, soak
+from benches.against_pgbench import floor, lag, order_payment, point_select
+from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
 from benches.loading import load
 from benches.probes import lag_resolution, probes
@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select": point_select,
+    "floor": floor,
     "order-payment": order_payment,
     "lag": lag,
     "noop": noop,
     "instructions": instructions,
+    "collector": collector,
     "sessions": sessions,
     "stall": stall,
     "rate": rate,

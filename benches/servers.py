@@ -25,8 +25,16 @@ BIN = Path(_PACKAGE.origin or "" if _PACKAGE else "").parent / "pginstall18" / "
 """The programs of the package; importing it would look for servers."""
 
 
+ROOT = Path(__file__).parent.parent
 SCALE = 10
 """Of pgbench's tables."""
+
+
+def example(package: str, name: str) -> Path:
+    """Build an example of one of the crates, and return its program."""
+    build = ["cargo", "build", "--release", "--locked", "--quiet", "-p", package, "--example", name]
+    subprocess.run(build, cwd=ROOT, check=True)
+    return ROOT / "target" / "release" / "examples" / name
 
 
 @dataclass(frozen=True)
@@ -77,15 +85,22 @@ class Usage:
         return self.user + self.system
 
 
-def timed(command: Sequence[str], environment: dict[str, str] | None = None) -> Usage:
-    """Run a program to its end and give what it, alone, used."""
+def timed(
+    command: Sequence[str], environment: dict[str, str] | None = None, inherited: Sequence[int] = ()
+) -> Usage:
+    """Run a program to its end and give what it, alone, used; it inherits descriptors."""
     from time import perf_counter  # noqa: PLC0415
 
     start = perf_counter()
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            pass_fds=inherited,
         ) as process,
     ):
         output = process.stdout.read() if process.stdout else ""
