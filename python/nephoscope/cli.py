@@ -68,9 +68,7 @@ def main() -> None:
         catch_signals()
         code = _call()
     except Interrupted as error:
-        ignore_signals()
-        _err.print(Text(f"nephoscope: {error}"))
-        code = MeasurementError.exit_code
+        code = _complain(str(error), MeasurementError.exit_code)
     leave(code)
 
 
@@ -93,6 +91,8 @@ def _call() -> int:
 
 
 def _complain(message: str, code: int) -> int:
+    # This is the end: a second Ctrl-C that comes while the first one is told has nothing to add.
+    ignore_signals()
     if message:  # none where there was no command: then its help was shown
         _err.print(Text.assemble(("nephoscope:", "bold red"), " ", visible(masked(message))))
     return code

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,6 @@ from nephoscope.store import FILES, StoredRun
 from sample_studies import phases, sim_study, write_study
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
     from signal import Signals
@@ -218,6 +219,25 @@ def test_no_server_outlives_a_run_that_is_interrupted_twice(lab: Lab, delay: flo
         assert (ended.code, ended.err) == (1, "nephoscope: interrupted by SIGINT\n")
         wait_until_gone(servers)
         check_run(folder, "interrupted", "interrupted by SIGINT")
+
+
+INTERRUPTED_WHILE_IT_TELLS = """
+import os, signal, sys
+from nephoscope import cli
+tell = cli._err.print
+def told(*arguments):
+    tell(*arguments)
+    os.kill(os.getpid(), signal.SIGINT)
+cli._err.print = told
+sys.argv = ["nephoscope", "nonsense"]
+cli.main()
+"""
+
+
+def test_an_interruption_while_an_error_is_told_adds_nothing() -> None:
+    program = [sys.executable, "-c", INTERRUPTED_WHILE_IT_TELLS]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (2, "nephoscope: No such command 'nonsense'.\n")
 
 
 def test_the_data_is_whole_after_interruptions(lab: Lab) -> None:

@@ -57,3 +57,48 @@ fn what_finds_no_room_in_the_queue_waits() {
     }
     assert!(uring.waiting.is_empty() && uring.failed.is_none());
 }
+
+/// The byte at a place of the stream that the peer sends.
+fn byte_at(place: usize) -> u8 {
+    (place % 251) as u8
+}
+
+#[test]
+fn of_a_peer_that_sends_faster_than_it_is_read_little_is_held_and_nothing_is_lost() {
+    const SENT: usize = 64 << 20;
+    let Ok(runtime) = Runtime::with_io(Io::Uring) else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = Address::Tcp(listener.local_addr().unwrap());
+    let peer = std::thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let piece: Vec<u8> = (0..251 * 256).map(byte_at).collect();
+        let mut left = SENT;
+        while left > 0 {
+            let count = left.min(piece.len());
+            std::io::Write::write_all(&mut socket, &piece[..count]).unwrap();
+            left -= count;
+        }
+    });
+    runtime.block_on(async {
+        let mut stream =
+            Stream::connect(&runtime, &address, clock::now() + 60 * clock::SECOND).await.unwrap();
+        let (mut read, mut pauses) = (0, 3);
+        while poll_fn(|cx| stream.poll_fill(cx)).await.unwrap() > 0 {
+            let bytes = stream.inbox.bytes();
+            assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == byte_at(read + at)), "at {read}");
+            read += bytes.len();
+            stream.inbox.clear();
+            if pauses > 0 {
+                // Nobody reads for a while: the peer's socket is to fill up, and not this side's memory.
+                pauses -= 1;
+                runtime.sleep_until(clock::now() + 200 * MILLISECOND).await;
+            }
+            if let Reactor::Uring(uring) = &*runtime.reactor() {
+                let held = uring.sources.iter().map(|(_, source)| source.inbox.len()).max().unwrap_or(0);
+                assert!(held <= HELD + (4 << 20), "{held} bytes are held");
+            }
+        }
+        assert_eq!(read, SENT);
+    });
+    peer.join().unwrap();
+}
