@@ -69,10 +69,11 @@ pub(crate) struct SeriesData {
 impl SeriesData {
     /// Makes a used box fit to be used again; its histograms keep their memory.
     pub(crate) fn reset(&mut self) {
-        let Self { prompt, latency, service, failures, censored, .. } = self;
-        let mut emptied = [prompt, latency, service, failures, censored].map(std::mem::take);
-        emptied.iter_mut().for_each(IntervalHistogram::reset);
-        let [prompt, latency, service, failures, censored] = emptied;
+        let Self { mut prompt, mut latency, mut service, mut failures, mut censored, .. } =
+            std::mem::take(self);
+        for times in [&mut prompt, &mut latency, &mut service, &mut failures, &mut censored] {
+            times.reset();
+        }
         *self = Self { prompt, latency, service, failures, censored, ..Self::default() };
     }
 

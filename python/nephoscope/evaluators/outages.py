@@ -119,11 +119,11 @@ def outage_of(
     Returns the outage, and all other interruptions with the place of their endpoint.
     """
     firsts = [(place, outages[0]) for place, outages in enumerate(found) if outages]
-    by_then = [
-        (place, [one for one in outages if one.first_bad_s <= acted_s + calm_s])
+    own = [
+        (place, one)
         for place, outages in enumerate(found)
+        if (one := _caused(outages, acted_s + calm_s)) is not None
     ]
-    own = [(place, next((one for one in of if one.failed), of[0])) for place, of in by_then if of]
     own = own or sorted(firsts, key=lambda first: first[1].first_bad_s)[:1]
     others = [
         (place, one) for place, outages in enumerate(found) for one in outages if (place, one) not in own
@@ -131,6 +131,12 @@ def outage_of(
     # Of several endpoints of a role the one that was away for longest; who has not come back was.
     outage = max((one for _, one in own), key=lambda one: one.back_s or math.inf, default=None)
     return outage, sorted(others, key=lambda other: other[1].first_bad_s)
+
+
+def _caused(outages: Sequence[Outage], until_s: float) -> Outage | None:
+    """Tell which interruption that began by a time is the fault's: the first in which probes failed, else the first."""
+    begun = [one for one in outages if one.first_bad_s <= until_s]
+    return next((one for one in begun if one.failed), begun[0] if begun else None)
 
 
 def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> Outage:

@@ -11,7 +11,7 @@ use crate::driver::Settings;
 use crate::error::{Error, ErrorClass};
 use crate::interrupt::Interrupt;
 use crate::postgres::copy;
-use crate::postgres::startup::{CancelKey, Endpoint, is_time_out, next_message, not_in_time};
+use crate::postgres::startup::{CancelKey, Endpoint, Established, is_time_out, next_message, not_in_time};
 use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
 
@@ -47,7 +47,7 @@ impl PostgresAdmin {
             let deadline = endpoint.deadline();
             let mut established = endpoint.establish(&runtime, deadline).await?;
             established.channel.set_deadline(deadline);
-            set_up(&mut established.channel, &settings.on_connect).await.map_err(not_in_time)?;
+            set_up(&mut established, &settings.on_connect).await.map_err(not_in_time)?;
             Ok((established.channel, established.cancel_key))
         }))?;
         let answer_timeout = settings.answer_timeout;
@@ -119,16 +119,15 @@ impl Admin for PostgresAdmin {
     }
 }
 
-/// Runs the SQL that every connection begins with; gives the transaction status that it leaves, if there is any.
-pub(crate) async fn set_up(channel: &mut Channel, on_connect: &[String]) -> Result<Option<u8>, Error> {
-    let mut status = None;
+/// Runs the SQL that every connection begins with.
+pub(crate) async fn set_up(established: &mut Established, on_connect: &[String]) -> Result<(), Error> {
     for sql in on_connect {
-        let mut replies = Replies::new(channel);
+        let mut replies = Replies::new(&mut established.channel);
         let done = replies.query(sql).await;
         done.map_err(|error| error.context(&format!("on_connect {sql:?}")))?;
-        status = Some(replies.status);
+        established.status = replies.status;
     }
-    Ok(status)
+    Ok(())
 }
 
 /// What the server answers, up to the next `ReadyForQuery`.
@@ -162,7 +161,7 @@ impl<'a> Replies<'a> {
                     self.warned = Some(notice).filter(|it| it.class() == ErrorClass::ShuttingDown);
                 }
                 b'Z' => {
-                    self.status = body.first().copied().unwrap_or(b'I');
+                    self.status = wire::status(&body);
                     return self.failed.take().map_or(Ok(None), Err);
                 }
                 _ => return Ok(Some((tag, body))),

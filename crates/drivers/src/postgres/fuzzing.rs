@@ -2,7 +2,7 @@
 //!
 //! A target takes any bytes and panics where a promise is broken.
 
-mod conversation;
+pub(super) mod conversation;
 mod set_up;
 #[cfg(test)]
 mod tests;

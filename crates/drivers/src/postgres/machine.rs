@@ -16,7 +16,7 @@ use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
 use crate::rows::{Columns, ResultIndex, Rows, too_many};
 use crate::value::{Params, Value};
-pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql};
+pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql, with_control};
 
 /// What was sent and is not yet answered.
 enum Expected {

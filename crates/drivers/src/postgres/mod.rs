@@ -27,7 +27,6 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 
 use crate::bulk::Admin;
-use crate::channel::Channel;
 use crate::driver::{Connection, Dialect, Driver, LocalFuture, Settings, StatementMode};
 use crate::error::{ConfigError, Error};
 use crate::statement::Statement;
@@ -35,7 +34,7 @@ use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
 use connection::PostgresConnection;
 use descriptions::Descriptions;
-use machine::{CONTROL, Description, Machine, Parsed, Prepared, server_name};
+use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
 use startup::{Endpoint, Established, next_message, not_in_time};
 use tls::TlsConnector;
 use types::Type;
@@ -81,26 +80,18 @@ impl Driver for Postgres {
             let deadline = self.endpoint.deadline();
             let mut established = self.endpoint.establish(runtime, deadline).await?;
             established.channel.set_deadline(deadline);
-            let Established { mut channel, cancel_key, mut status, .. } = established;
-            let ran = set_up(&mut channel, &self.settings.on_connect).await.map_err(not_in_time)?;
-            status = ran.unwrap_or(status);
-            let mode = self.settings.statement_mode;
-            let control = CONTROL.map(|sql| Statement::new(sql, sql));
-            let all: Vec<&Statement> = statements.iter().chain(&control).collect();
+            set_up(&mut established, &self.settings.on_connect).await.map_err(not_in_time)?;
+            let (mode, all) = (self.settings.statement_mode, with_control(statements));
             // Who comes first asks for all; the others parse what they use when they first use it.
             let (described, parsed) = match self.descriptions.of(statements) {
                 Some(known) => (known, Parsed::No),
                 None => {
-                    let (described, left) = describe(&mut channel, mode, &all).await.map_err(not_in_time)?;
-                    status = left;
+                    let described = describe(&mut established, mode, &all).await.map_err(not_in_time)?;
                     (self.descriptions.keep(statements, described), Parsed::Yes)
                 }
             };
-            let prepare = |(place, (statement, of)): (usize, (&&Statement, &Description))| {
-                Prepared::new(mode, (*statement).clone(), place, of, parsed)
-            };
-            let prepared = all.iter().zip(&*described).enumerate().map(prepare).collect();
-            let machine = Machine::new(mode, prepared, status);
+            let Established { channel, cancel_key, status, .. } = established;
+            let machine = Machine::new(mode, Prepared::list(mode, all, &described, parsed), status);
             let connection = PostgresConnection::new(channel, machine, cancel_key);
             Ok(Box::new(connection) as Box<dyn Connection>)
         })
@@ -111,13 +102,14 @@ impl Driver for Postgres {
     }
 }
 
-/// Has the statements parsed and described, and so the commands of transactions, in one round trip; gives the
-/// transaction status, too, with which that ended. The types of parameters and columns are known in every mode.
+/// Has the statements parsed and described in one round trip. The types of parameters and columns are known in every
+/// mode.
 async fn describe(
-    channel: &mut Channel,
+    established: &mut Established,
     mode: StatementMode,
-    statements: &[&Statement],
-) -> Result<(Vec<Description>, u8), Error> {
+    statements: &[Statement],
+) -> Result<Vec<Description>, Error> {
+    let channel = &mut established.channel;
     for (place, statement) in statements.iter().enumerate() {
         let name = server_name(mode, place);
         wire::parse(channel.out(), &name, &machine::sql(statement));
@@ -126,7 +118,7 @@ async fn describe(
     channel.out().extend_from_slice(&wire::SYNC);
     channel.flush().await?;
     let (mut params, mut described, mut failed) = (Vec::new(), Vec::new(), None);
-    let status = loop {
+    established.status = loop {
         let (tag, body) = next_message(channel).await.map_err(|lost| failed.take().unwrap_or(lost))?;
         match tag {
             b't' => params = described_params(&body)?,
@@ -139,13 +131,13 @@ async fn describe(
                 let name = statements.get(described.len()).map_or("?", |statement| statement.name());
                 failed = Some(wire::error(&body).context(&format!("statement {name}")));
             }
-            b'Z' => break body.first().copied().unwrap_or(b'I'),
+            b'Z' => break wire::status(&body),
             _ => {}
         }
     };
     match failed {
         Some(error) => Err(error),
-        None if described.len() == statements.len() => Ok((described, status)),
+        None if described.len() == statements.len() => Ok(described),
         None => Err(wire::garbage("the description of the statements")),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Established {
     pub(crate) cancel_key: CancelKey,
     /// What the server reports of itself: `server_version`, `in_hot_standby` …
     pub(crate) parameters: Vec<(String, String)>,
-    /// The transaction status with which it became ready.
+    /// The transaction status with which it was last ready.
     pub(crate) status: u8,
     /// How many bytes the server has sent before it was ready.
     greeting: usize,
@@ -300,7 +300,7 @@ impl Established {
             }
             b'E' => return Err(wire::error(&body)),
             b'Z' => {
-                self.status = body.first().copied().unwrap_or(b'I');
+                self.status = wire::status(&body);
                 return Ok(true);
             }
             // NoticeResponse, NegotiateProtocolVersion.

@@ -155,6 +155,11 @@ pub(crate) fn affected(body: &[u8]) -> u64 {
     rows
 }
 
+/// The transaction status that a `ReadyForQuery` of the set-up tells: outside a transaction where it tells none.
+pub(crate) fn status(body: &[u8]) -> u8 {
+    body.first().copied().unwrap_or(b'I')
+}
+
 /// Adds a message whose body is written by `body`.
 pub(crate) fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);

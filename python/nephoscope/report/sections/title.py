@@ -116,7 +116,7 @@ def _load(run: Run) -> str:
     threads = load.get("threads")
     parts: list[Any] = [
         None if threads is None else f"{count(threads)} {'thread' if threads == 1 else 'threads'}",
-        f"pinned to processor {', '.join(map(str, cpus))}" if (cpus := load.get("cpus")) else None,
+        f"pinned to processors {', '.join(map(str, cpus))}" if (cpus := load.get("cpus")) else None,
         None if load.get("statement_mode") is None else f"{load['statement_mode']} statements",
         {True: "pipelined", False: "not pipelined"}.get(load.get("pipeline", "")),
         load.get("io"),

@@ -4,7 +4,7 @@ use nephoscope_runtime::Inbox;
 
 use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::error::{Error, ErrorClass};
-use crate::postgres::machine::{CONTROL, Description, Machine, Parsed, Prepared, Progress};
+use crate::postgres::machine::{CONTROL, Description, Machine, Parsed, Prepared, Progress, with_control};
 use crate::postgres::types::Type;
 use crate::rows::{ResultIndex, Rows};
 use crate::statement::Statement;
@@ -67,7 +67,7 @@ struct Side {
 
 fn converse<'a>(mode: StatementMode, pieces: impl Iterator<Item = &'a [u8]>) -> Transcript {
     let transcript = Transcript { sent: Vec::new(), outcomes: Vec::new(), results: Vec::new() };
-    let machine = Machine::new(mode, statements(mode), b'I');
+    let machine = Machine::new(mode, statements(mode, &COLUMNS, Parsed::Yes), b'I');
     let mut side = Side { machine, inbox: Inbox::default(), rows: Rows::default(), transcript };
     let mut received = 0;
     side.ask();
@@ -85,21 +85,21 @@ fn converse<'a>(mode: StatementMode, pieces: impl Iterator<Item = &'a [u8]>) -> 
     side.transcript
 }
 
-fn statements(mode: StatementMode) -> Vec<Prepared> {
-    let columns = COLUMNS.map(|(name, of)| (name.to_owned(), of));
-    let query = Statement::new("query", "SELECT id, name, body, at FROM t WHERE id > :id");
+/// The statements behind `Execute(0)`, a query with these columns, and `Execute(1)`, an update; then BEGIN, COMMIT and
+/// ROLLBACK.
+pub(in crate::postgres) fn statements(
+    mode: StatementMode,
+    columns: &[(&str, Type)],
+    parsed: Parsed,
+) -> Vec<Prepared> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let query = Statement::new("query", &format!("SELECT {} FROM t WHERE id > :id", names.join(", ")));
     let update = Statement::new("update", "UPDATE t SET name = :name WHERE id = :id");
-    let described = |params: &[Type], columns: &[(String, Type)]| Description {
-        params: params.to_vec(),
-        columns: columns.to_vec(),
-    };
-    let control = CONTROL.map(|sql| (Statement::new(sql, sql), Description::default()));
-    [(query, described(&[Type::Int8], &columns)), (update, described(&[Type::Text, Type::Int8], &[]))]
-        .into_iter()
-        .chain(control)
-        .enumerate()
-        .map(|(place, (statement, of))| Prepared::new(mode, statement, place, &of, Parsed::Yes))
-        .collect()
+    let columns = columns.iter().map(|(name, of)| ((*name).to_owned(), *of)).collect();
+    let mut described = vec![Description::default(); 2 + CONTROL.len()];
+    described[0] = Description { params: vec![Type::Int8], columns };
+    described[1].params = vec![Type::Text, Type::Int8];
+    Prepared::list(mode, with_control(&[query, update]), &described, parsed)
 }
 
 impl Side {

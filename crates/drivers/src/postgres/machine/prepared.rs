@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::rc::Rc;
 
+use super::CONTROL;
 use crate::driver::StatementMode;
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire;
@@ -47,7 +48,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// The statement at a place of the connection's list, as it was described; `parsed` is what the prepared mode asks
     /// for.
-    pub(crate) fn new(
+    fn new(
         mode: StatementMode,
         statement: Statement,
         place: usize,
@@ -83,6 +84,17 @@ impl Prepared {
         Self { statement, name, parsed, params, columns, head, tail }
     }
 
+    /// All statements of a connection, in the order of their places, as they were described.
+    pub(crate) fn list(
+        mode: StatementMode,
+        statements: Vec<Statement>,
+        described: &[Description],
+        parsed: Parsed,
+    ) -> Vec<Self> {
+        let places = statements.into_iter().zip(described).enumerate();
+        places.map(|(place, (statement, of))| Self::new(mode, statement, place, of, parsed)).collect()
+    }
+
     /// Where `Bind`'s length field lies in `head`.
     pub(super) fn length_at(&self, mode: StatementMode) -> usize {
         // Behind the Parse message, if there is one, whose length field says how long it is.
@@ -93,6 +105,11 @@ impl Prepared {
         }
         1
     }
+}
+
+/// The statements of a connection: the workload's, then those of [`CONTROL`].
+pub(crate) fn with_control(statements: &[Statement]) -> Vec<Statement> {
+    statements.iter().cloned().chain(CONTROL.map(|sql| Statement::new(sql, sql))).collect()
 }
 
 /// What the statement at a place of the connection's list is called on the server.

@@ -3,13 +3,13 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::super::{CONTROL, Description, Parsed, Prepared};
+use super::super::{Parsed, Prepared};
 use crate::driver::{Command, Reply, StatementMode, Want};
 use crate::error::ErrorClass;
+use crate::postgres::fuzzing;
 use crate::postgres::types::Type;
 use crate::postgres::wire;
 use crate::rows::{ResultIndex, Rows};
-use crate::statement::Statement;
 use crate::value::{Params, Value};
 
 /// A row of the scripted table: a number, a text, bytes.
@@ -53,22 +53,9 @@ pub(super) struct Script {
 
 const COLUMNS: [(&str, Type); 3] = [("id", Type::Int8), ("name", Type::Text), ("body", Type::Bytea)];
 
-/// The statements behind `Execute(0)`, a query, and `Execute(1)`, an update; then BEGIN, COMMIT and ROLLBACK.
+/// What [`fuzzing::conversation::statements`] are with the columns of these tests.
 pub(super) fn statements(mode: StatementMode, parsed: Parsed) -> Vec<Prepared> {
-    let columns = COLUMNS.map(|(name, of)| (name.to_owned(), of));
-    let query = Statement::new("query", "SELECT id, name, body FROM t WHERE id > :id");
-    let update = Statement::new("update", "UPDATE t SET name = :name WHERE id = :id");
-    let described = |params: &[Type], columns: &[(String, Type)]| Description {
-        params: params.to_vec(),
-        columns: columns.to_vec(),
-    };
-    let control = CONTROL.map(|sql| (Statement::new(sql, sql), Description::default()));
-    [(query, described(&[Type::Int8], &columns)), (update, described(&[Type::Text, Type::Int8], &[]))]
-        .into_iter()
-        .chain(control)
-        .enumerate()
-        .map(|(place, (statement, of))| Prepared::new(mode, statement, place, &of, parsed))
-        .collect()
+    fuzzing::conversation::statements(mode, &COLUMNS, parsed)
 }
 
 /// A flush of one query, whose answer is left to the test.
