@@ -33,9 +33,11 @@ const SHARE: Nanos = 10;
 /// stalled server tell at once when it goes on, without any new connection.
 const LINGER: Nanos = 60 * SECOND;
 
-/// When a probe is due.
+/// When a probe is due. The period is counted in parts of 2⁻³² ns: a product of doubles beyond 2⁵³ ns would make
+/// neighbours uneven.
 pub(crate) fn due(start: Nanos, rate: f64, number: u64) -> Nanos {
-    start + (number as f64 * SECOND as f64 / rate).round() as Nanos
+    let period = (SECOND as f64 / rate * (1_u64 << 32) as f64).round() as u128;
+    start + ((u128::from(number) * period) >> 32) as Nanos
 }
 
 /// A fresh connection that is tried.
