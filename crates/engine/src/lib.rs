@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod collect;
+mod connecting;
 mod error;
 mod heartbeat;
 pub mod histogram;

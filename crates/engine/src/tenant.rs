@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
+use crate::connecting::ConnectLimits;
 use crate::load::{Model, TenantChange, cumulated, pause};
 use crate::recorder::{Outcome, TenantGauges};
 use crate::rest::Rest;
@@ -73,6 +74,7 @@ struct State {
 pub(crate) struct Tenant {
     pub(crate) plan: Arc<TenantPlan>,
     pub(crate) vm: Vm,
+    pub(crate) limits: ConnectLimits,
     worker: usize,
     workers: usize,
     /// How many workers arrivals are dealt to: those that have sessions for them.
@@ -106,7 +108,8 @@ impl Tenant {
             new_course: false,
             pacer: None,
         };
-        Self { plan, vm, worker, workers, dealt, state: RefCell::new(state) }
+        let limits = ConnectLimits::default();
+        Self { plan, vm, limits, worker, workers, dealt, state: RefCell::new(state) }
     }
 
     /// The number of a session among all workers' sessions of the tenant.

@@ -1,40 +1,80 @@
 //! A session's connections: to which endpoints, and what is done where one breaks, or where the endpoints change.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use nephoscope_drivers::Error;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
 use super::Session;
+use crate::connecting::{self, Attempt, ConnectLimit};
 use crate::recorder::Outcome;
 use crate::routes::{Endpoint, deal, is_same};
 use crate::spec::{Balance, Role};
 use crate::turn::Turn;
 
-/// Waits between two attempts at a connection: the first, and the longest.
-const RECONNECT: (Nanos, Nanos) = (5 * MILLISECOND, SECOND);
-
 impl Session {
-    /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it.
-    pub(super) async fn connect(&mut self, role: Role) -> Result<(), Error> {
+    /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it; `false` where
+    /// none is wanted any more before it is the session's turn.
+    pub(super) async fn connect(&mut self, role: Role) -> Result<bool, Error> {
         let (tenant, routes) = (Rc::clone(&self.tenant), self.tenant.routes());
         let endpoints = routes.of(role);
         let own = self.own[role as usize].take().unwrap_or_else(|| self.draw_own(role, endpoints.len()));
         let mut last = Error::connection_lost(format!("the tenant has no {} endpoint", role.name()));
-        for step in 0..endpoints.len() {
-            let driver = &endpoints[(own + step) % endpoints.len()];
-            match driver.connect(&self.worker.runtime, &tenant.plan.statements).await {
+        for driver in self.candidates(endpoints, own) {
+            let Some(attempt) = self.await_turn(&self.tenant.limits.of(driver)).await else {
+                return Ok(false);
+            };
+            let connected = driver.connect(&self.worker.runtime, &tenant.plan.statements).await;
+            attempt.end(connected.is_ok(), clock::now());
+            match connected {
                 Ok(connection) => {
                     self.connections[role as usize] = Some(connection);
                     self.endpoints[role as usize] = Some(Arc::clone(driver));
                     self.tenant.gauge(|gauges| gauges.connected += 1);
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(error) => last = error.context(&driver.redacted_url()),
             }
         }
         Err(last)
+    }
+
+    /// The endpoints to try, from its own on: of several none that takes no connections and that others try already.
+    fn candidates<'a>(&self, endpoints: &'a [Endpoint], own: usize) -> Vec<&'a Endpoint> {
+        let turned = || (0..endpoints.len()).map(|step| &endpoints[(own + step) % endpoints.len()]);
+        let open: Vec<_> = turned().filter(|at| self.tenant.limits.of(at).may_take(clock::now())).collect();
+        if open.is_empty() { turned().take(1).collect() } else { open }
+    }
+
+    /// Whether somebody waits for its connection: who is not wanted does not knock at a server that is full.
+    fn is_wanted(&self) -> bool {
+        self.running.is_some() || self.tenant.takes_part(self.number, clock::now)
+    }
+
+    /// Waits until it may begin to connect; `None` where it is not wanted any more, or the run stops.
+    async fn await_turn(&self, limit: &Rc<ConnectLimit>) -> Option<Attempt> {
+        let ticket = limit.queue();
+        let mut sleep = pin!(self.worker.runtime.sleep_until(Nanos::MAX));
+        poll_fn(|cx| {
+            if self.tenant.poll_stopped(self.number, cx).is_ready() || !self.is_wanted() {
+                return Poll::Ready(None);
+            }
+            loop {
+                match ticket.ask(clock::now(), cx) {
+                    connecting::Turn::Attempt(attempt) => return Poll::Ready(Some(attempt)),
+                    connecting::Turn::Wait => return Poll::Pending,
+                    connecting::Turn::At(next) => {
+                        sleep.set(self.worker.runtime.sleep_until(next));
+                        ready!(sleep.as_mut().poll(cx));
+                    }
+                }
+            }
+        })
+        .await
     }
 
     /// Which of so many endpoints of a role is the session's own.
@@ -132,33 +172,30 @@ impl Session {
     }
 
     async fn connect_with_patience(&mut self, role: Role) -> bool {
-        let mut wait = RECONNECT.0;
         // An endpoint that is gone for good is not waited for.
         while !self.tenant.stopped() && !self.tenant.rests(self.number, clock::now) && self.tenant.has(role) {
-            if self.running.is_none() && !self.tenant.takes_part(self.number, clock::now) {
-                // Nobody waits for its connection: who is not wanted does not knock at a server that is full.
-                self.pause(clock::now() + RECONNECT.1).await;
+            if !self.is_wanted() {
+                self.pause(clock::now() + SECOND).await;
                 continue;
             }
             match self.connect_while_running(role).await {
-                Ok(()) => return true,
+                Ok(true) => return true,
+                Ok(false) => {}
                 Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
             }
-            let jittered = wait / 2 + self.random.below(wait);
-            self.sleep(clock::now() + jittered).await;
-            wait = (wait * 2).min(RECONNECT.1);
         }
         false
     }
 
     /// Tries once to make a connection, and counts what comes of it.
-    pub(super) async fn connect_while_running(&mut self, role: Role) -> Result<(), Error> {
+    pub(super) async fn connect_while_running(&mut self, role: Role) -> Result<bool, Error> {
         let connected = self.connect(role).await;
         match &connected {
-            Ok(()) => {
+            Ok(true) => {
                 let restored = std::mem::take(&mut self.lost[role as usize]);
                 self.tenant.gauge(|gauges| gauges.restored += u64::from(restored));
             }
+            Ok(false) => {}
             Err(_) => self.tenant.gauge(|gauges| gauges.refused += 1),
         }
         connected
