@@ -14,7 +14,7 @@ mod run;
 mod signals;
 mod workload;
 
-use nephoscope_drivers::postgres::config::redact;
+use nephoscope_drivers::redact;
 use nephoscope_engine::spec::IoChoice;
 use pyo3::prelude::*;
 

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use crate::rows::{Column, Columns, ResultIndex, Rows};
-use crate::statement::Statement;
-use crate::value::{Params, Value};
+use crate::contract::rows::{Column, Columns, ResultIndex, Rows};
+use crate::contract::statement::Statement;
+use crate::contract::value::{Params, Value};
 
 /// The results of a connection's statements, each with the statement's parameters as its columns.
 pub(crate) struct Echo(Vec<Rc<Columns>>);

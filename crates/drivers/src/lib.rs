@@ -10,28 +10,23 @@
 //! suite in `tests/conformance` runs over all of them.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
-mod bulk;
-pub mod calendar;
-mod channel;
-mod driver;
+mod contract;
 mod echo;
-mod error;
-mod interrupt;
+pub mod net;
 pub mod noop;
+mod open;
 pub mod postgres;
-pub mod probe_tables;
-mod rows;
 pub mod sim;
-mod statement;
-mod value;
 
-pub use bulk::{Admin, RowEncoder, RowSource, Table};
-pub use driver::{
-    Command, Connection, ConnectionState, Dialect, Driver, LocalFuture, Reply, SCHEMES, Settings,
-    StatementMode, Want, open,
+pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
+pub use contract::dialect::Dialect;
+pub use contract::driver::{
+    Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };
-pub use error::{ConfigError, Error, ErrorClass};
-pub use interrupt::Interrupt;
-pub use rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
-pub use statement::Statement;
-pub use value::{Params, Value};
+pub use contract::error::{ConfigError, Error, ErrorClass};
+pub use contract::interrupt::Interrupt;
+pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
+pub use contract::statement::Statement;
+pub use contract::value::{Params, Value};
+pub use contract::{calendar, probe_tables};
+pub use open::{SCHEMES, open, redact};

@@ -5,13 +5,14 @@ use std::task::{Context, Poll};
 
 use nephoscope_runtime::{Nanos, Runtime};
 
-use crate::bulk::{Admin, RowSource, Table};
-use crate::driver::{Command, Connection, ConnectionState, Dialect, Driver, LocalFuture, Reply, Want};
+use crate::contract::bulk::{Admin, RowSource, Table};
+use crate::contract::dialect::Dialect;
+use crate::contract::driver::{Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Want};
+use crate::contract::error::{ConfigError, Error};
+use crate::contract::rows::Rows;
+use crate::contract::statement::Statement;
+use crate::contract::value::Params;
 use crate::echo::Echo;
-use crate::error::{ConfigError, Error};
-use crate::rows::Rows;
-use crate::statement::Statement;
-use crate::value::Params;
 
 /// The driver of `noop://`.
 pub struct Noop(());
@@ -134,8 +135,8 @@ impl Admin for NoAdmin {
 
 struct Counter(u64);
 
-impl crate::bulk::RowEncoder for Counter {
-    fn push(&mut self, _value: crate::value::Value<'_>) -> Result<(), Error> {
+impl crate::contract::bulk::RowEncoder for Counter {
+    fn push(&mut self, _value: crate::contract::value::Value<'_>) -> Result<(), Error> {
         Ok(())
     }
 

@@ -11,9 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
+use nephoscope_drivers::net::settings::{Host, HostAddress, SslMode};
+use nephoscope_drivers::net::tls::TlsConnector;
 use nephoscope_drivers::postgres::auth::{Authentication, Progress, Transport};
-use nephoscope_drivers::postgres::config::{Config, Host, HostAddress, SslMode};
-use nephoscope_drivers::postgres::tls::TlsConnector;
+use nephoscope_drivers::postgres::config::Config;
 use nephoscope_drivers::{Error, ErrorClass};
 use postgres_protocol::message::frontend;
 use rustls::{ClientConnection, StreamOwned};
@@ -161,7 +162,7 @@ fn connect(url: &str) -> Result<Session, Error> {
 }
 
 fn open(config: &Config, host: &Host) -> Result<(Box<dyn Channel>, Transport), Error> {
-    let connector = TlsConnector::new(config).map_err(|error| Error::other(error.0))?;
+    let connector = TlsConnector::new(&config.tls, &config.hosts).map_err(|error| Error::other(error.0))?;
     let mut tcp = match &host.address {
         HostAddress::Unix(path) => return Ok((Box::new(UnixStream::connect(path)?), Transport::Unix)),
         HostAddress::Ip(ip) => TcpStream::connect((*ip, host.port))?,
@@ -180,8 +181,8 @@ fn open(config: &Config, host: &Host) -> Result<(Box<dyn Channel>, Transport), E
     while client.is_handshaking() {
         client.complete_io(&mut tcp).map_err(|error| tls_error(error, &connector, host))?;
     }
-    let end_point = connector.binding(&client, host)?;
-    Ok((Box::new(StreamOwned::new(client, tcp)), Transport::Tls { end_point }))
+    let transport = Transport::encrypted(config, &client, host)?;
+    Ok((Box::new(StreamOwned::new(client, tcp)), transport))
 }
 
 fn tls_error(error: io::Error, connector: &TlsConnector, host: &Host) -> Error {

@@ -8,9 +8,10 @@ use std::fs;
 use std::io::Cursor;
 use std::os::unix::fs::PermissionsExt;
 
+use nephoscope_drivers::net::tls::{TlsConnector, end_point_binding};
+use nephoscope_drivers::postgres::auth::Transport;
 use nephoscope_drivers::postgres::config::Config;
-use nephoscope_drivers::postgres::tls::{TlsConnector, end_point_binding};
-use nephoscope_drivers::{Error, ErrorClass};
+use nephoscope_drivers::{ConfigError, Error, ErrorClass};
 use ring::digest;
 use rustls::version::{TLS12, TLS13};
 
@@ -21,12 +22,16 @@ fn config(url: &str) -> Config {
     Config::parse_with(url, &|_| None).unwrap()
 }
 
+fn made(config: &Config) -> Result<Option<TlsConnector>, ConfigError> {
+    TlsConnector::new(&config.tls, &config.hosts)
+}
+
 fn connector(url: &str) -> TlsConnector {
-    TlsConnector::new(&config(url)).unwrap().unwrap()
+    made(&config(url)).unwrap().unwrap()
 }
 
 fn refused(url: &str) -> String {
-    TlsConnector::new(&config(url)).unwrap_err().0
+    made(&config(url)).unwrap_err().0
 }
 
 /// A handshake of the URL's first host with a server; returns the channel binding.
@@ -35,7 +40,10 @@ fn handshake(url: &str, server: Server) -> Result<Option<Vec<u8>>, Error> {
     let host = &config.hosts[0];
     let mut client = connector.start(host)?;
     complete(&mut client, &mut server.start()).map_err(|error| connector.explain(&error, host))?;
-    connector.binding(&client, host)
+    match Transport::encrypted(&config, &client, host)? {
+        Transport::Tls { end_point } => Ok(end_point),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[track_caller]
@@ -143,7 +151,7 @@ fn the_root_file_in_the_home_directory_is_used_where_there_is_one() {
         let home = home.display().to_string();
         Config::parse_with(url, &|name| (name == "HOME").then(|| home.clone())).unwrap()
     };
-    let missing = TlsConnector::new(&parse("postgresql://u@h?sslmode=verify-full")).unwrap_err();
+    let missing = made(&parse("postgresql://u@h?sslmode=verify-full")).unwrap_err();
     assert!(
         missing.0.contains(".postgresql/root.crt does not exist, and sslmode=verify-full needs"),
         "{missing}"
@@ -151,7 +159,7 @@ fn the_root_file_in_the_home_directory_is_used_where_there_is_one() {
 
     fs::copy(workshop.root(), home.join(".postgresql/root.crt")).unwrap();
     let config = parse("postgresql://u@h?sslmode=require");
-    let connector = TlsConnector::new(&config).unwrap().unwrap();
+    let connector = made(&config).unwrap().unwrap();
     let other = workshop.self_signed("other", Wanted::default());
     let mut client = connector.start(&config.hosts[0]).unwrap();
     assert!(complete(&mut client, &mut Server::new(&other).start()).is_err());
@@ -234,13 +242,13 @@ fn the_systems_store_is_used_by_name() {
     };
     let directory = workshop.path("store");
     fs::create_dir(&directory).unwrap();
-    let empty = TlsConnector::new(&parse("SSL_CERT_DIR", directory.display().to_string())).unwrap_err();
+    let empty = made(&parse("SSL_CERT_DIR", directory.display().to_string())).unwrap_err();
     assert!(empty.0.contains("holds no certificate; looked for are SSL_CERT_FILE"), "{empty}");
     fs::copy(workshop.root(), directory.join("0.pem")).unwrap();
     for config in
         [parse("SSL_CERT_FILE", workshop.root()), parse("SSL_CERT_DIR", directory.display().to_string())]
     {
-        let connector = TlsConnector::new(&config).unwrap().unwrap();
+        let connector = made(&config).unwrap().unwrap();
         let mut client = connector.start(&config.hosts[0]).unwrap();
         complete(&mut client, &mut Server::new(&identity).start()).unwrap();
     }
@@ -337,7 +345,7 @@ fn an_answer_that_is_not_tls_is_named() {
 #[test]
 fn tls_is_not_prepared_where_it_is_not_used() {
     for url in ["postgresql://u@h?sslmode=disable", "postgresql://u@%2Frun?sslmode=verify-full"] {
-        assert!(TlsConnector::new(&config(url)).unwrap().is_none());
+        assert!(made(&config(url)).unwrap().is_none());
     }
     assert!(refused("postgresql://u@h?sslmode=verify-ca").contains("no home directory"));
     assert!(refused("postgresql://u@h?sslmode=verify-ca&sslrootcert=/none").contains("/none does not exist"));

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
-use crate::bulk::{Admin, RowSource, Table};
-use crate::channel::Channel;
-use crate::driver::Settings;
-use crate::error::{Error, ErrorClass};
-use crate::interrupt::Interrupt;
+use crate::contract::bulk::{Admin, RowSource, Table};
+use crate::contract::driver::Settings;
+use crate::contract::error::{Error, ErrorClass};
+use crate::contract::interrupt::Interrupt;
+use crate::net::channel::Channel;
 use crate::postgres::copy;
 use crate::postgres::startup::{CancelKey, Endpoint, Established, is_time_out, next_message, not_in_time};
 use crate::postgres::types::Type;

@@ -16,9 +16,13 @@ mod tests;
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::message::frontend;
+use rustls::ClientConnection;
 
-use crate::error::Error;
-use crate::postgres::config::{ChannelBinding, Password};
+use crate::contract::error::Error;
+use crate::net::secret::Password;
+use crate::net::settings::Host;
+use crate::net::tls::end_point_binding;
+use crate::postgres::config::{ChannelBinding, Config, PROTOCOL, SslNegotiation};
 use scram::{Binding, Exchange, SCRAM_SHA_256, SCRAM_SHA_256_PLUS};
 
 /// What lies under the connection.
@@ -31,10 +35,26 @@ pub enum Transport {
     /// TLS.
     Tls {
         /// What the SCRAM exchange can be bound to
-        /// ([`end_point_binding`](crate::postgres::tls::end_point_binding)); `None` where the certificate's
+        /// ([`end_point_binding`]); `None` where the certificate's
         /// signature has no hash function for that.
         end_point: Option<Vec<u8>>,
     },
+}
+
+impl Transport {
+    /// A connection under TLS, once its handshake is complete.
+    ///
+    /// An error where TLS was begun directly and the server did not say that it speaks `PostgreSQL`'s protocol.
+    pub fn encrypted(config: &Config, session: &ClientConnection, host: &Host) -> Result<Self, Error> {
+        if config.negotiation == SslNegotiation::Direct && session.alpn_protocol() != Some(PROTOCOL) {
+            return Err(Error::other(format!(
+                "TLS with {host}: the server does not know the protocol \"postgresql\" (ALPN), which \
+                 sslnegotiation=direct needs; it is older than PostgreSQL 17, or no PostgreSQL"
+            )));
+        }
+        let certificate = session.peer_certificates().and_then(<[_]>::first);
+        Ok(Self::Tls { end_point: certificate.and_then(|certificate| end_point_binding(certificate)) })
+    }
 }
 
 /// How far the authentication is.

@@ -15,29 +15,21 @@ mod build;
 pub(super) mod fuzzing;
 mod keys;
 mod pgpass;
-mod secret;
 #[cfg(test)]
 mod tests;
-mod url;
 
-use std::fmt;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
-pub use secret::{Password, redact};
+use crate::contract::error::ConfigError;
+use crate::net::given::Choice;
+use crate::net::settings::{ENCODED, ENCODED_VALUE, Host, TlsSettings, redacted_host};
+pub(crate) use keys::KEYS;
 
-use crate::error::ConfigError;
-use keys::Choice;
-
-/// What a percent-encoded part of a URL may show as it is.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// The same between the brackets of an IPv6 address.
-const ENCODED_ADDRESS: &AsciiSet = &ENCODED.remove(b':');
-/// The same for a parameter's value, where a path or a list is better read plainly.
-const ENCODED_VALUE: &AsciiSet = &ENCODED.remove(b'/').remove(b',').remove(b':');
+/// The protocol's name in ALPN.
+pub(crate) const PROTOCOL: &[u8] = b"postgresql";
 
 /// How to reach a server, and as whom.
 #[derive(Clone, Debug)]
@@ -50,6 +42,8 @@ pub struct Config {
     pub database: String,
     /// How TLS is used. It never is over a Unix socket.
     pub tls: TlsSettings,
+    /// How TLS begins.
+    pub negotiation: SslNegotiation,
     /// Whether the SCRAM exchange is bound to the TLS channel.
     pub channel_binding: ChannelBinding,
     /// Which servers will do.
@@ -64,135 +58,6 @@ pub struct Config {
     shown: Vec<(&'static str, String)>,
 }
 
-/// A server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// The name as given: what the certificate is checked against. A directory for a Unix socket.
-    pub name: String,
-    /// Where to connect to.
-    pub address: HostAddress,
-    /// The TCP port, or the number in the socket's name.
-    pub port: u16,
-    /// The password for this host; the password file may hold another one for each.
-    pub password: Option<Password>,
-}
-
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HostAddress {
-    /// A name to be resolved.
-    Name(String),
-    /// An IP address.
-    Ip(IpAddr),
-    /// A Unix socket.
-    Unix(PathBuf),
-}
-
-impl Host {
-    /// Whether the server is reached over a Unix socket, and so without TLS.
-    #[must_use]
-    pub fn is_unix(&self) -> bool {
-        matches!(self.address, HostAddress::Unix(_))
-    }
-}
-
-impl fmt::Display for Host {
-    /// `db.example.com:5432`, `[::1]:5432`, or the socket's path.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.address {
-            HostAddress::Unix(path) => write!(f, "{}", path.display()),
-            _ if self.name.contains(':') => write!(f, "[{}]:{}", self.name, self.port),
-            _ => write!(f, "{}:{}", self.name, self.port),
-        }
-    }
-}
-
-/// How TLS is used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Whether it is used, and what is verified.
-    pub mode: SslMode,
-    /// The authorities that the server's certificate is checked against.
-    pub roots: RootCertificates,
-    /// The client's certificate with its chain, PEM; `None` where there is no home directory to look in.
-    pub certificate: Option<FileSetting>,
-    /// The key of the client's certificate, PEM.
-    pub key: Option<FileSetting>,
-    /// How TLS begins.
-    pub negotiation: SslNegotiation,
-    /// The oldest TLS version that will do.
-    pub min_version: TlsVersion,
-    /// The newest TLS version that will do; `None` is the newest there is.
-    pub max_version: Option<TlsVersion>,
-    /// Whether the server is told by which name it was called.
-    pub server_name_indication: bool,
-}
-
-/// A file to be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileSetting {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whether the user named it. A default file may be missing.
-    pub given: bool,
-}
-
-/// Where the certificates of the trusted authorities are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RootCertificates {
-    /// In a PEM file; `None` where there is no home directory to look in.
-    File(Option<FileSetting>),
-    /// In the system's store (`sslrootcert=system`), or where these variables say.
-    System {
-        /// `SSL_CERT_FILE`: a PEM file.
-        file: Option<PathBuf>,
-        /// `SSL_CERT_DIR`: directories of PEM files, with ':' between them.
-        directory: Option<PathBuf>,
-    },
-}
-
-/// Whether TLS is used, and what is verified. In the order of strictness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SslMode {
-    /// Never TLS.
-    Disable,
-    /// Plain first; TLS where the server refuses that.
-    Allow,
-    /// TLS first; plain where the server has none.
-    Prefer,
-    /// Only TLS, with any certificate unless there is a root certificate file.
-    Require,
-    /// Only TLS, with a certificate of a trusted authority.
-    VerifyCa,
-    /// Only TLS, with a certificate of a trusted authority for this host.
-    VerifyFull,
-}
-
-impl SslMode {
-    /// The name in URLs.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.option_name()
-    }
-
-    /// Whether a connection without TLS will not do.
-    #[must_use]
-    pub fn requires_tls(self) -> bool {
-        self >= Self::Require
-    }
-}
-
-impl Choice for SslMode {
-    const OPTIONS: &'static [(&'static str, Self)] = &[
-        ("disable", Self::Disable),
-        ("allow", Self::Allow),
-        ("prefer", Self::Prefer),
-        ("require", Self::Require),
-        ("verify-ca", Self::VerifyCa),
-        ("verify-full", Self::VerifyFull),
-    ];
-}
-
 /// How TLS begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SslNegotiation {
@@ -205,19 +70,6 @@ pub enum SslNegotiation {
 impl Choice for SslNegotiation {
     const OPTIONS: &'static [(&'static str, Self)] =
         &[("postgres", Self::Postgres), ("direct", Self::Direct)];
-}
-
-/// A TLS version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum TlsVersion {
-    /// TLS 1.2.
-    V1_2,
-    /// TLS 1.3.
-    V1_3,
-}
-
-impl Choice for TlsVersion {
-    const OPTIONS: &'static [(&'static str, Self)] = &[("TLSv1.2", Self::V1_2), ("TLSv1.3", Self::V1_3)];
 }
 
 /// Whether the SCRAM exchange is bound to the TLS channel, so that nobody can stand between.
@@ -325,12 +177,4 @@ impl Config {
         }
         url
     }
-}
-
-fn redacted_host(host: &Host) -> String {
-    // An IPv6 address with its brackets; its zone, if any, has a '%'.
-    if host.name.contains(':') {
-        return format!("[{}]:{}", utf8_percent_encode(&host.name, ENCODED_ADDRESS), host.port);
-    }
-    format!("{}:{}", utf8_percent_encode(&host.name, ENCODED), host.port)
 }

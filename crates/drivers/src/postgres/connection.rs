@@ -6,14 +6,14 @@ use std::task::{Context, Poll, Waker, ready};
 
 use nephoscope_runtime::Nanos;
 
-use crate::channel::{self, Channel};
-use crate::driver::{Command, Connection, ConnectionState, LocalFuture, Reply, Want};
-use crate::error::{Error, ErrorClass};
+use crate::contract::driver::{Command, Connection, ConnectionState, LocalFuture, Reply, Want};
+use crate::contract::error::{Error, ErrorClass};
+use crate::contract::rows::Rows;
+use crate::contract::value::Params;
+use crate::net::channel::{self, Channel};
 use crate::postgres::machine::{Machine, Progress};
 use crate::postgres::startup::CancelKey;
 use crate::postgres::wire;
-use crate::rows::Rows;
-use crate::value::Params;
 
 /// How often is read until others have their turn.
 const UNINTERRUPTED: u32 = 256;

@@ -6,13 +6,13 @@ use std::task::{Context, Poll, Waker};
 
 use nephoscope_runtime::Yield;
 
-use crate::bulk::{RowEncoder, RowSource};
-use crate::channel::Channel;
-use crate::error::Error;
+use crate::contract::bulk::{RowEncoder, RowSource};
+use crate::contract::error::Error;
+use crate::contract::value::Value;
+use crate::net::channel::Channel;
 use crate::postgres::admin::{Replies, described_columns};
 use crate::postgres::types::{self, Misfit, Type};
 use crate::postgres::wire::{self, Frame};
-use crate::value::Value;
 
 /// Rows are sent when so many bytes of them are ready.
 const CHUNK: usize = 256 * 1024;

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::contract::statement::Statement;
 use crate::postgres::machine::Description;
-use crate::statement::Statement;
 
 /// A list of statements, and their descriptions.
 type Described = (Arc<[Statement]>, Arc<[Description]>);

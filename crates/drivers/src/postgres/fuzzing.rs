@@ -9,7 +9,7 @@ mod tests;
 
 pub use super::config::fuzzing::settings;
 pub use super::types::fuzzing::values;
-use crate::driver::StatementMode;
+use crate::contract::driver::StatementMode;
 
 /// What a server sends: in the query phase (`S`, `E`, `P`: the statement mode; then a byte that says how the bytes
 /// are cut) or before it (`L`, then a byte that says what lies under the connection).

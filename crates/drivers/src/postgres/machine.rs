@@ -10,12 +10,12 @@ use std::rc::Rc;
 
 use nephoscope_runtime::Inbox;
 
-use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
-use crate::error::{Error, ErrorClass};
+use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
+use crate::contract::error::{Error, ErrorClass};
+use crate::contract::rows::{Columns, ResultIndex, Rows, too_many};
+use crate::contract::value::{Params, Value};
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
-use crate::rows::{Columns, ResultIndex, Rows, too_many};
-use crate::value::{Params, Value};
 pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql, with_control};
 
 /// What was sent and is not yet answered.

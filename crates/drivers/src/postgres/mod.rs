@@ -1,7 +1,6 @@
 //! PostgreSQL, and what speaks its protocol.
 //!
-//! * [`config`] reads URLs, the environment and the password file; [`tls`] and [`auth`] are what they say, without
-//!   I/O.
+//! * [`config`] reads URLs, the environment and the password file; [`auth`] is what they say, without I/O.
 //! * `startup` makes a connection; `machine` is the query phase without I/O; `connection` puts it over a channel.
 //! * `admin` is the blocking connection for set-up and checks; `copy` is its bulk loading.
 
@@ -15,10 +14,8 @@ mod descriptions;
 #[doc(hidden)]
 pub mod fuzzing;
 mod machine;
-mod resolve;
 mod sqlstate;
 mod startup;
-pub mod tls;
 mod types;
 mod wire;
 
@@ -26,17 +23,19 @@ use std::sync::Arc;
 
 use nephoscope_runtime::Runtime;
 
-use crate::bulk::Admin;
-use crate::driver::{Connection, Dialect, Driver, LocalFuture, Settings, StatementMode};
-use crate::error::{ConfigError, Error};
-use crate::statement::Statement;
+use crate::contract::bulk::Admin;
+use crate::contract::dialect::Dialect;
+use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
+use crate::contract::error::{ConfigError, Error};
+use crate::contract::statement::Statement;
+use crate::net::resolve::Resolver;
+use crate::net::tls::TlsConnector;
 use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
 use connection::PostgresConnection;
 use descriptions::Descriptions;
 use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
 use startup::{Endpoint, Established, next_message, not_in_time};
-use tls::TlsConnector;
 use types::Type;
 
 /// The driver of `postgresql://`.
@@ -50,9 +49,9 @@ impl Postgres {
     /// Reads a URL, and with it the environment and the files that it names.
     pub fn new(url: &str, settings: &Settings) -> Result<Self, ConfigError> {
         let config = Config::parse(url)?;
-        let tls = TlsConnector::new(&config)?;
+        let tls = TlsConnector::new(&config.tls, &config.hosts)?;
         let timeout = settings.connect_timeout;
-        let endpoint = Endpoint { config, tls, timeout, resolver: resolve::Resolver::default() };
+        let endpoint = Endpoint { config, tls, timeout, resolver: Resolver::default() };
         let descriptions = Descriptions::default();
         Ok(Self { endpoint: Arc::new(endpoint), settings: settings.clone(), descriptions })
     }

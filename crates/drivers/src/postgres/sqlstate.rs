@@ -1,6 +1,6 @@
 //! From SQLSTATE to error class (PostgreSQL manual, appendix A, "PostgreSQL Error Codes").
 
-use crate::error::{Error, ErrorClass};
+use crate::contract::error::{Error, ErrorClass};
 
 /// The error of an SQLSTATE and a server's message.
 pub(crate) fn error(code: String, message: String) -> Error {

@@ -8,14 +8,13 @@ use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_runtime::{Address, Runtime, Stream};
 use rustls::ClientConnection;
 
-use crate::channel::Channel;
-use crate::error::{Error, ErrorClass};
+use crate::contract::error::{Error, ErrorClass};
+use crate::net::channel::Channel;
+use crate::net::resolve::Resolver;
+use crate::net::settings::{Host, HostAddress, SslMode};
+use crate::net::tls::TlsConnector;
 use crate::postgres::auth::{Authentication, Progress, Transport};
-use crate::postgres::config::{
-    Config, Host, HostAddress, LoadBalance, SslMode, SslNegotiation, TargetSessionAttrs,
-};
-use crate::postgres::resolve::Resolver;
-use crate::postgres::tls::TlsConnector;
+use crate::postgres::config::{Config, LoadBalance, SslNegotiation, TargetSessionAttrs};
 use crate::postgres::wire::{self, Frame};
 
 /// Protocol version 3.0.
@@ -200,7 +199,7 @@ impl Endpoint {
             return Ok(Channel::Plain(stream));
         };
         let mut plain = Channel::Plain(stream);
-        if self.config.tls.negotiation == SslNegotiation::Postgres {
+        if self.config.negotiation == SslNegotiation::Postgres {
             plain.out().extend_from_slice(&8_u32.to_be_bytes());
             plain.out().extend_from_slice(&SSL_REQUEST.to_be_bytes());
             plain.flush().await?;
@@ -241,10 +240,8 @@ impl Endpoint {
         encrypted: bool,
     ) -> Result<Established, Error> {
         let mut channel = self.secure(stream, host, encrypted).await?;
-        let transport = match (channel.session(), &self.tls) {
-            (Some(session), Some(connector)) => {
-                Transport::Tls { end_point: connector.binding(session, host)? }
-            }
+        let transport = match channel.session() {
+            Some(session) => Transport::encrypted(&self.config, session, host)?,
             _ if host.is_unix() => Transport::Unix,
             _ => Transport::Plain,
         };

@@ -9,7 +9,7 @@ mod numeric;
 #[cfg(test)]
 mod tests;
 
-use crate::value::Value;
+use crate::contract::value::Value;
 
 pub(crate) use encode::{Misfit, encode, encode_binary, write_copy_text, write_literal};
 

@@ -3,7 +3,7 @@
 
 use nephoscope_runtime::Inbox;
 
-use crate::error::Error;
+use crate::contract::error::Error;
 use crate::postgres::sqlstate;
 
 /// The longest message that is read: more than a row of any workload, less than a machine's memory.

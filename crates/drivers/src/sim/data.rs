@@ -9,10 +9,10 @@ use nephoscope_runtime::Nanos;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::probe_tables::{DELETE, INSERT, POLL, POLL_ROWS, STOCK, UPDATE, WRITE};
+use crate::contract::probe_tables::{DELETE, INSERT, POLL, POLL_ROWS, STOCK, UPDATE, WRITE};
+use crate::contract::statement::Statement;
+use crate::contract::value::{Params, Value};
 use crate::sim::plan::{Law, Window};
-use crate::statement::Statement;
-use crate::value::{Params, Value};
 
 /// So many markers are kept at the most; the oldest go first.
 const MARKERS: usize = 10_000;

@@ -15,17 +15,18 @@ use nephoscope_runtime::{Nanos, Runtime, Sleep, clock};
 
 pub use plan::{Law, Plan, Window};
 
-use crate::bulk::{Admin, RowSource, Table};
-use crate::driver::{
-    Command, Connection, ConnectionState, Dialect, Driver, LocalFuture, Reply, Settings, Want,
+use crate::contract::bulk::{Admin, RowSource, Table};
+use crate::contract::dialect::Dialect;
+use crate::contract::driver::{
+    Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, Want,
 };
+use crate::contract::error::{ConfigError, Error, ErrorClass};
+use crate::contract::probe_tables;
+use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::statement::Statement;
+use crate::contract::value::{Params, Value};
 use crate::echo::Echo;
-use crate::error::{ConfigError, Error, ErrorClass};
 use crate::noop::NoAdmin;
-use crate::probe_tables;
-use crate::rows::{ResultIndex, Rows};
-use crate::statement::Statement;
-use crate::value::{Params, Value};
 use data::{Data, Understood, parameter};
 use server::{Outcome, Server};
 

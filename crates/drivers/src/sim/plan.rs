@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use rand_distr::{Distribution, LogNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::error::{ConfigError, ErrorClass};
+use crate::contract::error::{ConfigError, ErrorClass};
 
 /// The law of a time that is drawn: one round trip's service time, one change's lag. In nanoseconds.
 #[derive(Clone, Debug, PartialEq)]

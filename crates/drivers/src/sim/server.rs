@@ -9,7 +9,7 @@ use nephoscope_runtime::{Nanos, clock};
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::error::ErrorClass;
+use crate::contract::error::ErrorClass;
 use crate::sim::data::View;
 use crate::sim::plan::{Plan, Window, uniform};
 

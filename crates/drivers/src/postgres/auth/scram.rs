@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{digest, hmac};
 
-use crate::error::Error;
-use crate::postgres::config::Password;
+use crate::contract::error::Error;
+use crate::net::secret::Password;
 
 pub(crate) const SCRAM_SHA_256: &str = "SCRAM-SHA-256";
 pub(crate) const SCRAM_SHA_256_PLUS: &str = "SCRAM-SHA-256-PLUS";

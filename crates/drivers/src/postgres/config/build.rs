@@ -4,14 +4,15 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::keys::{Given, Lookup, Value};
 use super::pgpass::PasswordFile;
-use super::secret::hide_secret_values;
-use super::{
-    ChannelBinding, Choice, Config, FileSetting, Host, HostAddress, LoadBalance, Password, RootCertificates,
-    SslMode, SslNegotiation, TargetSessionAttrs, TlsSettings, TlsVersion, url,
+use super::{ChannelBinding, Config, KEYS, LoadBalance, PROTOCOL, SslNegotiation, TargetSessionAttrs};
+use crate::contract::error::ConfigError;
+use crate::net::given::{Choice, Given, Lookup, Value};
+use crate::net::secret::{Password, hide_secret_values};
+use crate::net::settings::{
+    FileSetting, Host, HostAddress, RootCertificates, SslMode, TlsSettings, TlsVersion,
 };
-use crate::error::ConfigError;
+use crate::net::url;
 
 const DEFAULT_PORT: u16 = 5432;
 const APPLICATION_NAME: &str = "nephoscope";
@@ -43,15 +44,16 @@ fn error(message: impl Into<String>) -> ConfigError {
 
 /// The configuration of a URL. `sockets` are the directories that may hold a local server's socket.
 pub(super) fn config(url: &str, environment: Lookup<'_>, sockets: &[&Path]) -> Result<Config, ConfigError> {
-    let mut given = url::read(url)?;
-    given.add_environment(environment);
+    let mut given = url::read(url, &KEYS)?;
+    given.add_environment(&KEYS, environment);
     check_ignored(&given)?;
     let home = environment("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let user = user(&given, environment)?;
     let database = given.text("dbname").unwrap_or(&user).to_owned();
     let mut hosts = hosts(&given, sockets)?;
     set_passwords(&mut hosts, &given, home.as_deref(), &database, &user);
-    let tls = tls(&given, environment, home.as_deref())?;
+    let negotiation = given.choice("sslnegotiation", SslNegotiation::Postgres)?;
+    let tls = tls(&given, negotiation, environment, home.as_deref())?;
     let channel_binding = given.choice("channel_binding", ChannelBinding::Prefer)?;
     if channel_binding == ChannelBinding::Require && tls.mode == SslMode::Disable {
         return Err(error("url: channel_binding=require needs TLS, and sslmode=disable forbids it"));
@@ -59,6 +61,7 @@ pub(super) fn config(url: &str, environment: Lookup<'_>, sockets: &[&Path]) -> R
     Ok(Config {
         hosts,
         tls,
+        negotiation,
         channel_binding,
         target_session_attrs: given.choice("target_session_attrs", TargetSessionAttrs::Any)?,
         load_balance: given.choice("load_balance_hosts", LoadBalance::Disable)?,
@@ -201,7 +204,12 @@ fn set_passwords(hosts: &mut [Host], given: &Given, home: Option<&Path>, databas
     }
 }
 
-fn tls(given: &Given, environment: Lookup<'_>, home: Option<&Path>) -> Result<TlsSettings, ConfigError> {
+fn tls(
+    given: &Given,
+    negotiation: SslNegotiation,
+    environment: Lookup<'_>,
+    home: Option<&Path>,
+) -> Result<TlsSettings, ConfigError> {
     let file = |key, default: &str| match given.text(key) {
         Some(path) => Some(FileSetting { path: path.into(), given: true }),
         None => Some(FileSetting { path: home?.join(".postgresql").join(default), given: false }),
@@ -210,7 +218,6 @@ fn tls(given: &Given, environment: Lookup<'_>, home: Option<&Path>) -> Result<Tl
     let system = given.text("sslrootcert") == Some("system");
     let default_mode = if system { SslMode::VerifyFull } else { SslMode::Prefer };
     let mode = given.choice("sslmode", default_mode)?;
-    let negotiation = given.choice("sslnegotiation", SslNegotiation::Postgres)?;
     if let Some(value) = given.get("sslmode") {
         if system && mode < SslMode::VerifyFull {
             return Err(value.error("is too weak for sslrootcert=system; allowed is verify-full"));
@@ -233,7 +240,7 @@ fn tls(given: &Given, environment: Lookup<'_>, home: Option<&Path>) -> Result<Tl
         },
         certificate: file("sslcert", "postgresql.crt"),
         key: file("sslkey", "postgresql.key"),
-        negotiation,
+        protocol: (negotiation == SslNegotiation::Direct).then_some(PROTOCOL),
         min_version,
         max_version,
         server_name_indication: given.choice::<Switch>("sslsni", Switch(true))?.0,
@@ -287,7 +294,14 @@ fn shown(given: &Given) -> Vec<(&'static str, String)> {
         .into_iter()
         .filter_map(|key| {
             let text = given.text(key)?;
-            Some((key, if key == "options" { hide_secret_values(text) } else { text.to_owned() }))
+            Some((
+                key,
+                if key == "options" {
+                    hide_secret_values(text, &|name| KEYS.find(name).is_some())
+                } else {
+                    text.to_owned()
+                },
+            ))
         })
         .collect()
 }

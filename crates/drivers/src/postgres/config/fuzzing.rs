@@ -3,7 +3,8 @@
 use percent_encoding::percent_decode_str;
 
 use super::pgpass::PasswordFile;
-use super::{Config, build, redact};
+use super::{Config, build};
+use crate::redact;
 
 /// What marks a password in a seed, so that it is known where it shows up.
 const CANARY: &str = "Kq7Zx9";
@@ -66,7 +67,8 @@ fn check_redaction(url: &str) {
 }
 
 fn check_config(url: &str, config: &Config, variables: &[(&str, &str)]) {
-    let password = config.hosts[0].password.as_ref().map(super::Password::expose).unwrap_or_default();
+    let password =
+        config.hosts[0].password.as_ref().map(crate::net::secret::Password::expose).unwrap_or_default();
     let is_marked = password.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
     let shows = |variable: &&(&str, &str)| times_shown(variable.1) > 0;
     let elsewhere = variables.iter().any(|variable| variable.0 != "PGPASSWORD" && shows(&variable));

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::secret::Password;
+use crate::net::secret::Password;
 
 /// The socket directories that a build of `PostgreSQL` has as its default; in the file they are `localhost`.
 pub(super) const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];

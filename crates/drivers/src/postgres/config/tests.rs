@@ -6,7 +6,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use std::path::PathBuf;
+
 use super::*;
+use crate::net::secret::Password;
+use crate::net::settings::*;
 
 /// Reads a URL with this environment, and with no local server.
 fn with(url: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -178,7 +182,7 @@ fn the_environment_stands_behind_the_url() {
     assert_eq!((config.user.as_str(), config.database.as_str()), ("env_user", "env_db"));
     assert_eq!(password(&config), Some("env password"));
     assert_eq!(config.tls.mode, SslMode::Require);
-    assert_eq!(config.tls.negotiation, SslNegotiation::Direct);
+    assert_eq!(config.negotiation, SslNegotiation::Direct);
     assert_eq!(config.tls.certificate, Some(FileSetting { path: "/c".into(), given: true }));
     assert_eq!(config.channel_binding, ChannelBinding::Require);
     assert_eq!(config.target_session_attrs, TargetSessionAttrs::Primary);

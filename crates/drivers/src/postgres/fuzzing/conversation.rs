@@ -2,13 +2,13 @@
 
 use nephoscope_runtime::Inbox;
 
-use crate::driver::{Command, ConnectionState, Reply, StatementMode, Want};
-use crate::error::{Error, ErrorClass};
+use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
+use crate::contract::error::{Error, ErrorClass};
+use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::statement::Statement;
+use crate::contract::value::{Params, Value};
 use crate::postgres::machine::{CONTROL, Description, Machine, Parsed, Prepared, Progress, with_control};
 use crate::postgres::types::Type;
-use crate::rows::{ResultIndex, Rows};
-use crate::statement::Statement;
-use crate::value::{Params, Value};
 
 const COLUMNS: [(&str, Type); 4] =
     [("id", Type::Int8), ("name", Type::Text), ("body", Type::Bytea), ("at", Type::Timestamp)];

@@ -1,7 +1,8 @@
 //! Before the query phase: authentication, descriptions, the rows of the blocking connection.
 
+use crate::net::secret::Password;
 use crate::postgres::auth::{Authentication, Progress, Transport};
-use crate::postgres::config::{ChannelBinding, Password};
+use crate::postgres::config::ChannelBinding;
 use crate::postgres::wire::{self, Frame, Message};
 use crate::postgres::{admin, described_params};
 

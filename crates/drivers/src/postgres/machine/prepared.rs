@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::rc::Rc;
 
 use super::CONTROL;
-use crate::driver::StatementMode;
+use crate::contract::driver::StatementMode;
+use crate::contract::rows::{Column, Columns};
+use crate::contract::statement::Statement;
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire;
-use crate::rows::{Column, Columns};
-use crate::statement::Statement;
 
 /// What a server says of a statement: the same on each connection of an endpoint.
 #[derive(Clone, Debug, Default)]

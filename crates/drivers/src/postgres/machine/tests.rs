@@ -6,7 +6,7 @@ use nephoscope_runtime::Inbox;
 use proptest::prelude::*;
 
 use super::*;
-use crate::error::ErrorClass;
+use crate::contract::error::ErrorClass;
 use script::{Flush, Script, cells, conversation};
 
 /// What a conversation has come to.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use super::{Type, instant, numeric};
-use crate::value::Value;
+use crate::contract::value::Value;
 
 /// The value does not fit the parameter or column.
 #[derive(Debug, PartialEq, Eq)]

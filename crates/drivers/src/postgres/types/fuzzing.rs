@@ -2,7 +2,7 @@
 
 use super::encode::write_text;
 use super::{Type, bytea_from_text, decode, encode, encode_binary, write_copy_text, write_literal};
-use crate::value::Value;
+use crate::contract::value::Value;
 
 /// A cell: the first byte is the type and the form, the rest is the cell.
 ///

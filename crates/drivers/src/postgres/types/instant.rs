@@ -1,7 +1,7 @@
 //! Dates and times as PostgreSQL has them: counted from 2000, with an end at both sides that is for ever.
 
-use crate::calendar;
-use crate::value::Value;
+use crate::contract::calendar;
+use crate::contract::value::Value;
 
 /// Microseconds from 1970 to 2000, where PostgreSQL's timestamps begin.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::value::Value;
+use crate::contract::value::Value;
 
 const NEGATIVE: u16 = 0x4000;
 const NAN: u16 = 0xC000;

@@ -3,8 +3,8 @@
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proptest::prelude::*;
 
-use super::super::redact;
 use super::{parsed, with};
+use crate::redact;
 
 #[test]
 fn a_redacted_url_means_the_same_without_the_password() {

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::super::{Parsed, Prepared};
-use crate::driver::{Command, Reply, StatementMode, Want};
-use crate::error::ErrorClass;
+use crate::contract::driver::{Command, Reply, StatementMode, Want};
+use crate::contract::error::ErrorClass;
+use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::value::{Params, Value};
 use crate::postgres::fuzzing;
 use crate::postgres::types::Type;
 use crate::postgres::wire;
-use crate::rows::{ResultIndex, Rows};
-use crate::value::{Params, Value};
 
 /// A row of the scripted table: a number, a text, bytes.
 type Row = (Option<i64>, Option<String>, Option<Vec<u8>>);

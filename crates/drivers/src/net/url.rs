@@ -1,38 +1,37 @@
-//! The URL taken apart, as libpq does it (`conninfo_uri_parse_options`).
+//! The URL taken apart, as libpq does it (`conninfo_uri_parse_options`), for every protocol.
 //!
 //! No message here shows a piece of the URL that may belong to a password: where the user has forgotten to
 //! encode a character, it is not known which piece that is.
 
-use super::keys::{Given, key, unknown};
+use super::given::{Given, Keys};
 use super::secret::Password;
-use crate::error::ConfigError;
-
-const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
+use crate::contract::error::ConfigError;
 
 fn error(what: &str) -> ConfigError {
     ConfigError(format!("url: {what}"))
 }
 
 /// The settings of a URL.
-pub(super) fn read(url: &str) -> Result<Given, ConfigError> {
-    let rest = SCHEMES
+pub(crate) fn read(url: &str, keys: &Keys) -> Result<Given, ConfigError> {
+    let rest = keys
+        .schemes
         .iter()
         .find(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
         .map(|scheme| &url[scheme.len()..])
-        .ok_or_else(|| error("it must begin with postgresql:// or postgres://"))?;
+        .ok_or_else(|| error(&format!("it must begin with {}", keys.schemes.join(" or "))))?;
     let mut given = Given::default();
-    let rest = read_credentials(rest, &mut given)?;
+    let rest = read_credentials(rest, keys, &mut given)?;
     let rest = read_hosts(rest, &mut given)?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    read_database(path, &mut given)?;
+    read_database(path, keys, &mut given)?;
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-        read_parameter(parameter, &mut given)?;
+        read_parameter(parameter, keys, &mut given)?;
     }
     Ok(given)
 }
 
 /// Reads `user:password@`; returns what follows it.
-fn read_credentials<'a>(rest: &'a str, given: &mut Given) -> Result<&'a str, ConfigError> {
+fn read_credentials<'a>(rest: &'a str, keys: &Keys, given: &mut Given) -> Result<&'a str, ConfigError> {
     let Some((credentials, after)) = rest
         .find(['@', '/'])
         .filter(|&at| rest[at..].starts_with('@'))
@@ -45,7 +44,7 @@ fn read_credentials<'a>(rest: &'a str, given: &mut Given) -> Result<&'a str, Con
         return Ok(rest);
     }
     if let Some((_, query)) = password.split_once('?')
-        && query.split_once('=').is_some_and(|(name, _)| key(name).is_some())
+        && query.split_once('=').is_some_and(|(name, _)| keys.find(name).is_some())
     {
         return Err(error(
             "it is not clear whether a '?' belongs to the password or begins the parameters; write '?' in \
@@ -107,7 +106,7 @@ fn split_port(item: &str, number: usize) -> Result<(&str, &str), ConfigError> {
     )))
 }
 
-fn read_database(path: &str, given: &mut Given) -> Result<(), ConfigError> {
+fn read_database(path: &str, keys: &Keys, given: &mut Given) -> Result<(), ConfigError> {
     let database = path.strip_prefix('/').unwrap_or(path);
     if database.contains('@') {
         return Err(error(
@@ -116,23 +115,22 @@ fn read_database(path: &str, given: &mut Given) -> Result<(), ConfigError> {
         ));
     }
     if !database.is_empty() {
-        given.set("dbname", decode_text(database, "the database")?);
+        given.set(keys.database, decode_text(database, "the database")?);
     }
     Ok(())
 }
 
 /// Reads one `name=value`. More than one '=' is accepted, unlike in libpq: the first ends the name.
-fn read_parameter(parameter: &str, given: &mut Given) -> Result<(), ConfigError> {
+fn read_parameter(parameter: &str, keys: &Keys, given: &mut Given) -> Result<(), ConfigError> {
     let (name, value) = parameter.split_once('=').ok_or_else(|| {
         error("a parameter after the '?' has no '='; write '&' in a value as %26, '?' in a password as %3F")
     })?;
     let name = decode_text(name, "a parameter's name")?;
-    // JDBC's way to say it, which libpq understands too.
-    if name == "ssl" && value == "true" {
-        given.set("sslmode", "require".to_owned());
+    if let Some((_, (key, value))) = keys.aliases.iter().find(|(said, _)| *said == (name.as_str(), value)) {
+        given.set(key, (*value).to_owned());
         return Ok(());
     }
-    let key = key(&name).ok_or_else(|| unknown(&name))?;
+    let key = keys.find(&name).ok_or_else(|| keys.unknown(&name))?;
     if key == "password" {
         given.password = Some(Password::new(decode(value, "the password")?));
     } else {
@@ -161,7 +159,7 @@ fn decode(text: &str, what: &str) -> Result<Vec<u8>, ConfigError> {
         decoded.push(high << 4 | low);
     }
     if decoded.contains(&0) {
-        return Err(error(&format!("{what} holds a zero byte, which PostgreSQL does not allow")));
+        return Err(error(&format!("{what} holds a zero byte, which no database allows")));
     }
     Ok(decoded)
 }

@@ -8,8 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use percent_encoding::percent_decode_str;
 use ring::pbkdf2;
 
-use super::keys::key;
-
 /// What stands where a secret was.
 const MASK: &str = "***";
 
@@ -92,18 +90,17 @@ impl fmt::Display for Password {
 ///
 /// For any text that looks like a URL, of any scheme and however malformed. Where it is not clear what
 /// belongs to the password, more is hidden rather than less: `h:1/db?user=a@b` may be a host with a port, or
-/// a user with the password `1/db?user=a`. [`Config::redacted`](super::Config::redacted) keeps all but the
-/// password.
-#[must_use]
-pub fn redact(url: &str) -> String {
-    let mut hidden = secret_values(url);
+/// a user with the password `1/db?user=a`. `is_key` tells whether a word is the name of a setting. A driver's
+/// `redacted_url` keeps all but the password.
+pub(crate) fn redact(url: &str, is_key: &dyn Fn(&str) -> bool) -> String {
+    let mut hidden = secret_values(url, is_key);
     hidden.extend(after_user(url));
     mask(url, hidden)
 }
 
 /// The text with the values of `password=…` and its like replaced by `***`.
-pub(super) fn hide_secret_values(text: &str) -> String {
-    mask(text, secret_values(text))
+pub(crate) fn hide_secret_values(text: &str, is_key: &dyn Fn(&str) -> bool) -> String {
+    mask(text, secret_values(text, is_key))
 }
 
 /// Where a user's password stands, or what may be one.
@@ -149,11 +146,11 @@ fn not_a_port(url: &str, start: usize) -> Option<Range<usize>> {
 }
 
 /// Where the values of `password=…` and its like stand.
-fn secret_values(text: &str) -> Vec<Range<usize>> {
+fn secret_values(text: &str, is_key: &dyn Fn(&str) -> bool) -> Vec<Range<usize>> {
     let mut hidden = Vec::new();
     for (equals, _) in text.match_indices('=') {
         if is_secret(key_before(text, equals)) {
-            hidden.push(equals + 1..value_end(text, equals + 1));
+            hidden.push(equals + 1..value_end(text, equals + 1, is_key));
         }
     }
     hidden
@@ -177,8 +174,8 @@ fn is_secret(key: &str) -> bool {
 
 /// Where the value that begins at `start` ends: at an '&' before another setting's name. One before anything
 /// else, or with nothing before it, may be a part of the password.
-fn value_end(text: &str, start: usize) -> usize {
-    let begins_setting = |rest: &str| rest.split_once('=').is_some_and(|(name, _)| key(name).is_some());
+fn value_end(text: &str, start: usize, is_key: &dyn Fn(&str) -> bool) -> usize {
+    let begins_setting = |rest: &str| rest.split_once('=').is_some_and(|(name, _)| is_key(name));
     text[start..]
         .match_indices('&')
         .map(|(at, _)| start + at)

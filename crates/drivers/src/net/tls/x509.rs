@@ -6,7 +6,7 @@
 
 use ring::digest;
 
-use crate::calendar::days_from_civil;
+use crate::contract::calendar::days_from_civil;
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;

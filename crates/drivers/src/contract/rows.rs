@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use crate::error::Error;
-use crate::value::Value;
+use crate::contract::error::Error;
+use crate::contract::value::Value;
 
 /// Decodes the bytes of one cell; `kind` is what the driver put into [`Column::kind`].
 pub type Decode = for<'a> fn(kind: u32, cell: &'a [u8]) -> Value<'a>;

@@ -3,9 +3,9 @@
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, CertificateError, Error as TlsError, OtherError, PeerIncompatible};
 
-use crate::calendar::civil_from_days;
-use crate::error::Error;
-use crate::postgres::config::Host;
+use crate::contract::calendar::civil_from_days;
+use crate::contract::error::Error;
+use crate::net::settings::Host;
 
 /// The error with the host. `roots` is where the trusted certificates are from.
 ///

@@ -7,12 +7,13 @@ use std::task::{Context, Poll};
 
 use nephoscope_runtime::{Nanos, Runtime};
 
-use crate::bulk::Admin;
-use crate::error::{ConfigError, Error};
-use crate::interrupt::Interrupt;
-use crate::rows::{ResultIndex, Rows};
-use crate::statement::Statement;
-use crate::value::Params;
+use crate::contract::bulk::Admin;
+use crate::contract::dialect::Dialect;
+use crate::contract::error::Error;
+use crate::contract::interrupt::Interrupt;
+use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::statement::Statement;
+use crate::contract::value::Params;
 
 /// A future on one thread.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -53,26 +54,6 @@ impl Default for Settings {
             answer_timeout: 24 * 3600 * nephoscope_runtime::clock::SECOND,
             on_connect: Vec::new(),
             interrupt: Interrupt::default(),
-        }
-    }
-}
-
-/// The SQL that a product understands: which of a workload's statement files apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// PostgreSQL and its relatives.
-    Postgres,
-    /// No database: any text is a statement.
-    None,
-}
-
-impl Dialect {
-    /// The dialect's name, as it stands in file names (`statements.postgres.sql`).
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Postgres => "postgres",
-            Self::None => "none",
         }
     }
 }
@@ -175,27 +156,3 @@ pub trait Connection {
     /// request was delivered or could not be; the outcome shows in the replies.
     fn cancel(&self) -> LocalFuture<'static, ()>;
 }
-
-/// The driver for an endpoint, chosen by the URL's scheme.
-pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
-    let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
-    match scheme {
-        "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
-        "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
-        "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
-        _ => Err(ConfigError(format!(
-            "url: the scheme {scheme:?} has no driver; allowed are {}",
-            SCHEMES.map(|(scheme, _)| format!("{scheme}://")).join(", ")
-        ))),
-    }
-}
-
-/// Every scheme that [`open`] takes, with what it is for.
-pub const SCHEMES: [(&str, &str); 3] = [
-    (
-        "postgresql",
-        "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
-    ),
-    ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
-    ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),
-];

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use crate::error::Error;
+use crate::contract::error::Error;
 
 /// Ends what set-up connections wait for: the user, or the system, wants an end. Clones are the same; one may serve
 /// several connections. An interruption is final.

@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 use super::x509::Certificate;
-use crate::error::ConfigError;
-use crate::postgres::config::{FileSetting, RootCertificates, SslMode, TlsSettings};
+use crate::contract::error::ConfigError;
+use crate::net::settings::{FileSetting, RootCertificates, SslMode, TlsSettings};
 
 /// Where systems keep their store of authorities, in one file.
 const SYSTEM_FILES: [&str; 5] = [

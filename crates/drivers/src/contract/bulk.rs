@@ -2,8 +2,8 @@
 
 use nephoscope_runtime::Nanos;
 
-use crate::error::Error;
-use crate::value::Value;
+use crate::contract::error::Error;
+use crate::contract::value::Value;
 
 /// Takes rows value by value and encodes them for one table.
 pub trait RowEncoder {

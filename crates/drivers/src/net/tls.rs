@@ -26,13 +26,10 @@ use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
 pub use x509::end_point_binding;
 
-use crate::error::{ConfigError, Error};
-use crate::postgres::config::{Config, Host, SslMode, SslNegotiation, TlsSettings, TlsVersion};
+use super::settings::{Host, SslMode, TlsSettings, TlsVersion};
+use crate::contract::error::{ConfigError, Error};
 use files::Roots;
 use verify::Verifier;
-
-/// The protocol's name in ALPN.
-const PROTOCOL: &[u8] = b"postgresql";
 
 /// Makes TLS connections to the hosts of a configuration.
 #[derive(Clone, Debug)]
@@ -41,7 +38,6 @@ pub struct TlsConnector {
     /// Where the trusted certificates are from, for messages.
     roots: Arc<str>,
     name_matters: bool,
-    direct: bool,
 }
 
 impl TlsConnector {
@@ -49,13 +45,12 @@ impl TlsConnector {
     /// `sslmode=disable`, or with Unix sockets only.
     ///
     /// An error names the file that is missing or not readable, or the host that cannot be verified.
-    pub fn new(config: &Config) -> Result<Option<Self>, ConfigError> {
-        let tls = &config.tls;
-        if tls.mode == SslMode::Disable || config.hosts.iter().all(Host::is_unix) {
+    pub fn new(tls: &TlsSettings, hosts: &[Host]) -> Result<Option<Self>, ConfigError> {
+        if tls.mode == SslMode::Disable || hosts.iter().all(Host::is_unix) {
             return Ok(None);
         }
         let name_matters = tls.mode == SslMode::VerifyFull;
-        if let Some(host) = config.hosts.iter().find(|host| !host.is_unix() && server_name(host).is_none())
+        if let Some(host) = hosts.iter().find(|host| !host.is_unix() && server_name(host).is_none())
             && name_matters
         {
             return Err(ConfigError(format!("url: {}", no_server_name(host))));
@@ -67,11 +62,8 @@ impl TlsConnector {
         // Each connection is measured with its whole handshake, as a client of libpq has it; PostgreSQL
         // itself hands out no tickets.
         rustls.resumption = Resumption::disabled();
-        let direct = tls.negotiation == SslNegotiation::Direct;
-        if direct {
-            rustls.alpn_protocols = vec![PROTOCOL.to_vec()];
-        }
-        Ok(Some(Self { config: Arc::new(rustls), roots: from, name_matters, direct }))
+        rustls.alpn_protocols = tls.protocol.map(<[u8]>::to_vec).into_iter().collect();
+        Ok(Some(Self { config: Arc::new(rustls), roots: from, name_matters }))
     }
 
     /// Begins a handshake with a host: the connection has its first bytes ready to be written.
@@ -83,22 +75,6 @@ impl TlsConnector {
             None => ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()),
         };
         ClientConnection::new(self.config.clone(), name).map_err(|error| self.explain(&error, host))
-    }
-
-    /// What a SCRAM exchange over this connection is bound to, once its handshake is complete: see
-    /// [`end_point_binding`].
-    ///
-    /// An error where TLS was begun directly and the server did not say that it speaks `PostgreSQL`'s
-    /// protocol.
-    pub fn binding(&self, connection: &ClientConnection, host: &Host) -> Result<Option<Vec<u8>>, Error> {
-        if self.direct && connection.alpn_protocol() != Some(PROTOCOL) {
-            return Err(Error::other(format!(
-                "TLS with {host}: the server does not know the protocol \"postgresql\" (ALPN), which \
-                 sslnegotiation=direct needs; it is older than PostgreSQL 17, or no PostgreSQL"
-            )));
-        }
-        let certificate = connection.peer_certificates().and_then(<[_]>::first);
-        Ok(certificate.and_then(|certificate| end_point_binding(certificate)))
     }
 
     /// A TLS error in the words of a database's administrator.

@@ -1,0 +1,12 @@
+//! The contract between the engine and a database: it knows nothing of the rest of the crate.
+
+pub(crate) mod bulk;
+pub mod calendar;
+pub(crate) mod dialect;
+pub(crate) mod driver;
+pub(crate) mod error;
+pub(crate) mod interrupt;
+pub mod probe_tables;
+pub(crate) mod rows;
+pub(crate) mod statement;
+pub(crate) mod value;

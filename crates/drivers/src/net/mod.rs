@@ -1,0 +1,10 @@
+//! How a server is reached, whatever its protocol: names, URLs, secrets, TLS, channels. It knows the contract, and no
+//! driver.
+
+pub(crate) mod channel;
+pub(crate) mod given;
+pub(crate) mod resolve;
+pub mod secret;
+pub mod settings;
+pub mod tls;
+pub(crate) mod url;

@@ -1,0 +1,43 @@
+//! The one place that knows every driver.
+
+use std::sync::Arc;
+
+use crate::contract::driver::{Driver, Settings};
+use crate::contract::error::ConfigError;
+use crate::net::given::Keys;
+use crate::net::secret;
+
+/// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
+/// malformed. Where it is not clear what belongs to the password, more is hidden rather than less. A driver's
+/// `redacted_url` keeps all but the password.
+#[must_use]
+pub fn redact(url: &str) -> String {
+    secret::redact(url, &|name| KEYS.iter().any(|keys| keys.find(name).is_some()))
+}
+
+/// The settings that URLs may have, of all drivers.
+const KEYS: [&Keys; 1] = [&crate::postgres::config::KEYS];
+
+/// The driver for an endpoint, chosen by the URL's scheme.
+pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
+    let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
+    match scheme {
+        "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
+        "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
+        "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
+        _ => Err(ConfigError(format!(
+            "url: the scheme {scheme:?} has no driver; allowed are {}",
+            SCHEMES.map(|(scheme, _)| format!("{scheme}://")).join(", ")
+        ))),
+    }
+}
+
+/// Every scheme that [`open`] takes, with what it is for.
+pub const SCHEMES: [(&str, &str); 3] = [
+    (
+        "postgresql",
+        "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
+    ),
+    ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
+    ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),
+];
