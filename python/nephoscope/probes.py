@@ -89,12 +89,12 @@ def set_up(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
 
     Raises ``MeasurementError`` where they cannot be made, or do not come to be there in time.
     """
-    sql = _engine.probe_tables()
     mark = secrets.randbits(48)
     limit = time.monotonic() + timeout_s
     writers = [endpoint for endpoint in endpoints if endpoint.role == "rw"]
     if not writers:
         raise MeasurementError("probes need an endpoint that takes writes: their tables are made there")
+    sql = _engine.probe_tables(writers[0].url)
     _query(writers[0], sql["create"], sql["empty"], f"{sql['stand']}{mark})", timeout_s=timeout_s)
     for endpoint in endpoints:
         while not _has(endpoint, sql["read"], mark, limit):
@@ -118,7 +118,7 @@ def _has(endpoint: Endpoint, sql: str, mark: int, limit: float) -> bool:
 def drop(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
     """Drop the tables of probes. Raises ``MeasurementError``."""
     writer = next(endpoint for endpoint in endpoints if endpoint.role == "rw")
-    _query(writer, _engine.probe_tables()["drop"], timeout_s=timeout_s)
+    _query(writer, _engine.probe_tables(writer.url)["drop"], timeout_s=timeout_s)
 
 
 def _query(endpoint: Endpoint, *statements: str, timeout_s: float) -> list[list[str | None]]:
@@ -271,7 +271,7 @@ class Probes:
         Raises ``MeasurementError`` where the endpoint cannot be read.
         """
         reader = Endpoint("rw", "durability", url)
-        rows = _query(reader, _engine.probe_tables()["written"], timeout_s=self._settings.setup_timeout)
+        rows = _query(reader, _engine.probe_tables(url)["written"], timeout_s=self._settings.setup_timeout)
         names = [endpoint.node for endpoint in self._endpoints]
         there = {(names[int(place or 0)], int(number or 0)) for place, number in rows}
         sure = {(node, number) for node, numbers in self._acknowledged.items() for number in numbers}

@@ -212,7 +212,7 @@ def test_the_tables_are_there_while_probes_run_and_gone_afterwards(
     # One server in both roles: its lag is what a look takes.
     both = endpoints(url, url)
     enough = so_many(6, probe="lag", outcome="ok")
-    query(url, _engine.probe_tables()["create"])
+    query(url, _engine.probe_tables(url)["create"])
     query(url, "INSERT INTO nephoscope_probe_write VALUES (0, 5)")
     with Probes(both, writer, _engine.monotonic_ns(), ProbeSettings(), lag=True, watch=enough) as probes:
         assert query(url, tables) == [["nephoscope_probe_marker"], ["nephoscope_probe_write"]]

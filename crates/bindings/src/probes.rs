@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nephoscope_drivers::probe_tables::SET_UP;
 use nephoscope_engine::probes::{Probes as EngineProbes, ProbesSpec};
 use pyo3::prelude::*;
 
@@ -58,9 +57,11 @@ impl Probes {
     }
 }
 
-/// The SQL of the probes' tables, by what it is for: `create`, `empty`, `stand` (to be followed by a number and a
-/// bracket), `read`, `written`, `drop`.
+/// The SQL of the probes' tables in the dialect of a URL's driver, by what it is for: `create`, `empty`, `stand` (to be
+/// followed by a number and a bracket), `read`, `written`, `drop`. Raises `InputError` for a URL that has no driver.
 #[pyfunction]
-pub(crate) fn probe_tables() -> BTreeMap<&'static str, &'static str> {
-    SET_UP.into_iter().collect()
+pub(crate) fn probe_tables(py: Python<'_>, url: &str) -> PyResult<BTreeMap<&'static str, &'static str>> {
+    let driver = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default());
+    let driver = driver.map_err(|error| errors::input(py, &error.0))?;
+    Ok(driver.dialect().probes.set_up().into_iter().collect())
 }

@@ -22,12 +22,16 @@ pub(crate) fn workload(py: Python<'_>, spec: &str, url: &str) -> PyResult<String
     let (source, workload) = read(py, spec, driver.dialect())?;
     let mut description = describe(&workload);
     description["files"] = source.files().iter().map(|file| file.display().to_string()).collect();
-    description["dialect"] = driver.dialect().name().into();
+    description["dialect"] = driver.dialect().name.into();
     Ok(description.to_string())
 }
 
 /// Reads a workload's files and runs its Lua file; a signal ends the wait.
-pub(crate) fn read(py: Python<'_>, spec: WorkloadSpec, dialect: Dialect) -> PyResult<(Source, Workload)> {
+pub(crate) fn read(
+    py: Python<'_>,
+    spec: WorkloadSpec,
+    dialect: &'static Dialect,
+) -> PyResult<(Source, Workload)> {
     let source = beside(py, "workload-files", move || read_source(&spec, dialect))?;
     let source = source.map_err(|error| errors::engine(py, &error))?;
     let mut signals = Signals::default();

@@ -4,7 +4,7 @@
 //! * [`postgres`] speaks PostgreSQL's wire protocol.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
-//! * [`Admin`] is for set-up, loading and checks; [`probe_tables`] is what probes say to a database.
+//! * [`Admin`] is for set-up, loading and checks; [`probe_tables`] are those that probes speak of.
 //!
 //! A new driver is one file or folder here, an arm in [`open`] and a line in [`SCHEMES`]; the conformance
 //! suite in `tests/conformance` runs over all of them.
@@ -19,7 +19,7 @@ pub mod postgres;
 pub mod sim;
 
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
-pub use contract::dialect::Dialect;
+pub use contract::dialect::{Dialect, Lexer};
 pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };

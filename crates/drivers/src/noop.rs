@@ -32,8 +32,8 @@ impl Driver for Noop {
         "noop"
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::None
+    fn dialect(&self) -> &'static Dialect {
+        Dialect::NONE
     }
 
     fn redacted_url(&self) -> String {

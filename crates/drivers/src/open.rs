@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(test)]
+use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Driver, Settings};
 use crate::contract::error::ConfigError;
 use crate::net::given::Keys;
@@ -14,6 +16,10 @@ use crate::net::secret;
 pub fn redact(url: &str) -> String {
     secret::redact(url, &|name| KEYS.iter().any(|keys| keys.find(name).is_some()))
 }
+
+/// Every dialect that a driver speaks.
+#[cfg(test)]
+pub(crate) const DIALECTS: [&Dialect; 2] = [Dialect::NONE, crate::postgres::DIALECT];
 
 /// The settings that URLs may have, of all drivers.
 const KEYS: [&Keys; 1] = [&crate::postgres::config::KEYS];

@@ -82,7 +82,7 @@ pub(crate) struct Resolver {
     /// When the tenant has a mix for the first time.
     mixed: Option<Nanos>,
     opener: Opener,
-    dialect: Dialect,
+    dialect: &'static Dialect,
 }
 
 /// A concurrency above this is a slip of the pen.
@@ -91,7 +91,7 @@ const MOST_SESSIONS: f64 = 100_000.0;
 const HIGHEST_RATE: f64 = 1e8;
 
 impl Resolver {
-    pub(crate) fn new(name: &str, workload: Workload, opener: Opener, dialect: Dialect) -> Self {
+    pub(crate) fn new(name: &str, workload: Workload, opener: Opener, dialect: &'static Dialect) -> Self {
         Self { name: name.to_owned(), workload, kinds: BTreeMap::new(), mixed: None, opener, dialect }
     }
 

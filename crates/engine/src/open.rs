@@ -41,7 +41,10 @@ pub(crate) fn open(spec: &LoadSpec, give_up: GiveUp<'_>) -> Result<Opening, Engi
 }
 
 /// Reads and checks a workload: also what `nephoscope workloads` shows.
-pub fn read_source(spec: &WorkloadSpec, dialect: nephoscope_drivers::Dialect) -> Result<Source, EngineError> {
+pub fn read_source(
+    spec: &WorkloadSpec,
+    dialect: &'static nephoscope_drivers::Dialect,
+) -> Result<Source, EngineError> {
     let mut options = BTreeMap::new();
     for (name, value) in &spec.options {
         let value = match value {

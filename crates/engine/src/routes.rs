@@ -161,7 +161,11 @@ impl Opener {
     }
 
     /// Opens the endpoints of a change. They speak the dialect that the workload was read in.
-    pub(crate) fn change(&mut self, spec: &EndpointsSpec, dialect: Dialect) -> Result<RoutesChange, String> {
+    pub(crate) fn change(
+        &mut self,
+        spec: &EndpointsSpec,
+        dialect: &'static Dialect,
+    ) -> Result<RoutesChange, String> {
         if spec.rw.as_ref().is_some_and(Vec::is_empty) {
             return Err("endpoints.rw is empty; it must have at least one URL".to_owned());
         }
@@ -173,8 +177,8 @@ impl Opener {
                 return Err(format!(
                     "endpoints: {} speaks {}, and the load {}",
                     stray.redacted_url(),
-                    stray.dialect().name(),
-                    dialect.name()
+                    stray.dialect().name,
+                    dialect.name
                 ));
             }
             change.endpoints[place] = Some(opened);
@@ -202,15 +206,15 @@ mod tests {
         let (mut opener, mut routes) = opened();
         assert_eq!([routes.role(true, Role::Rw), routes.role(false, Role::Ro)], [Role::Rw, Role::Rw]);
         let give = |ro: &[&str]| EndpointsSpec { ro: Some(urls(ro)), ..EndpointsSpec::default() };
-        let change = opener.change(&give(&["b"]), Dialect::None).unwrap();
+        let change = opener.change(&give(&["b"]), Dialect::NONE).unwrap();
         assert_eq!(routes.change(&change).len(), 1, "b is new");
         assert_eq!([routes.role(true, Role::Rw), routes.role(false, Role::Ro)], [Role::Ro, Role::Rw]);
         assert!(routes.change(&change).is_empty(), "b is known");
-        let none = opener.change(&give(&[]), Dialect::None).unwrap();
+        let none = opener.change(&give(&[]), Dialect::NONE).unwrap();
         assert!(routes.change(&none).is_empty());
         assert_eq!(routes.role(true, Role::Ro), Role::Rw);
         let stay = EndpointsSpec { reads: Some(Reads::Rw), ..give(&["b", "a"]) };
-        let again = routes.change(&opener.change(&stay, Dialect::None).unwrap());
+        let again = routes.change(&opener.change(&stay, Dialect::NONE).unwrap());
         assert_eq!(again.len(), 1, "b has been away");
         assert_eq!(routes.role(true, Role::Ro), Role::Rw);
         assert!(is_same(&routes.of(Role::Rw)[0], &routes.of(Role::Ro)[1]), "a URL is one endpoint");
@@ -220,11 +224,11 @@ mod tests {
     fn where_reads_are_spread_each_session_reads_in_a_role_of_its_own() {
         let (mut opener, mut routes) = opened();
         let spread = EndpointsSpec { reads: Some(Reads::All), ..EndpointsSpec::default() };
-        routes.change(&opener.change(&spread, Dialect::None).unwrap());
+        routes.change(&opener.change(&spread, Dialect::NONE).unwrap());
         assert_eq!([routes.role(true, Role::Ro), routes.role(false, Role::Ro)], [Role::Rw, Role::Rw]);
         assert_eq!(routes.writers_share(1.0), 0.0, "there is no choice");
         let two = EndpointsSpec { ro: Some(urls(&["b", "c"])), ..EndpointsSpec::default() };
-        routes.change(&opener.change(&two, Dialect::None).unwrap());
+        routes.change(&opener.change(&two, Dialect::NONE).unwrap());
         for own in Role::ALL {
             assert_eq!([routes.role(true, own), routes.role(false, own)], [own, Role::Rw]);
         }
@@ -253,12 +257,12 @@ mod tests {
     fn what_is_wrong_is_named() {
         let (mut opener, _) = opened();
         let empty = EndpointsSpec { rw: Some(Vec::new()), ..EndpointsSpec::default() };
-        assert!(opener.change(&empty, Dialect::None).unwrap_err().contains("at least one"));
+        assert!(opener.change(&empty, Dialect::NONE).unwrap_err().contains("at least one"));
         let secret = "postgresql://me:hunter2@localhost/x".to_owned();
         let other = EndpointsSpec { ro: Some(vec![secret]), ..EndpointsSpec::default() };
-        let error = opener.change(&other, Dialect::None).unwrap_err();
+        let error = opener.change(&other, Dialect::NONE).unwrap_err();
         assert!(error.contains("speaks postgres") && !error.contains("hunter2"), "{error}");
-        let change = opener.change(&other, Dialect::Postgres).unwrap();
+        let change = opener.change(&other, nephoscope_drivers::postgres::DIALECT).unwrap();
         assert!(!format!("{change:?}").contains("hunter2"));
     }
 }

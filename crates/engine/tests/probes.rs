@@ -11,7 +11,8 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nephoscope_drivers::{ErrorClass, Settings, open, probe_tables};
+use nephoscope_drivers::postgres::DIALECT;
+use nephoscope_drivers::{ErrorClass, Settings, open};
 use nephoscope_engine::EngineError;
 use nephoscope_engine::probes::{Kind, Outcome, Probes, ProbesSpec, Sample};
 use nephoscope_faults::{Accept, Faults, Planned, Proxy, target};
@@ -44,7 +45,7 @@ fn ask(port: u16, sql: &str) -> Vec<Vec<Option<String>>> {
 }
 
 fn set_up(port: u16) {
-    ask(port, &format!("{}; {}; {}1)", probe_tables::CREATE, probe_tables::EMPTY, probe_tables::STAND));
+    ask(port, &format!("{}; {}; {}1)", DIALECT.probes.create, DIALECT.probes.empty, DIALECT.probes.stand));
 }
 
 /// A server with the tables of probes.
@@ -61,8 +62,8 @@ fn replica(primary: &Server, delay: &str) -> Server {
     let plan = Plan { access: ACCESS, settings: &settings, standby_of: Some(primary), ..Plan::default() };
     let server = Server::start(&programs().unwrap(), plan);
     let limit = Instant::now() + Duration::from_mins(1);
-    let wanted = ask(primary.port, probe_tables::READ);
-    while ask(server.port, probe_tables::READ) != wanted {
+    let wanted = ask(primary.port, DIALECT.probes.read);
+    while ask(server.port, DIALECT.probes.read) != wanted {
         assert!(Instant::now() < limit, "{}", server.log());
         thread::sleep(Duration::from_millis(50));
     }
@@ -136,7 +137,7 @@ fn outage(server: &Server, faults: &Faults, cut: bool, length: Nanos) {
         assert!((length - SLACK..length + 10.0 + PERIOD + SLACK).contains(&gap), "{gap} ms for {length} ms");
         assert!(samples.last().unwrap().outcome == Outcome::Ok, "it is back");
     }
-    let written = ask(server.port, probe_tables::WRITTEN);
+    let written = ask(server.port, DIALECT.probes.written);
     let number = |row: &Vec<Option<String>>| row[1].as_deref().unwrap().parse::<u64>().unwrap();
     let written: BTreeSet<u64> = written.iter().map(number).collect();
     for sample in of(&samples, 0) {
@@ -175,7 +176,7 @@ fn a_server_that_serves_fails_no_probe_and_keeps_what_it_acknowledged() {
         }
         let acknowledged = of(&samples, 0).iter().filter(|sample| sample.outcome == Outcome::Ok).count();
         assert_eq!(
-            ask(server.port, probe_tables::WRITTEN).len(),
+            ask(server.port, DIALECT.probes.written).len(),
             acknowledged,
             "what was acknowledged is there"
         );

@@ -1,6 +1,6 @@
 //! What the fuzz target in `fuzz/` calls; the tests replay its seeds.
 
-use nephoscope_drivers::Statement;
+use nephoscope_drivers::{Lexer, Statement};
 
 use crate::parse_statements;
 
@@ -15,13 +15,13 @@ pub fn statements(data: &[u8]) {
     if text.contains("\r\r") {
         return;
     }
-    let Ok(statements) = parse_statements("s.sql", text) else { return };
+    let Ok(statements) = parse_statements("s.sql", text, Lexer::POSTGRES) else { return };
     let mut written = String::new();
     for statement in &statements {
         check_statement(statement, &statement.text());
         written.extend(["-- name: ", statement.name(), "\n", &statement.text(), ";\n\n"]);
     }
-    match parse_statements("s.sql", &written) {
+    match parse_statements("s.sql", &written, Lexer::POSTGRES) {
         Ok(again) => assert_eq!(again, statements, "{written}"),
         Err(error) => panic!("{error}\n{written}"),
     }

@@ -1,14 +1,14 @@
 //! Files of named statements, as users of aiosql and sqlc know them: each begins with a line `-- name: find_order`.
 
-use nephoscope_drivers::Statement;
+use nephoscope_drivers::{Lexer, Statement};
 
 use crate::error::ScriptError;
 
-/// Reads a file of named statements. `file` is its name for messages.
+/// Reads a file of named statements. `file` is its name for messages, `lexer` that of the dialect which runs them.
 ///
 /// What stands before the first name may only be comments. A statement's text runs to the next name, without the
 /// comments around it and without semicolons at its end.
-pub fn parse_statements(file: &str, text: &str) -> Result<Vec<Statement>, ScriptError> {
+pub fn parse_statements(file: &str, text: &str, lexer: Lexer) -> Result<Vec<Statement>, ScriptError> {
     let mut statements: Vec<Statement> = Vec::new();
     let mut current: Option<(usize, &str, Vec<&str>)> = None;
     for (number, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
@@ -18,7 +18,7 @@ pub fn parse_statements(file: &str, text: &str) -> Result<Vec<Statement>, Script
                 let message = "a name is one word of letters, digits and underscores";
                 return Err(ScriptError::new(file, number, message));
             }
-            finish(file, current.take(), &mut statements)?;
+            finish(file, current.take(), lexer, &mut statements)?;
             current = Some((number, name, Vec::new()));
         } else if let Some((_, _, lines)) = &mut current {
             lines.push(line);
@@ -26,7 +26,7 @@ pub fn parse_statements(file: &str, text: &str) -> Result<Vec<Statement>, Script
             return Err(ScriptError::new(file, number, "SQL before the first line `-- name: …`"));
         }
     }
-    finish(file, current, &mut statements)?;
+    finish(file, current, lexer, &mut statements)?;
     Ok(statements)
 }
 
@@ -38,6 +38,7 @@ fn name_line(line: &str) -> Option<&str> {
 fn finish(
     file: &str,
     current: Option<(usize, &str, Vec<&str>)>,
+    lexer: Lexer,
     statements: &mut Vec<Statement>,
 ) -> Result<(), ScriptError> {
     let Some((number, name, lines)) = current else { return Ok(()) };
@@ -50,25 +51,25 @@ fn finish(
     if sql.is_empty() {
         return Err(ScriptError::new(file, number, &format!("the statement {name} has no SQL")));
     }
-    if let Some((line, what)) = unended(sql) {
+    if let Some((line, what)) = unended(sql, lexer) {
         let message = format!("the statement {name} has {what} that does not end");
         return Err(ScriptError::new(file, number + 1 + first + line, &message));
     }
     if statements.iter().any(|other| other.name() == name) {
         return Err(ScriptError::new(file, number, &format!("a second statement has the name {name}")));
     }
-    statements.push(Statement::new(name, sql));
+    statements.push(Statement::read(name, sql, lexer));
     Ok(())
 }
 
 /// What is opened in SQL and not closed, and on which of its lines.
 ///
 /// A parameter is put in at the end, on a line of its own: where it is not seen as one, it is part of something.
-fn unended(sql: &str) -> Option<(usize, &'static str)> {
+fn unended(sql: &str, lexer: Lexer) -> Option<(usize, &'static str)> {
     let ends = |sql: &str, closed_by: &str| {
         let probe = "an_end_that_nobody_else_writes";
         let sql = format!("{sql}{closed_by}\n:{probe}");
-        Statement::new("", &sql).params().iter().any(|param| param == probe)
+        Statement::read("", &sql, lexer).params().iter().any(|param| param == probe)
     };
     if ends(sql, "") {
         return None;
@@ -77,7 +78,12 @@ fn unended(sql: &str) -> Option<(usize, &'static str)> {
     let line = (0..lines.len()).rev().find(|line| ends(&lines[..*line].join("\n"), "")).unwrap_or(0);
     // From that line on, since what comes before is in order.
     let rest = lines[line..].join("\n");
-    let kinds = [("'", "a text in '…'"), ("\"", "a name in \"…\""), ("*/", "a comment in /* … */")];
+    let kinds = [
+        ("'", "a text in '…'"),
+        ("\"", "a name in \"…\""),
+        ("`", "a name in `…`"),
+        ("*/", "a comment in /* … */"),
+    ];
     let kind = kinds.into_iter().find(|(closed_by, _)| ends(&rest, closed_by));
     Some((line, kind.map_or("a quotation or comment", |(_, what)| what)))
 }
@@ -109,13 +115,14 @@ mod tests {
         let statements = parse_statements(
             "s.sql",
             "-- The statements of sales.\n\n-- name: find_order\n-- by key\nSELECT *\nFROM orders -- all\nWHERE o_id = :o_id;\n\n--name:two\nSELECT 2 ; ;\n-- done\n;\n",
+            Lexer::POSTGRES,
         )
         .unwrap();
         assert_eq!(statements[0].name(), "find_order");
         assert_eq!(statements[0].text(), "SELECT *\nFROM orders -- all\nWHERE o_id = :o_id");
         assert_eq!(statements[1].name(), "two");
         assert_eq!(statements[1].text(), "SELECT 2");
-        assert!(parse_statements("s.sql", "").unwrap().is_empty());
+        assert!(parse_statements("s.sql", "", Lexer::POSTGRES).unwrap().is_empty());
     }
 
     #[test]
@@ -143,17 +150,18 @@ mod tests {
             ),
             ("-- name: a\nSELECT 1\n-- name: a\nSELECT 2", "s.sql:3: a second statement has the name a"),
         ] {
-            assert_eq!(parse_statements("s.sql", text).unwrap_err().to_string(), expected);
+            assert_eq!(parse_statements("s.sql", text, Lexer::POSTGRES).unwrap_err().to_string(), expected);
         }
     }
 
     #[test]
     fn a_dialect_overrides_by_name() {
-        let mut common = parse_statements("s.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2").unwrap();
-        let dialect = parse_statements("s.mysql.sql", "-- name: b\nSELECT 3").unwrap();
+        let mut common =
+            parse_statements("s.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2", Lexer::POSTGRES).unwrap();
+        let dialect = parse_statements("s.mysql.sql", "-- name: b\nSELECT 3", Lexer::POSTGRES).unwrap();
         override_statements(&mut common, dialect, "s.mysql.sql").unwrap();
         assert_eq!(common[1].text(), "SELECT 3");
-        let stray = parse_statements("s.mysql.sql", "-- name: c\nSELECT 3").unwrap();
+        let stray = parse_statements("s.mysql.sql", "-- name: c\nSELECT 3", Lexer::POSTGRES).unwrap();
         let error = override_statements(&mut common, stray, "s.mysql.sql").unwrap_err().to_string();
         assert_eq!(error, "s.mysql.sql: the statement c overrides none of the common file");
     }
@@ -161,7 +169,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_breaks_it(text in "(-- name: [a-c]|[^\u{0}]|\n|;){0,60}") {
-            let _ = parse_statements("s.sql", &text);
+            let _ = parse_statements("s.sql", &text, Lexer::POSTGRES);
         }
     }
 }

@@ -235,7 +235,7 @@ impl Source {
         options: BTreeMap<String, OptionValue>,
         scale: f64,
         seed: u64,
-        dialect: Dialect,
+        dialect: &Dialect,
     ) -> Result<Self, ScriptError> {
         if !(scale > 0.0 && scale.is_finite()) {
             return Err(ScriptError::plain(format!("workload.scale is {scale}; it must be above 0")));
@@ -256,12 +256,16 @@ impl Source {
         let mut named = |kind: &str, required| -> Result<Vec<Statement>, ScriptError> {
             let common = format!("{kind}.sql");
             let mut statements = match read(&common, required)? {
-                Some(text) => parse_statements(&common, &text)?,
+                Some(text) => parse_statements(&common, &text, dialect.lexer)?,
                 None => Vec::new(),
             };
-            let special = format!("{kind}.{}.sql", dialect.name());
+            let special = format!("{kind}.{}.sql", dialect.name);
             if let Some(text) = read(&special, false)? {
-                override_statements(&mut statements, parse_statements(&special, &text)?, &special)?;
+                override_statements(
+                    &mut statements,
+                    parse_statements(&special, &text, dialect.lexer)?,
+                    &special,
+                )?;
             }
             Ok(statements)
         };

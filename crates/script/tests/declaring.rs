@@ -20,7 +20,7 @@ fn tables_scale_and_have_keys_where_the_first_column_is_serial() {
         w:table("child", {{ columns = {{ {{ "c_item", parent("item", 2, 2) }}, {{ "c_line", line() }} }} }})
         w:transaction("t", function() end)"#
     );
-    let source = Folder::new(&lua, SQL).source(&[], 0.5, Dialect::None).unwrap();
+    let source = Folder::new(&lua, SQL).source(&[], 0.5, Dialect::NONE).unwrap();
     let workload = source.workload().unwrap();
     assert_eq!((workload.name.as_str(), workload.description.as_str()), ("probe", "what it is"));
     let tables: Vec<_> = workload.tables.iter().map(|t| (t.name.as_str(), t.rows, t.first_key)).collect();
@@ -282,11 +282,11 @@ fn a_dialect_has_its_own_statements_and_schema() {
         .with("schema.sql", "-- name: create\nCREATE TABLE t (a int);\n-- name: drop\nDROP TABLE t;")
         .with("schema.postgres.sql", "-- name: create\nCREATE TABLE t (a integer)");
     let read = |dialect| folder.source(&[], 1.0, dialect).unwrap();
-    let workload = read(Dialect::None).workload().unwrap();
+    let workload = read(Dialect::NONE).workload().unwrap();
     assert_eq!(workload.statements[1].text(), "SELECT :y, :x, :y");
     assert_eq!(workload.statements[1].params(), ["y", "x"]);
     assert_eq!(workload.schema.create, "CREATE TABLE t (a int)");
-    let source = read(Dialect::Postgres);
+    let source = read(nephoscope_drivers::postgres::DIALECT);
     let workload = source.workload().unwrap();
     let texts: Vec<String> = workload.statements.iter().map(nephoscope_drivers::Statement::text).collect();
     assert_eq!(texts, ["SELECT :x", "SELECT :y::int"]);
@@ -304,8 +304,14 @@ fn the_shipped_workloads_are_in_order() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let source =
-            nephoscope_script::Source::read(&path, BTreeMap::new(), 0.01, 1, Dialect::Postgres).unwrap();
+        let source = nephoscope_script::Source::read(
+            &path,
+            BTreeMap::new(),
+            0.01,
+            1,
+            nephoscope_drivers::postgres::DIALECT,
+        )
+        .unwrap();
         let workload = source.workload().unwrap();
         assert!(!workload.mixes.is_empty() && !workload.schema.create.is_empty(), "{}", path.display());
     }

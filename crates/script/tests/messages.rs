@@ -228,11 +228,11 @@ fn files_and_studies() {
     let folder = Folder::new(&lua, SQL);
     let text = |text: &str| OptionValue::Text(text.to_owned());
     let said = |options: &[(&str, OptionValue)]| folder.workload(options).map(|_| ()).unwrap_err();
-    let source = |folder: &Folder, scale| folder.source(&[], scale, Dialect::None).map(|_| ()).unwrap_err();
+    let source = |folder: &Folder, scale| folder.source(&[], scale, Dialect::NONE).map(|_| ()).unwrap_err();
     let of = |lua: &str| Folder::new(lua, SQL).workload(&[]).map(|_| ()).unwrap_err();
     let with = |name: &str, text: &str| source(&Folder::new(&lua, SQL).with(name, text), 1.0);
     let absent = tempfile::TempDir::new().unwrap();
-    let missing = Source::read(absent.path(), std::collections::BTreeMap::new(), 1.0, 1, Dialect::None);
+    let missing = Source::read(absent.path(), std::collections::BTreeMap::new(), 1.0, 1, Dialect::NONE);
     let missing = missing.map(|_| ()).unwrap_err().to_string();
     let cases = [
         ("an option that there is not", said(&[("sise", OptionValue::Number(1.0))])),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use nephoscope_drivers::Dialect;
+use nephoscope_drivers::{Dialect, Lexer};
 use nephoscope_script::{Access, parse_statements};
 use proptest::prelude::*;
 use support::{Folder, HEAD, Loaded, SQL};
@@ -35,7 +35,7 @@ fn piece() -> impl Strategy<Value = (String, Vec<&'static str>)> {
 proptest! {
     #[test]
     fn no_statement_file_breaks_the_parser(text in "(-- name: ?[a-c]?|[ -~]|\n|'|\"|;|\\$\\$|/\\*|\\*/|é|\u{0}){0,80}") {
-        if let Ok(statements) = parse_statements("s.sql", &text) {
+        if let Ok(statements) = parse_statements("s.sql", &text, Lexer::POSTGRES) {
             for (place, statement) in statements.iter().enumerate() {
                 prop_assert!(!statement.text().trim().is_empty());
                 prop_assert!(!statements[..place].iter().any(|other| other.name() == statement.name()));
@@ -45,7 +45,7 @@ proptest! {
 
     #[test]
     fn an_error_names_the_file_and_a_line_of_it(text in "(-- name: ?[a-b]?|[a-z;' ]|\n|/\\*){0,60}") {
-        if let Err(error) = parse_statements("s.sql", &text) {
+        if let Err(error) = parse_statements("s.sql", &text, Lexer::POSTGRES) {
             let error = error.to_string();
             let line: usize = error.strip_prefix("s.sql:").unwrap().split(':').next().unwrap().parse().unwrap();
             prop_assert!((1..=text.lines().count()).contains(&line), "{}", error);
@@ -65,7 +65,7 @@ proptest! {
         }
         // A word before and one after, so that nothing is trimmed.
         let file = format!("-- name: first\nSELECT {sql}\nFROM t;\n-- name: second\nSELECT 1");
-        let statements = parse_statements("s.sql", &file).unwrap();
+        let statements = parse_statements("s.sql", &file, Lexer::POSTGRES).unwrap();
         prop_assert_eq!(statements.len(), 2);
         prop_assert_eq!(statements[0].params(), &expected[..]);
         prop_assert_eq!(statements[0].text(), format!("SELECT {sql}\nFROM t"));
@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn any_lua_file_is_an_answer_or_an_error(lua in "(w:table|w:mix|\\(|\\)|\\{|\\}|\"a\"|serial|end|function|[ -~]|\n){0,30}") {
-        let _ = Folder::new(&format!("{HEAD}{lua}"), SQL).source(&[], 1.0, Dialect::None).unwrap().workload();
+        let _ = Folder::new(&format!("{HEAD}{lua}"), SQL).source(&[], 1.0, Dialect::NONE).unwrap().workload();
     }
 }
 

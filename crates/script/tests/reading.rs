@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_millis(300);
 
 fn source(lua: &str) -> Source {
     let lua = format!("{HEAD}{lua}\nw:transaction(\"t\", function() end)");
-    Folder::new(&lua, SQL).source(&[], 1.0, Dialect::None).unwrap().within(LIMIT)
+    Folder::new(&lua, SQL).source(&[], 1.0, Dialect::NONE).unwrap().within(LIMIT)
 }
 
 fn refused(read: Result<Workload, impl ToString>) -> String {
@@ -97,7 +97,7 @@ fn a_column_that_has_no_end_ends_its_load() {
 #[test]
 fn only_regular_files_of_some_size_are_read() {
     let read =
-        |folder: &Path| Source::read(folder, [].into(), 1.0, 7, Dialect::None).map(|_| ()).unwrap_err();
+        |folder: &Path| Source::read(folder, [].into(), 1.0, 7, Dialect::NONE).map(|_| ()).unwrap_err();
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::create_dir(folder.path().join("workload.lua")).unwrap();
     assert!(read(folder.path()).to_string().ends_with("workload.lua: it is no regular file"));

@@ -110,7 +110,7 @@ pub trait Driver: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Which SQL it speaks.
-    fn dialect(&self) -> Dialect;
+    fn dialect(&self) -> &'static Dialect;
 
     /// The endpoint for people to read: no password, no secret.
     fn redacted_url(&self) -> String;

@@ -7,62 +7,93 @@
 pub const WRITES: &str = "nephoscope_probe_write";
 /// The table of markers. Its row with the id 0 stands for as long as the table does.
 pub const MARKERS: &str = "nephoscope_probe_marker";
-
-/// Makes the tables where they are missing.
-pub const CREATE: &str = "CREATE TABLE IF NOT EXISTS nephoscope_probe_write (
-  probe integer NOT NULL, number bigint NOT NULL, PRIMARY KEY (probe, number));
-CREATE TABLE IF NOT EXISTS nephoscope_probe_marker (id bigint PRIMARY KEY, number bigint NOT NULL)";
-/// Empties them.
-pub const EMPTY: &str = "TRUNCATE nephoscope_probe_write, nephoscope_probe_marker";
-/// Puts the standing row there; its number goes between this and a closing bracket.
-pub const STAND: &str = "INSERT INTO nephoscope_probe_marker (id, number) VALUES (0, ";
-/// Drops them.
-pub const DROP: &str = "DROP TABLE IF EXISTS nephoscope_probe_write, nephoscope_probe_marker";
-/// Reads which numbers were written.
-pub const WRITTEN: &str = "SELECT probe, number FROM nephoscope_probe_write";
-
-/// A probe that writes.
-pub const WRITE: &str = "INSERT INTO nephoscope_probe_write (probe, number) VALUES (:probe, :number)";
-/// A probe that reads: the standing row.
-pub const READ: &str = "SELECT number FROM nephoscope_probe_marker WHERE id = 0";
-/// A marker that is inserted,
-pub const INSERT: &str = "INSERT INTO nephoscope_probe_marker (id, number) VALUES (:id, :number)";
-/// updated,
-pub const UPDATE: &str = "UPDATE nephoscope_probe_marker SET number = :number WHERE id = :id";
-/// and deleted.
-pub const DELETE: &str = "DELETE FROM nephoscope_probe_marker WHERE id = :id";
-/// Inserts rows for markers to be made of, all in one commit.
-pub const STOCK: &str = "INSERT INTO nephoscope_probe_marker (id, number)
-  SELECT id, 0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS stock (id)";
-/// Reads which of some rows are to be seen, and their numbers. No more than [`POLL_ROWS`] of them, so that a poll costs
-/// the same however many markers are on their way.
-pub const POLL: &str = "SELECT id, number FROM nephoscope_probe_marker
-  WHERE id BETWEEN :first AND :last ORDER BY id LIMIT 100";
 /// How many rows a poll reads at most.
 pub const POLL_ROWS: usize = 100;
 
-/// All of the above that is said while tables are made, read and dropped, by name: for those who do that.
-pub const SET_UP: [(&str, &str); 6] = [
-    ("create", CREATE),
-    ("empty", EMPTY),
-    ("stand", STAND),
-    ("read", READ),
-    ("written", WRITTEN),
-    ("drop", DROP),
-];
+/// What is said of the tables in a dialect. What makes, empties and drops them may be several statements, with
+/// semicolons between them.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeStatements {
+    /// Makes the tables where they are missing.
+    pub create: &'static str,
+    /// Empties them.
+    pub empty: &'static str,
+    /// Puts the standing row there; its number goes between this and a closing bracket.
+    pub stand: &'static str,
+    /// Drops them.
+    pub drop: &'static str,
+    /// Reads which numbers were written.
+    pub written: &'static str,
+    /// A probe that writes: `:probe`, `:number`.
+    pub write: &'static str,
+    /// A probe that reads: the standing row.
+    pub read: &'static str,
+    /// A marker that is inserted: `:id`, `:number`;
+    pub insert: &'static str,
+    /// updated,
+    pub update: &'static str,
+    /// and deleted: `:id`.
+    pub delete: &'static str,
+    /// Inserts rows for markers to be made of, from `:first` to `:last`, all in one commit.
+    pub stock: &'static str,
+    /// Reads which of the rows from `:first` to `:last` are to be seen, and their numbers. No more than [`POLL_ROWS`] of
+    /// them, so that a poll costs the same however many markers are on their way.
+    pub poll: &'static str,
+}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl ProbeStatements {
+    /// In the SQL that every product understands; at most 100,000 rows are stocked.
+    pub const STANDARD: Self = Self {
+        create: "CREATE TABLE IF NOT EXISTS nephoscope_probe_write (
+  probe integer NOT NULL, number bigint NOT NULL, PRIMARY KEY (probe, number));
+CREATE TABLE IF NOT EXISTS nephoscope_probe_marker (id bigint PRIMARY KEY, number bigint NOT NULL)",
+        empty: "DELETE FROM nephoscope_probe_write; DELETE FROM nephoscope_probe_marker",
+        stand: "INSERT INTO nephoscope_probe_marker (id, number) VALUES (0, ",
+        drop: "DROP TABLE IF EXISTS nephoscope_probe_write; DROP TABLE IF EXISTS nephoscope_probe_marker",
+        written: "SELECT probe, number FROM nephoscope_probe_write",
+        write: "INSERT INTO nephoscope_probe_write (probe, number) VALUES (:probe, :number)",
+        read: "SELECT number FROM nephoscope_probe_marker WHERE id = 0",
+        insert: "INSERT INTO nephoscope_probe_marker (id, number) VALUES (:id, :number)",
+        update: "UPDATE nephoscope_probe_marker SET number = :number WHERE id = :id",
+        delete: "DELETE FROM nephoscope_probe_marker WHERE id = :id",
+        stock: "WITH digit (d) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4
+    UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9),
+  stock (id) AS (SELECT :first + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d
+    FROM digit AS a CROSS JOIN digit AS b CROSS JOIN digit AS c CROSS JOIN digit AS e CROSS JOIN digit AS f)
+  INSERT INTO nephoscope_probe_marker (id, number) SELECT id, 0 FROM stock WHERE id <= :last",
+        poll: "SELECT id, number FROM nephoscope_probe_marker
+  WHERE id BETWEEN :first AND :last ORDER BY id LIMIT 100",
+    };
 
-    #[test]
-    fn every_statement_is_about_these_tables_alone() {
-        let all = [CREATE, EMPTY, STAND, DROP, WRITTEN, WRITE, READ, INSERT, UPDATE, DELETE, STOCK, POLL];
-        for sql in all {
-            let tables = sql.split(|next: char| !next.is_alphanumeric() && next != '_');
-            let named: Vec<&str> = tables.filter(|word| word.starts_with("nephoscope")).collect();
-            assert!(!named.is_empty() && named.iter().all(|name| [WRITES, MARKERS].contains(name)), "{sql}");
-        }
-        assert!(POLL.ends_with(&format!(" LIMIT {POLL_ROWS}")));
+    /// What is said while tables are made, read and dropped, by name: for those who do that.
+    #[must_use]
+    pub fn set_up(&self) -> [(&'static str, &'static str); 6] {
+        [
+            ("create", self.create),
+            ("empty", self.empty),
+            ("stand", self.stand),
+            ("read", self.read),
+            ("written", self.written),
+            ("drop", self.drop),
+        ]
+    }
+
+    /// All of the statements.
+    #[must_use]
+    pub fn all(&self) -> [&'static str; 12] {
+        [
+            self.create,
+            self.empty,
+            self.stand,
+            self.drop,
+            self.written,
+            self.write,
+            self.read,
+            self.insert,
+            self.update,
+            self.delete,
+            self.stock,
+            self.poll,
+        ]
     }
 }

@@ -1,9 +1,11 @@
 //! SQL with named parameters.
 
+use crate::contract::dialect::Lexer;
+
 /// A statement of a workload: SQL whose parameters are written `:name`, cut at them, so that each driver writes
 /// them as its server wants.
 ///
-/// What stands in quotes, in dollar quotes or in comments is text, and so is the cast `::type`.
+/// What stands in quotes or in comments is text, as the dialect's [`Lexer`] has them, and so is the cast `::type`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     name: String,
@@ -15,15 +17,21 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Cuts SQL at its parameters. They are numbered in the order in which they first appear.
+    /// As [`Statement::read`], with the lexer of `PostgreSQL`.
     #[must_use]
     pub fn new(name: &str, sql: &str) -> Self {
+        Self::read(name, sql, Lexer::POSTGRES)
+    }
+
+    /// Cuts SQL at its parameters. They are numbered in the order in which they first appear.
+    #[must_use]
+    pub fn read(name: &str, sql: &str, lexer: Lexer) -> Self {
         let mut statement =
             Self { name: name.to_owned(), pieces: Vec::new(), places: Vec::new(), params: Vec::new() };
         let (mut piece, mut rest) = (0, sql);
         while let Some(next) = rest.chars().next() {
             let at = sql.len() - rest.len();
-            let size = token(rest, next);
+            let size = lexer.token(rest, next);
             if let Some(param) = rest[..size].strip_prefix(':').filter(|param| is_name(param)) {
                 statement.pieces.push(sql[piece..at].to_owned());
                 piece = at + size;
@@ -85,20 +93,39 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
 }
 
-/// The length of the token at the start of `rest`: a parameter, a quoted text, a comment, a cast, or one character.
-fn token(rest: &str, first: char) -> usize {
-    match first {
-        '\'' | '"' => quoted(rest, first),
-        '-' if rest.starts_with("--") => rest.find(['\n', '\r']).unwrap_or(rest.len()),
-        '/' if rest.starts_with("/*") => comment(rest),
-        '$' => dollar_quoted(rest),
-        ':' if rest.starts_with("::") => 2,
-        ':' => 1 + rest[1..].find(|next: char| !is_word(next)).unwrap_or(rest.len() - 1),
-        // A whole word at a time: the E of E'…' belongs to its quotes, and $ within a word is no quote.
-        'e' | 'E' if rest[1..].starts_with('\'') => 1 + escaped(&rest[1..]),
-        _ if is_word(first) => rest.find(|next: char| !is_word(next) && next != '$').unwrap_or(rest.len()),
-        _ => first.len_utf8(),
+impl Lexer {
+    /// The length of the token at the start of `rest`: a parameter, a quoted text, a comment, a cast, or one character.
+    fn token(self, rest: &str, first: char) -> usize {
+        match first {
+            '\'' | '"' if self.backslash_escapes => escaped(rest, first),
+            '\'' | '"' => quoted(rest, first),
+            '`' if self.backticks => quoted(rest, first),
+            '[' if self.brackets => quoted(rest, ']'),
+            '-' if rest.starts_with("--") && self.is_comment(&rest[2..]) => line(rest),
+            '#' if self.hash_comments => line(rest),
+            '/' if rest.starts_with("/*") => comment(rest, self.nested_comments),
+            '$' if self.dollar_quotes => dollar_quoted(rest),
+            ':' if rest.starts_with("::") => 2,
+            ':' => 1 + rest[1..].find(|next: char| !is_word(next)).unwrap_or(rest.len() - 1),
+            // A whole word at a time: the E of E'…' belongs to its quotes, and $ within a word is no quote.
+            'e' | 'E' if self.dollar_quotes && rest[1..].starts_with('\'') => 1 + escaped(&rest[1..], '\''),
+            _ if is_word(first) => {
+                rest.find(|next: char| !is_word(next) && next != '$').unwrap_or(rest.len())
+            }
+            _ => first.len_utf8(),
+        }
     }
+
+    /// Whether two hyphens with this behind them begin a comment: without a blank `MySQL` takes them for signs.
+    fn is_comment(self, rest: &str) -> bool {
+        !self.hash_comments
+            || rest.chars().next().is_none_or(|next| next.is_whitespace() || next.is_control())
+    }
+}
+
+/// To the end of the line.
+fn line(rest: &str) -> usize {
+    rest.find(['\n', '\r']).unwrap_or(rest.len())
 }
 
 fn is_word(next: char) -> bool {
@@ -110,26 +137,26 @@ fn quoted(rest: &str, quote: char) -> usize {
     rest[1..].find(quote).map_or(rest.len(), |end| end + 2)
 }
 
-/// A text in single quotes in which a backslash takes the next character's meaning away.
-fn escaped(rest: &str) -> usize {
+/// A text in quotes in which a backslash takes the next character's meaning away.
+fn escaped(rest: &str, quote: char) -> usize {
     let mut after_backslash = false;
     for (at, next) in rest.char_indices().skip(1) {
         match next {
             _ if after_backslash => after_backslash = false,
             '\\' => after_backslash = true,
-            '\'' => return at + 1,
+            _ if next == quote => return at + 1,
             _ => {}
         }
     }
     rest.len()
 }
 
-/// A comment in `/* … */`; they nest.
-fn comment(rest: &str) -> usize {
+/// A comment in `/* … */`; they may nest.
+fn comment(rest: &str, nested: bool) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {
         let here = &rest[at..];
-        if here.starts_with("/*") {
+        if here.starts_with("/*") && (nested || depth == 0) {
             depth += 1;
             at += 2;
         } else if here.starts_with("*/") {
@@ -197,15 +224,36 @@ mod tests {
         assert_eq!(Statement::new("s", "SELECT 1 -- :a\r + :b").params(), ["b"]);
     }
 
+    #[test]
+    fn what_is_text_depends_on_the_dialect() {
+        for (lexer, sql, params) in [
+            (Lexer::MYSQL, r#"SELECT '\':a', "\":b", '\\', :c"#, ["c"].as_slice()),
+            (Lexer::MYSQL, "SELECT `a:b`, @x:=1 # it's :c\n, :d", &["d"]),
+            (Lexer::MYSQL, "SELECT 1--:a, 2 -- :b\n, $1, $$:c$$", &["a", "c"]),
+            (Lexer::MYSQL, "SELECT /* :a /* :b */ :c", &["c"]),
+            (Lexer::SQLITE, "SELECT [a:b], `c:d`, '\\', :e, x[':f']", &["e"]),
+            (Lexer::SQLITE, "SELECT 1--:a\n#:b", &["b"]),
+            (Lexer::POSTGRES, "SELECT '\\', :a, `:b`, #:c", &["a", "b", "c"]),
+        ] {
+            assert_eq!(Statement::read("s", sql, lexer).params(), params, "{sql}");
+        }
+    }
+
+    const LEXERS: [Lexer; 3] = [Lexer::POSTGRES, Lexer::MYSQL, Lexer::SQLITE];
+
     proptest! {
         #[test]
-        fn the_text_comes_back_whatever_it_is(sql in "([:a-cE$/*' \"\\\\é-]|--|::|\\$t\\$|\n){0,40}") {
-            prop_assert_eq!(Statement::new("s", &sql).text(), sql);
+        fn the_text_comes_back_whatever_it_is(sql in "([:a-cE$/*' \"\\\\`#é\\[\\]-]|--|::|\\$t\\$|\n){0,40}") {
+            for lexer in LEXERS {
+                prop_assert_eq!(&Statement::read("s", &sql, lexer).text(), &sql);
+            }
         }
 
         #[test]
         fn any_text_is_taken(sql in any::<String>()) {
-            prop_assert_eq!(Statement::new("s", &sql).text(), sql);
+            for lexer in LEXERS {
+                prop_assert_eq!(&Statement::read("s", &sql, lexer).text(), &sql);
+            }
         }
     }
 }

@@ -24,9 +24,10 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 
 use crate::contract::bulk::Admin;
-use crate::contract::dialect::Dialect;
+use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
 use crate::contract::error::{ConfigError, Error};
+use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
 use crate::net::resolve::Resolver;
 use crate::net::tls::TlsConnector;
@@ -37,6 +38,19 @@ use descriptions::Descriptions;
 use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
 use startup::{Endpoint, Established, next_message, not_in_time};
 use types::Type;
+
+/// PostgreSQL's SQL.
+pub const DIALECT: &Dialect = &Dialect {
+    name: "postgres",
+    lexer: Lexer::POSTGRES,
+    probes: ProbeStatements {
+        empty: "TRUNCATE nephoscope_probe_write, nephoscope_probe_marker",
+        drop: "DROP TABLE IF EXISTS nephoscope_probe_write, nephoscope_probe_marker",
+        stock: "INSERT INTO nephoscope_probe_marker (id, number)
+  SELECT id, 0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS stock (id)",
+        ..ProbeStatements::STANDARD
+    },
+};
 
 /// The driver of `postgresql://`.
 pub struct Postgres {
@@ -62,8 +76,8 @@ impl Driver for Postgres {
         "postgres"
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
+    fn dialect(&self) -> &'static Dialect {
+        DIALECT
     }
 
     fn redacted_url(&self) -> String {

@@ -9,7 +9,8 @@ use nephoscope_runtime::Nanos;
 use rand_core::SeedableRng as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::contract::probe_tables::{DELETE, INSERT, POLL, POLL_ROWS, STOCK, UPDATE, WRITE};
+use crate::contract::dialect::Dialect;
+use crate::contract::probe_tables::POLL_ROWS;
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
 use crate::sim::plan::{Law, Window};
@@ -30,15 +31,17 @@ pub(crate) enum Understood {
 
 impl Understood {
     pub(crate) fn of(statement: &Statement) -> Option<Self> {
-        match statement.text().as_str() {
-            WRITE => Some(Self::Write),
-            INSERT => Some(Self::Insert),
-            UPDATE => Some(Self::Update),
-            DELETE => Some(Self::Delete),
-            STOCK => Some(Self::Stock),
-            POLL => Some(Self::Poll),
-            _ => None,
-        }
+        let probes = &Dialect::NONE.probes;
+        let known = [
+            (probes.write, Self::Write),
+            (probes.insert, Self::Insert),
+            (probes.update, Self::Update),
+            (probes.delete, Self::Delete),
+            (probes.stock, Self::Stock),
+            (probes.poll, Self::Poll),
+        ];
+        let text = statement.text();
+        known.into_iter().find(|(sql, _)| *sql == text).map(|(_, understood)| understood)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, Want,
 };
 use crate::contract::error::{ConfigError, Error, ErrorClass};
-use crate::contract::probe_tables;
+use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::rows::{ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
@@ -96,8 +96,8 @@ impl Driver for Sim {
         "sim"
     }
 
-    fn dialect(&self) -> Dialect {
-        Dialect::None
+    fn dialect(&self) -> &'static Dialect {
+        Dialect::NONE
     }
 
     fn redacted_url(&self) -> String {
@@ -362,12 +362,13 @@ impl Admin for SimAdmin {
     /// Understands what is said of the tables of probes. Whatever other SQL it is, gives one row: how many transactions
     /// were committed, how many connections were made, and when the run started, in nanoseconds on the monotonic clock.
     fn query(&mut self, sql: &str) -> Result<Table, Error> {
+        const PROBES: ProbeStatements = Dialect::NONE.probes;
         match sql {
-            probe_tables::READ => return Ok(self.standing()),
-            probe_tables::WRITTEN => return Ok(self.written()),
-            probe_tables::EMPTY | probe_tables::DROP => self.data.empty(),
+            _ if sql == PROBES.read => return Ok(self.standing()),
+            _ if sql == PROBES.written => return Ok(self.written()),
+            _ if sql == PROBES.empty || sql == PROBES.drop => self.data.empty(),
             _ => {
-                let number = sql.strip_prefix(probe_tables::STAND).and_then(|rest| rest.strip_suffix(')'));
+                let number = sql.strip_prefix(PROBES.stand).and_then(|rest| rest.strip_suffix(')'));
                 if let Some(number) = number.and_then(|number| number.parse().ok()) {
                     self.data.mark(0, Some(number), clock::now());
                 }
@@ -418,8 +419,8 @@ mod tests {
         let (rw, ro, far) =
             (open("sim://data"), open("sim://data?lag=constant(0s)"), open("sim://data?lag=constant(9s)"));
         let (unnamed, other) = (open("sim://"), open("sim://other"));
-        rw.admin().unwrap().query(&format!("{}7)", probe_tables::STAND)).unwrap();
-        let standing = |sim: &Sim| sim.admin().unwrap().query(probe_tables::READ).unwrap().rows;
+        rw.admin().unwrap().query(&format!("{}7)", Dialect::NONE.probes.stand)).unwrap();
+        let standing = |sim: &Sim| sim.admin().unwrap().query(Dialect::NONE.probes.read).unwrap().rows;
         let seven = vec![vec![Some("7".to_owned())]];
         assert_eq!((standing(&rw), standing(&ro)), (seven.clone(), seven));
         assert!([&far, &unnamed, &other].iter().all(|sim| standing(sim).is_empty()));

@@ -15,7 +15,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use nephoscope_drivers::probe_tables::{READ, WRITE};
 use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
@@ -115,15 +114,16 @@ impl Prober {
         spec: AvailabilitySpec,
         journal: &Rc<Journal>,
     ) -> Self {
+        let dialect = endpoint.driver.dialect();
         let (name, sql) = match role {
-            Role::Rw => ("write", WRITE),
-            Role::Ro => ("read", READ),
+            Role::Rw => ("write", dialect.probes.write),
+            Role::Ro => ("read", dialect.probes.read),
         };
         Self {
             runtime: runtime.clone(),
             endpoint: Rc::clone(endpoint),
             journal: Rc::clone(journal),
-            statements: Arc::new([Statement::new(name, sql)]),
+            statements: Arc::new([Statement::read(name, sql, dialect.lexer)]),
             role,
             spec,
             free: RefCell::default(),

@@ -14,7 +14,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nephoscope_drivers::probe_tables::{DELETE, INSERT, STOCK, UPDATE};
 use nephoscope_drivers::{ConnectionState, Error, Statement, Want};
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
@@ -81,8 +80,15 @@ impl LagProbe {
         seed: u64,
         journal: &Rc<Journal>,
     ) -> Self {
-        let statements = [("insert", INSERT), ("update", UPDATE), ("delete", DELETE), ("stock", STOCK)]
-            .map(|(name, sql)| Statement::new(name, sql));
+        let dialect = primary.driver.dialect();
+        let (lexer, probes) = (dialect.lexer, &dialect.probes);
+        let statements = [
+            ("insert", probes.insert),
+            ("update", probes.update),
+            ("delete", probes.delete),
+            ("stock", probes.stock),
+        ]
+        .map(|(name, sql)| Statement::read(name, sql, lexer));
         let common = Common { spec, journal: Rc::clone(journal), stops: Cell::new(Nanos::MAX) };
         Self {
             runtime: runtime.clone(),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nephoscope_drivers::probe_tables::{POLL, POLL_ROWS};
+use nephoscope_drivers::probe_tables::POLL_ROWS;
 use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
@@ -205,9 +205,10 @@ pub(crate) struct Replica {
 
 impl Replica {
     pub(crate) fn new(endpoint: &Rc<Endpoint>) -> Self {
+        let dialect = endpoint.driver.dialect();
         Self {
             endpoint: Rc::clone(endpoint),
-            poll: Arc::new([Statement::new("poll", POLL)]),
+            poll: Arc::new([Statement::read("poll", dialect.probes.poll, dialect.lexer)]),
             lane: RefCell::default(),
             looks: RefCell::default(),
             tried: Cell::default(),

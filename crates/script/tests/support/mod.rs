@@ -36,7 +36,7 @@ impl Folder {
         &self,
         options: &[(&str, OptionValue)],
         scale: f64,
-        dialect: Dialect,
+        dialect: &'static Dialect,
     ) -> Result<Source, String> {
         let options = options.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         Source::read(self.0.path(), options, scale, 7, dialect).map_err(|error| {
@@ -46,7 +46,7 @@ impl Folder {
     }
 
     pub(crate) fn workload(&self, options: &[(&str, OptionValue)]) -> Result<Workload, String> {
-        self.source(options, 1.0, Dialect::None)?.workload().map_err(|error| error.to_string())
+        self.source(options, 1.0, Dialect::NONE)?.workload().map_err(|error| error.to_string())
     }
 }
 
@@ -70,7 +70,7 @@ impl Loaded {
     }
 
     pub(crate) fn with(lua: &str, sql: &str, pipeline: bool) -> Result<Self, String> {
-        let source = Folder::new(lua, sql).source(&[], 1.0, Dialect::None)?;
+        let source = Folder::new(lua, sql).source(&[], 1.0, Dialect::NONE)?;
         let text = |error: nephoscope_script::ScriptError| error.to_string();
         let keys = source.workload().map_err(text)?.key_spaces(&BTreeMap::new());
         let (vm, workload) = Vm::new(&source, &keys, pipeline).map_err(text)?;
