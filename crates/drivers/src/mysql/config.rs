@@ -14,6 +14,8 @@
 mod build;
 mod keys;
 mod option_file;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::time::Duration;
@@ -62,7 +64,9 @@ impl Config {
     #[must_use]
     pub fn redacted(&self) -> String {
         let encode = |text: &str| utf8_percent_encode(text, ENCODED).to_string();
-        let hosts: Vec<String> = self.hosts.iter().map(redacted_host).collect();
+        // A Unix socket stands among the parameters.
+        let by_tcp = self.hosts.iter().filter(|host| !host.is_unix());
+        let hosts: Vec<String> = by_tcp.map(redacted_host).collect();
         let mut url = format!(
             "mysql://{}@{}/{}?ssl-mode={}",
             encode(&self.user),

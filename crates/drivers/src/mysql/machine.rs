@@ -3,6 +3,8 @@
 
 pub(crate) mod order;
 pub(crate) mod prepared;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -28,6 +30,14 @@ struct Step {
     effect: Effect,
     /// Its rows are wanted.
     keeps_rows: bool,
+    /// The sequence number with which the answer begins: one more than that of the command's last packet.
+    answer: u8,
+}
+
+impl Step {
+    fn new(what: What, effect: Effect, keeps_rows: bool) -> Self {
+        Self { what, effect, keeps_rows, answer: 1 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +95,8 @@ pub(crate) struct Machine {
     wave: Wave,
     held: Held,
     phase: Phase,
-    /// The sequence number of the next packet.
-    sequence: u8,
+    /// The sequence number of the next packet; `None` where the next answer begins.
+    sequence: Option<u8>,
     status: u16,
     lost: bool,
     error: Option<Error>,
@@ -119,7 +129,7 @@ impl Machine {
             wave: Wave::Empty,
             held: Held::default(),
             phase: Phase::Header,
-            sequence: 1,
+            sequence: None,
             status: flags,
             lost: false,
             error: None,
@@ -137,16 +147,19 @@ impl Machine {
     #[inline]
     fn add(
         &mut self,
-        step: Step,
+        mut step: Step,
         out: &mut Vec<u8>,
-        write: impl FnOnce(&[Prepared], &mut Vec<u8>) -> Result<(), Error>,
+        write: impl FnOnce(&[Prepared], &mut Vec<u8>) -> Result<u8, Error>,
     ) -> Result<(), Error> {
         let wave = if self.held.steps.is_empty() { self.wave.with(step.effect) } else { None };
         let target = if wave.is_some() { out } else { &mut self.held.bytes };
         let start = target.len();
-        if let Err(misfit) = write(&self.statements, target) {
-            target.truncate(start);
-            return Err(misfit);
+        match write(&self.statements, target) {
+            Ok(answer) => step.answer = answer,
+            Err(misfit) => {
+                target.truncate(start);
+                return Err(misfit);
+            }
         }
         match wave {
             Some(wave) => {
@@ -159,11 +172,8 @@ impl Machine {
     }
 
     fn add_control(&mut self, effect: Effect, sql: &'static [u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let step = Step { what: What::Control, effect, keeps_rows: false };
-        self.add(step, out, |_, out| {
-            wire::command(out, command::QUERY, sql);
-            Ok(())
-        })
+        let step = Step::new(What::Control, effect, false);
+        self.add(step, out, |_, out| Ok(wire::command(out, command::QUERY, sql)))
     }
 
     #[inline]
@@ -183,7 +193,7 @@ impl Machine {
             return Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")));
         }
         let effect = if statement.only_reads { Effect::Read } else { Effect::Write };
-        let step = Step { what: What::Execute(index), effect, keeps_rows: want == Want::Rows };
+        let step = Step::new(What::Execute(index), effect, want == Want::Rows);
         if statement.as_text {
             return self.add(step, out, |all, out| all[index].write_text(params, out));
         }
@@ -202,10 +212,9 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let (wave, sent, held) = (self.wave, out.len(), self.held.bytes.len());
-        let prepare = Step { what: What::Prepare(index), effect: Effect::Read, keeps_rows: false };
+        let prepare = Step::new(What::Prepare(index), Effect::Read, false);
         self.add(prepare, out, |all, out| {
-            wire::command(out, command::PREPARE, all[index].sql.as_bytes());
-            Ok(())
+            Ok(wire::command(out, command::PREPARE, all[index].sql.as_bytes()))
         })?;
         let bound = Step { effect: Effect::Bound, ..step };
         self.add(bound, out, |all, out| all[index].write_bound(params, out)).inspect_err(|_| {
@@ -228,7 +237,7 @@ impl Machine {
             self.drop_held(out);
             if std::mem::take(&mut self.unsettled) {
                 wire::command(out, command::PING, &[]);
-                self.expected.push_back(Step { what: What::Ping, effect: Effect::Read, keeps_rows: false });
+                self.expected.push_back(Step::new(What::Ping, Effect::Read, false));
             }
             return;
         }
@@ -267,10 +276,11 @@ impl Machine {
             return self.failed(payload);
         }
         let packets = (payload.len() / wire::FULL) as u8;
-        if last != self.sequence.wrapping_add(packets) {
+        let first = self.sequence.map_or_else(|| self.front().map(|step| step.answer), Ok)?;
+        if last != first.wrapping_add(packets) {
             return Err(wire::garbage("the order of its packets"));
         }
-        self.sequence = last.wrapping_add(1);
+        self.sequence = Some(last.wrapping_add(1));
         match self.phase {
             Phase::Header => self.header(payload, rows),
             Phase::Params { left, columns } => {
@@ -423,7 +433,7 @@ impl Machine {
     fn answered(&mut self) {
         self.expected.pop_front();
         self.phase = Phase::Header;
-        self.sequence = 1;
+        self.sequence = None;
     }
 
     #[cold]

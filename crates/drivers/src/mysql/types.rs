@@ -3,6 +3,8 @@
 mod encode;
 mod instant;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use crate::contract::rows::{Column, Columns};
 use crate::contract::value::Value;

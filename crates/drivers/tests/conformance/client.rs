@@ -11,6 +11,8 @@ use nephoscope_drivers::{
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_runtime::{Io, Runtime};
 
+use crate::fixtures::in_words_of;
+
 /// How long a reply is waited for that is sure to come.
 const PATIENCE: Nanos = 20 * SECOND;
 
@@ -41,8 +43,9 @@ pub(crate) struct Client {
 impl Client {
     /// Connects with statements, each a name and its SQL.
     pub(crate) fn try_new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Result<Self, Error> {
-        let statements: Arc<[Statement]> =
-            statements.iter().map(|(name, sql)| Statement::new(name, sql)).collect();
+        let dialect = driver.dialect();
+        let read = |name, sql| Statement::read(name, &in_words_of(dialect, sql), dialect.lexer);
+        let statements: Arc<[Statement]> = statements.iter().map(|(name, sql)| read(name, sql)).collect();
         let runtime = runtime();
         let connection = runtime.block_on(driver.connect(&runtime, &statements))?;
         Ok(Self { connection, statements, rows: Rows::default(), runtime })

@@ -36,8 +36,15 @@ pub(super) fn config(url: &str, environment: Lookup<'_>, sockets: &[&Path]) -> R
     let tls = tls(&given, environment)?;
     let mut hosts = hosts(&given, sockets)?;
     let password = given.password.clone().filter(|password| !password.expose().is_empty());
+    let mut shown: Vec<(&str, String)> =
+        SHOWN.into_iter().filter_map(|key| Some((key, given.text(key)?.to_owned()))).collect();
+    // The socket that is used, whoever named it, and none that is not.
+    shown.retain(|(key, _)| *key != "socket");
     for host in &mut hosts {
         host.password.clone_from(&password);
+        if host.is_unix() {
+            shown.push(("socket", host.name.clone()));
+        }
     }
     Ok(Config {
         hosts,
@@ -46,7 +53,7 @@ pub(super) fn config(url: &str, environment: Lookup<'_>, sockets: &[&Path]) -> R
         tls,
         get_server_public_key: given.choice("get-server-public-key", Switch(false))?.0,
         connect_timeout: connect_timeout(&given)?,
-        shown: SHOWN.into_iter().filter_map(|key| Some((key, given.text(key)?.to_owned()))).collect(),
+        shown,
     })
 }
 

@@ -90,13 +90,13 @@ mod tests {
         for sql in [
             "UPDATE t SET n = 1",
             "WITH c AS (SELECT 1) DELETE FROM t",
-            "selected",
             "/*!99 UPDATE t SET n = 1 */ SELECT 1",
             "/* SELECT",
             "CALL p()",
+            "selected",
             "",
         ] {
-            assert_eq!(only_reads(sql), sql == "selected" && false, "{sql}");
+            assert!(!only_reads(sql), "{sql}");
         }
     }
 

@@ -66,9 +66,9 @@ impl Prepared {
         self.places.len()
     }
 
-    /// EXECUTE, as a whole packet.
+    /// EXECUTE, as a whole packet. Gives the sequence number of its answer, as those below do.
     #[inline]
-    pub(super) fn write_execute(&self, params: &Params, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn write_execute(&self, params: &Params, out: &mut Vec<u8>) -> Result<u8, Error> {
         let start = wire::begin_packet(out);
         out.push(command::EXECUTE);
         out.extend_from_slice(&self.id.unwrap_or_default().to_le_bytes());
@@ -91,27 +91,25 @@ impl Prepared {
                 }
             }
         }
-        wire::end_packet(out, start, 0);
-        Ok(())
+        Ok(wire::end_packet(out, start, 0))
     }
 
     /// EXECUTE and CLOSE of a statement whose identifier is not known yet.
-    pub(super) fn write_bound(&self, params: &Params, out: &mut Vec<u8>) -> Result<(), Error> {
-        self.write_execute(params, out)?;
+    pub(super) fn write_bound(&self, params: &Params, out: &mut Vec<u8>) -> Result<u8, Error> {
+        let answer = self.write_execute(params, out)?;
         write_close(0, out);
-        Ok(())
+        Ok(answer)
     }
 
     /// QUERY with the values written into the text.
-    pub(super) fn write_text(&self, params: &Params, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn write_text(&self, params: &Params, out: &mut Vec<u8>) -> Result<u8, Error> {
         let start = wire::begin_packet(out);
         out.push(command::QUERY);
         self.statement.render(out, |param, out| {
             let value = params.get(param).unwrap_or(Value::Null);
             types::write_literal(value, out).map_err(|why| self.misfit(param, &why))
         })?;
-        wire::end_packet(out, start, 0);
-        Ok(())
+        Ok(wire::end_packet(out, start, 0))
     }
 
     #[cold]
