@@ -144,7 +144,7 @@ impl<'a> Authentication<'a> {
         // Most plugins' nonces end with a zero byte.
         self.nonce = match (self.plugin.as_str(), fields.0) {
             (ED25519, nonce) => nonce.get(..32).unwrap_or(nonce).to_vec(),
-            (_, [nonce @ .., 0]) | (_, nonce) => nonce.to_vec(),
+            (_, [nonce @ .., 0] | nonce) => nonce.to_vec(),
         };
         self.stage = Stage::Begun;
         self.first_answer().map(Progress::Answer)

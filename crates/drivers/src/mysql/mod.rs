@@ -9,6 +9,9 @@ pub mod auth;
 mod bulk;
 pub mod config;
 mod errors;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod machine;
 mod replies;
 mod startup;

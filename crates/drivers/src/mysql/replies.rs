@@ -18,7 +18,7 @@ pub(crate) struct Link {
     pub(crate) more_capabilities: u32,
     /// The server's status when it was last heard of.
     pub(crate) status: u16,
-    /// The message of the last statement that gave no rows.
+    /// How many warnings the last statement has left.
     pub(crate) warnings: u16,
 }
 
@@ -163,8 +163,8 @@ pub(crate) async fn outcome(link: &mut Link) -> Result<(Outcome, bool), Error> {
 async fn rows(link: &mut Link, header: &[u8]) -> Result<(Outcome, bool), Error> {
     let mut fields = Fields(header);
     let count = fields.number()?;
-    let count = usize::try_from(count).ok().filter(|count| *count <= usize::from(u16::MAX));
-    let definitions = link.definitions(count.ok_or_else(|| wire::garbage("a result"))?).await?;
+    let count = u16::try_from(count).map_err(|_| wire::garbage("a result"))?;
+    let definitions = link.definitions(count.into()).await?;
     let mut table = Table::default();
     for definition in &definitions {
         let name = wire::definition(definition)?.name;

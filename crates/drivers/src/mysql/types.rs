@@ -118,8 +118,7 @@ fn integer(kind: u32, cell: &[u8]) -> Option<Value<'_>> {
         [a, b] => i16::from_le_bytes([a, b]).into(),
         [a, b, c, d] if unsigned => u32::from_le_bytes([a, b, c, d]).into(),
         [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
-        [a, b, c, d, e, f, g, h] => i64::from_le_bytes([a, b, c, d, e, f, g, h]),
-        _ => return None,
+        _ => i64::from_le_bytes(cell.try_into().ok()?),
     }))
 }
 

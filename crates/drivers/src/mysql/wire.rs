@@ -214,7 +214,7 @@ impl<'a> Fields<'a> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// A number of one to nine bytes ("Protocol::LengthEncodedInteger").
+    /// A number of one to nine bytes (`Protocol::LengthEncodedInteger`).
     #[inline]
     pub(crate) fn number(&mut self) -> Result<u64, Error> {
         Ok(match self.u8()? {
@@ -236,7 +236,7 @@ impl<'a> Fields<'a> {
         Ok(bytes)
     }
 
-    /// Bytes with their length before them ("Protocol::LengthEncodedString").
+    /// Bytes with their length before them (`Protocol::LengthEncodedString`).
     #[inline]
     pub(crate) fn string(&mut self) -> Result<&'a [u8], Error> {
         let length = self.number()?;

@@ -15,7 +15,7 @@ fn begin<'a>(password: &'a Password, transport: Transport, key: bool, plugin: &s
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[test]

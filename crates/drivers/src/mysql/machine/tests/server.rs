@@ -12,6 +12,7 @@ enum Kind {
     Read,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Server {
     as_text: bool,
     deprecates_eof: bool,
