@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.beside_paper import reasons, verdicts
-from nephoscope.scoring import PERFECT
-from nephoscope.study import find_study, make_study, read_study
+from nephoscope.results.beside_paper import reasons, verdicts
+from nephoscope.scoring.formulas import PERFECT
+from nephoscope.study.reading import find_study, make_study, read_study
 from nephoscope.systems.base import Resources
 from sample_studies import sim_study, throughput, write_study
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.price_book import (
+from nephoscope.scoring.prices import (
     RESOURCES,
     Allocation,
     Bill,

@@ -9,16 +9,16 @@ import pytest
 
 from commands import call
 from databases import query, running_server, study_of
-from nephoscope import room
 from nephoscope.dialects import DIALECTS
+from nephoscope.engine.loadrun import PhaseRecord
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.connected import is_short
 from nephoscope.evaluators.search import SearchSettings, search
-from nephoscope.loadrun import PhaseRecord
-from nephoscope.measure import write_results
-from nephoscope.preparing import prepare
+from nephoscope.measuring import room
+from nephoscope.measuring.measurement import write_results
+from nephoscope.measuring.preparing import prepare
 from nephoscope.store import StoredRun
-from nephoscope.study import find_study, make_study, read_study
+from nephoscope.study.reading import find_study, make_study, read_study
 from nephoscope.systems.base import System
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, begin_run, write_run

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.offers import NotPricedError, Usage
-from nephoscope.price_book import (
+from nephoscope.scoring.offers import NotPricedError, Usage
+from nephoscope.scoring.prices import (
     RESOURCES,
     Allocation,
     PriceBook,

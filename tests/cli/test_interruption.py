@@ -223,7 +223,7 @@ def test_no_server_outlives_a_run_that_is_interrupted_twice(lab: Lab, delay: flo
 
 INTERRUPTED_WHILE_IT_TELLS = """
 import os, signal, sys
-from nephoscope import cli
+from nephoscope.cli import app as cli
 tell = cli._err.print
 def told(*arguments):
     tell(*arguments)

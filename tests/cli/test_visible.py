@@ -21,8 +21,8 @@ from rich.console import Group
 from rich.text import Text
 
 from commands import call, finish, start
-from nephoscope.live import JsonView, LineView, VisibleConsole
-from nephoscope.tables import Column, Table, markdown, of_texts, terminal, write_tables
+from nephoscope.cli.live import JsonView, LineView, VisibleConsole
+from nephoscope.tables.model import Column, Table, markdown, of_texts, terminal, write_tables
 from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from nephoscope.evaluated_tables import elasticity, transitions
-from nephoscope.evaluators.allocations import Answer, Timeline
-from nephoscope.evaluators.played import _rarely_asked, _Reader
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
-from nephoscope.run_figures import RunFigures
+from nephoscope.evaluators.elasticity.allocations import Answer, Timeline
+from nephoscope.evaluators.elasticity.reading import _rarely_asked, _Reader
+from nephoscope.results.evaluated_tables import elasticity, transitions
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
 from nephoscope.systems.base import Resources
+from nephoscope.tables.columns import RunFigures
 
 PERIOD_S, ASKING_S, SLOT_S, REST_S = 1.0, 0.1, 20.0, 10.0
 CHANGES = (REST_S, REST_S + SLOT_S, REST_S + 2 * SLOT_S)

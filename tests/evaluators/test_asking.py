@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope import _engine
+from nephoscope.engine.workload import Workload, find_workload
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.asking import AllocationClock
-from nephoscope.evaluators.elasticity import Elasticity, ElasticitySettings
+from nephoscope.evaluators.elasticity.evaluator import Elasticity, ElasticitySettings
 from nephoscope.interrupts import Interrupted
 from nephoscope.systems.url import Url, UrlSettings
-from nephoscope.workload import Workload, find_workload
 
 if TYPE_CHECKING:
     from pathlib import Path

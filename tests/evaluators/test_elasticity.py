@@ -11,17 +11,17 @@ import pytest
 
 from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
 from nephoscope.report import build_view
-from nephoscope.run_figures import seconds
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Resources
+from nephoscope.tables.columns import seconds
 from sample_studies import Tables, sim_study, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nephoscope.report.charts import TimeChart
+    from nephoscope.report.kit.charts import TimeChart
 
 pytestmark = pytest.mark.alone
 

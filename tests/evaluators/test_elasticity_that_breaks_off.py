@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import finish, start, wait_for
+from nephoscope.engine.workload import Workload, find_workload
 from nephoscope.errors import MeasurementError
-from nephoscope.evaluators.elasticity import Elasticity, ElasticitySettings
+from nephoscope.evaluators.elasticity.evaluator import Elasticity, ElasticitySettings
 from nephoscope.store import StoredRun
 from nephoscope.systems.base import Allocation, Resources
-from nephoscope.workload import Workload, find_workload
 from sample_studies import sim_study, write_study
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.evaluators.allocations import Answer, Timeline
-from nephoscope.evaluators.patterns import PATTERNS, ParetoSettings, sessions
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
-from nephoscope.study import make_study
+from nephoscope.evaluators.elasticity.allocations import Answer, Timeline
+from nephoscope.evaluators.elasticity.patterns import PATTERNS, ParetoSettings, sessions
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
+from nephoscope.study.reading import make_study
 from nephoscope.systems.base import Resources
 from sample_studies import sim_study
 

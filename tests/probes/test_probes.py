@@ -9,13 +9,13 @@ import pytest
 
 from databases import query, running_server
 from nephoscope import _engine
+from nephoscope.cli.live import Silence
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings, set_up
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.evaluators.load import Load
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.probes import Endpoint, Probes, ProbeSettings, set_up
+from nephoscope.evaluators.load.evaluator import Load
+from nephoscope.measuring.measurement import run_study
 from nephoscope.store import FILES, RunWriter, StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from nephoscope.systems.base import System
 from sample_studies import phases, sim_study
 

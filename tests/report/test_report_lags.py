@@ -9,9 +9,9 @@ import pytest
 from report_evaluated import lag_run, marker
 from report_pages import html, run, view
 
+from nephoscope.evaluators.lag.samples import LagSamples
 from nephoscope.report import build_view
-from nephoscope.report.facts import Run
-from nephoscope.report.lag_samples import LagSamples
+from nephoscope.report.kit.run import Run
 
 if TYPE_CHECKING:
     from nephoscope.report.measured import Lags

@@ -13,8 +13,8 @@ from report_pages import run, view
 from report_runs import ATTACK, RUNS, sweep_run
 
 from nephoscope.report import Selection, build_view, render
-from nephoscope.report.histograms import Buckets
-from nephoscope.report.parts import Estimate
+from nephoscope.report.kit.histograms import Buckets
+from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.view import ReportView
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
-from nephoscope.price_book import built_in_price_books
+from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.systems.url import Url
 from sample_studies import phases, sim_study, throughput, write_study
 

@@ -34,12 +34,15 @@ from postgres_lab import (
 from pydantic import ValidationError
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems import postgres_folder, postgres_install, postgres_server, supervised
-from nephoscope.systems.account import server_accounts
 from nephoscope.systems.base import Resources
-from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
-from nephoscope.systems.folders import LOCK_FILE
-from nephoscope.systems.machine import this_machine
+from nephoscope.systems.machine import supervised
+from nephoscope.systems.machine.account import server_accounts
+from nephoscope.systems.machine.capacity import this_machine
+from nephoscope.systems.machine.folders import LOCK_FILE
+from nephoscope.systems.postgres import folder as postgres_folder
+from nephoscope.systems.postgres import install as postgres_install
+from nephoscope.systems.postgres import server as postgres_server
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -675,4 +678,4 @@ def test_is_what_its_entry_point_says() -> None:
     assert EmbeddedPostgres.name == "embedded-postgres"
     assert EmbeddedPostgres.summary
     assert EmbeddedPostgres.settings_type is EmbeddedPostgresSettings
-    assert sys.modules["nephoscope.systems.embedded_postgres"].EmbeddedPostgres is EmbeddedPostgres
+    assert sys.modules["nephoscope.systems.postgres.embedded"].EmbeddedPostgres is EmbeddedPostgres

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from nephoscope.errors import MeasurementError
 from nephoscope.systems.base import Action, Resources
-from nephoscope.systems.folders import is_alive
+from nephoscope.systems.machine.folders import is_alive
 from nephoscope.systems.url import Url, UrlSettings
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from databases import query
 from nephoscope.errors import MeasurementError
-from nephoscope.systems import postgres_node, processes
 from nephoscope.systems.base import Action
-from nephoscope.systems.embedded_postgres import EmbeddedPostgresSettings
-from nephoscope.systems.postgres_node import Node
+from nephoscope.systems.machine import processes
+from nephoscope.systems.postgres import node as postgres_node
+from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
+from nephoscope.systems.postgres.node import Node
 
 if TYPE_CHECKING:
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 
 def node_of(provider: EmbeddedPostgres, name: str) -> Node:

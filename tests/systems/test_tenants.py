@@ -14,9 +14,9 @@ from databases import Server, query, running_server, study_of
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from nephoscope.systems.base import Resources, System
-from nephoscope.tenants import TenantsTable, check_tenants, make_room, tenants_of
+from nephoscope.systems.tenants import TenantsTable, check_tenants, make_room, tenants_of
 from sample_studies import phases, sim_study, write_study
 
 if TYPE_CHECKING:

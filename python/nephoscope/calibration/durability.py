@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nephoscope.calibration.base import Bench
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 _LOST = 37
 _PATIENCE_S = 15.0

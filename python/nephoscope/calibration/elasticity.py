@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading, Watch, origin_s
-from nephoscope.price_book import (
+from nephoscope.scoring.prices import (
     DEFAULT_PRICE_BOOK,
     ELASTIC_RESOURCES,
     Allocation,

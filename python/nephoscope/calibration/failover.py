@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nephoscope.calibration.base import Bench, Measured
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
     from nephoscope.systems.sim import Sim
 
 _PROBE_RATE = 200.0

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.calibration.elasticity import compare
-from nephoscope.evaluators.allocations import Timeline
-from nephoscope.price_book import load_price_book
+from nephoscope.evaluators.elasticity.allocations import Timeline
+from nephoscope.scoring.prices import load_price_book
 from nephoscope.systems.base import Resources
-from nephoscope.systems.control_group import LEAST_VCORES, groups_of
-from nephoscope.systems.control_groups import Place, find_place
-from nephoscope.systems.group_guard import members
+from nephoscope.systems.machine.control_group import LEAST_VCORES, groups_of
+from nephoscope.systems.machine.control_groups import Place, find_place
+from nephoscope.systems.machine.group_guard import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,23 +9,23 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.loads import Endpoints, Load, Reads
-from nephoscope.probes import Endpoint, Probes, ProbeSettings
-from nephoscope.tenants import tenants_of
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.settings.loads import Endpoints, Load, Reads
+from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nephoscope.engine.loadrun import LoadRun
+    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
-    from nephoscope.loadrun import LoadRun
-    from nephoscope.price_book import Prices
-    from nephoscope.room import Demand, Room, Rooms
-    from nephoscope.scoring import Absent, Score, ScoreName
+    from nephoscope.measuring.room import Demand, Room, Rooms
+    from nephoscope.scoring.formulas import Absent, Score, ScoreName
+    from nephoscope.scoring.prices import Prices
     from nephoscope.store import StoredRun
-    from nephoscope.study import MeasureSettings, Study
+    from nephoscope.study.reading import MeasureSettings, Study
     from nephoscope.systems.base import Provider, Resources, System
-    from nephoscope.workload import DescribedWorkload
 
 _REST_S = 0.2
 """How long a load rests, so that its connections are closed by then."""

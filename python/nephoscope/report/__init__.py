@@ -7,7 +7,7 @@ any time.
 
 from nephoscope.report.build import build_view
 from nephoscope.report.page import render
-from nephoscope.report.reader import ALL, RunReader, Selection
 from nephoscope.report.view import ReportView
+from nephoscope.store.protocol import ALL, RunReader, Selection
 
 __all__ = ["ALL", "ReportView", "RunReader", "Selection", "build_view", "render"]

@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nephoscope import __version__
-from nephoscope.report.buckets import TimeBuckets
-from nephoscope.report.facts import Run
+from nephoscope.evaluators.elasticity import section as elasticity
+from nephoscope.evaluators.failover import section as failures
+from nephoscope.evaluators.lag import section as lags
+from nephoscope.evaluators.scaleout import section as scaleout
+from nephoscope.evaluators.sweep import section as parameters
+from nephoscope.evaluators.tenancy import section as tenancy
+from nephoscope.evaluators.throughput import section as sweep
+from nephoscope.report.kit.buckets import TimeBuckets
+from nephoscope.report.kit.run import Run
 from nephoscope.report.sections import (
     accounting,
     costs,
-    elasticity,
     environment,
     errors,
-    failures,
     headline,
-    lags,
     latency,
     metrics,
-    parameters,
-    scaleout,
     scores,
-    sweep,
-    tenancy,
     timeline,
     title,
     verdicts,
@@ -30,7 +30,7 @@ from nephoscope.report.sections import (
 from nephoscope.report.view import ReportView
 
 if TYPE_CHECKING:
-    from nephoscope.report.reader import RunReader
+    from nephoscope.store.protocol import RunReader
 
 
 def build_view(reader: RunReader) -> ReportView:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nephoscope.report.charts import TimeChart, XYChart
-from nephoscope.report.parts import Estimate, Fact, Method, Number, Part
+from nephoscope.report.kit.charts import TimeChart, XYChart
+from nephoscope.report.kit.parts import Estimate, Fact, Method, Number, Part
 
 
 class PatternRow(Part):

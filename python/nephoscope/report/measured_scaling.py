@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nephoscope.report.charts import XYChart
-from nephoscope.report.parts import Estimate, Method, Number, Part
+from nephoscope.report.kit.charts import XYChart
+from nephoscope.report.kit.parts import Estimate, Method, Number, Part
 
 
 class StepRow(Part):

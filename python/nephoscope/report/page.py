@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from nephoscope.report import assets, numbers, toml
-from nephoscope.report.histograms import few_beyond
+from nephoscope.report.kit import assets, toml
+from nephoscope.report.kit.histograms import few_beyond
+from nephoscope.tables import numbers
 from nephoscope.visible import visible
 
 if TYPE_CHECKING:

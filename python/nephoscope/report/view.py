@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
+from nephoscope.report.kit.charts import TimeAxis, TimeChart, XYChart
+from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part
 from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
 from nephoscope.report.measured_scaling import Parameters, ScaleOut
-from nephoscope.report.parts import Estimate, Fact, FactTable, Level, Number, Part
 
 
 class Banner(Part):

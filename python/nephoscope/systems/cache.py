@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.folders import LOCK_FILE, FolderLock, cache_folder, make_folder
+from nephoscope.systems.machine.folders import LOCK_FILE, FolderLock, cache_folder, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

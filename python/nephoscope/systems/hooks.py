@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError, field_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.masking import masked
+from nephoscope.settings.units import Duration
 from nephoscope.systems.base import Action, Resources, Settings
-from nephoscope.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

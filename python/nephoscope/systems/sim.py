@@ -11,6 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 from nephoscope.systems.base import (
     Action,
     Allocation,
@@ -22,7 +23,6 @@ from nephoscope.systems.base import (
     System,
     SystemSettings,
 )
-from nephoscope.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,6 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.units import one_as_list
+from nephoscope.settings.variables import endpoint
 from nephoscope.systems.base import (
     Action,
     Allocation,
@@ -19,9 +21,7 @@ from nephoscope.systems.base import (
     SystemSettings,
 )
 from nephoscope.systems.hooks import Hooks, HookSettings
-from nephoscope.systems.postgres_parameters import shown
-from nephoscope.units import one_as_list
-from nephoscope.variables import endpoint
+from nephoscope.systems.postgres.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.charts import category
-from nephoscope.report.numbers import finite
-from nephoscope.report.sections import scored
+from nephoscope.report.kit import scored
+from nephoscope.report.kit.charts import category
 from nephoscope.report.view import Cost, CostLine
+from nephoscope.tables.numbers import finite
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 
 def build(run: Run) -> Cost | None:

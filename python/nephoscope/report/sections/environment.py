@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.numbers import count, plain
-from nephoscope.report.parts import Fact, FactTable
+from nephoscope.report.kit.parts import Fact, FactTable
+from nephoscope.tables.numbers import count, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 # The tables of the manifest and their headings; what else it holds comes after them.
 _HEADINGS = {

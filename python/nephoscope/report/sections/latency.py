@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.charts import Axis, Line, XYChart, category
-from nephoscope.report.facts import in_order
-from nephoscope.report.histograms import BINS_PER_DECADE, Buckets
-from nephoscope.report.numbers import count, duration, number
-from nephoscope.report.reader import Selection
-from nephoscope.report.sections.points import (
+from nephoscope.report.kit.charts import Axis, Line, XYChart, category
+from nephoscope.report.kit.histograms import BINS_PER_DECADE, Buckets
+from nephoscope.report.kit.points import (
     exact_latency,
     failed_latency,
     headline_points,
     rows_of,
     service_times,
 )
+from nephoscope.report.kit.run import in_order
 from nephoscope.report.view import Latency, LatencyGroup, LatencyRow
+from nephoscope.store.protocol import Selection
+from nephoscope.tables.numbers import count, duration, number
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Point, Run
+    from nephoscope.report.kit.run import Point, Run
     from nephoscope.report.view import Percentiles
 
 # In a closed loop the two are the same but for scheduling; a reader need not see them twice.

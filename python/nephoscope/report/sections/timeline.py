@@ -6,20 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.report.charts import Band, Moment, TimeAxis, TimeChart, TimeLine, category, transaction_look
-from nephoscope.report.facts import class_name
-from nephoscope.report.histograms import NS_PER_MS
-from nephoscope.report.numbers import count, elapsed, finite, number
+from nephoscope.report.kit.charts import (
+    Band,
+    Moment,
+    TimeAxis,
+    TimeChart,
+    TimeLine,
+    category,
+    transaction_look,
+)
+from nephoscope.report.kit.histograms import NS_PER_MS
+from nephoscope.report.kit.run import class_name
 from nephoscope.report.view import Timeline
+from nephoscope.tables.numbers import count, elapsed, finite, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.buckets import TimeBuckets
-    from nephoscope.report.charts import Dash
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.buckets import TimeBuckets
+    from nephoscope.report.kit.charts import Dash
+    from nephoscope.report.kit.run import Run
 
 _PERCENTILES = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("max", 100.0))
 

@@ -1,0 +1,246 @@
+"""The tables of stored runs: what the summary shows, what Markdown holds, and what is kept as CSV and Parquet.
+
+Each row begins with its run, so tables of several runs are the same tables. What a run has not measured has no rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.evaluators.failover import tables as failure
+from nephoscope.results import evaluated_tables as evaluated
+from nephoscope.results import scaling_tables as scaling
+from nephoscope.scoring.formulas import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
+from nephoscope.tables.columns import (
+    PERCENTILES,
+    latencies,
+    latency_columns,
+    number,
+    text,
+    whole,
+    with_spread,
+)
+from nephoscope.tables.model import Column, Row, Table, ends, interval_of, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nephoscope.tables.columns import RunFigures
+
+
+def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
+    """Make all tables of runs; those without rows are left out."""
+    return [table for table in every_table(runs) if table.rows]
+
+
+def every_table(runs: Sequence[RunFigures]) -> list[Table]:
+    """Make all tables that there are, also those that the runs have no rows for."""
+    several = len(runs) > 1
+    makers = (
+        _scores,
+        _throughput,
+        _saturation,
+        evaluated.elasticity,
+        evaluated.transitions,
+        failure.failures,
+        failure.failover,
+        failure.interruptions,
+        evaluated.lags,
+        evaluated.stale_reads,
+        evaluated.tenants,
+        scaling.scaleout,
+        scaling.sweeps,
+        _costs,
+        _points,
+    )
+    run = Column("run", "text", "The run's name.", "run" if several else "")
+    return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
+
+
+# --- scores and throughput --------------------------------------------------------------------------------------
+
+
+def _scores(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        rows += [_score(run.name, name, name, run.scores) for name in SCORES]
+        if starred := run.scores.get("starred"):
+            rows += [_score(run.name, name, f"{name}*", starred) for name in STARRED]
+    columns = [
+        text("score", "Its letter in PERFECT, or O; with a star by the second price book.", "score"),
+        text("meaning", "What it says.", "meaning"),
+        Column("value", "number", "The score, in `unit`.", "value", _score_shown),
+        *interval_of("value", "the score"),
+        text("unit", "Its unit.", "unit"),
+        text("better", "`higher` or `lower`."),
+        whole("repetitions", "Of how many repetitions it is the mean."),
+        text("absent", "Why it is absent, where it is."),
+    ]
+    return Table("scores", "PERFECT: the scores and O", columns, rows)
+
+
+def _score_shown(row: Row) -> str:
+    return spread("value", by_ends=row["score"] in BY_ENDS)(row)
+
+
+def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> Row:
+    about, score = DEFINITIONS[name], scores.get("scores", {}).get(name)
+    row: Row = {"run": run, "score": shown, "unit": about.unit, "meaning": about.meaning}
+    row["better"] = "higher" if about.higher_is_better else "lower"
+    if score is None:
+        return row | {"absent": scores.get("absent", {}).get(name, "not measured")}
+    row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}
+    return row | ends("value", score["ci95"])
+
+
+def _throughput(runs: Sequence[RunFigures]) -> Table:
+    rows = [
+        _mix_row(run, mix, entry) for run in runs for mix, entry in run.detail("P").get("mixes", {}).items()
+    ]
+    columns = [
+        text("mix", "The mix of transactions.", "mix"),
+        Column(
+            "concurrency",
+            "number",
+            "Sessions at a time; none where P is of a whole sweep.",
+            "sessions",
+            _sessions,
+        ),
+        Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
+        *interval_of("tps", "the TPS"),
+        *latency_columns(),
+        Column("p", "number", "P of the mix, in TPS per $/min.", "P", spread("p", ",.0f")),
+        *interval_of("p", "P"),
+        number(
+            "cost_usd_per_min",
+            "What the resources cost, in $ per minute.",
+            "$/min" if len(runs) > 1 else "",
+            ".4f",
+        ),
+        whole("repetitions", "How often it was measured."),
+        number(
+            "ro_share",
+            "The share of its transactions that ran on read-only endpoints.",
+            "on ro" if any(row["ro_share"] for row in rows) else "",
+            ".0%",
+        ),
+    ]
+    title = "P-Score: TPS per $/min"
+    foot: list[str] = []
+    if len(runs) == 1 and (score := runs[0].score("P")):
+        title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
+        foot = ["mean", "", "", "", "", with_spread(score)]
+    return Table("throughput", title, columns, rows, foot)
+
+
+def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:
+    return {
+        "run": run.name,
+        "mix": mix,
+        **{key: entry.get(key) for key in ("concurrency", "tps", "p", "repetitions", "ro_share")},
+        **ends("tps", entry["ci95"]),
+        **ends("p", entry["p_ci95"]),
+        **latencies(entry.get("latency_ms")),
+        "cost_usd_per_min": run.detail("P")["cost_per_minute"],
+    }
+
+
+def _sessions(row: Row) -> str:
+    return "all" if row["concurrency"] is None else f"{row['concurrency']:g}"
+
+
+def _saturation(runs: Sequence[RunFigures]) -> Table:
+    rows: list[Row] = [
+        {"run": run.name, "mix": mix, **{key: found.get(key) for key in ("concurrency", "tps", "why")}}
+        for run in runs
+        for mix, found in run.scores.get("saturation", {}).items()
+    ]
+    columns = [
+        text("mix", "The mix of transactions.", "mix"),
+        number("concurrency", "τ, in sessions.", "τ", "g"),
+        number("tps", "The TPS at τ.", "TPS", ",.0f"),
+        text("why", "Why the search ended.", "why"),
+    ]
+    return Table("saturation", "Saturation", columns, rows)
+
+
+_OF_POINTS = ("ci95", "latency_ms", "failed_latency_ms")
+_OF_FAILED = ("p50", "p99", "max")
+
+
+def _points(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        for point in run.scores.get("points", []):
+            row = {
+                "run": run.name,
+                **{key: value for key, value in point.items() if key not in _OF_POINTS},
+            }
+            row |= ends("tps", point["ci95"])
+            row |= latencies(point["latency_ms"], ("mean", *PERCENTILES, "max"))
+            failed = point.get("failed_latency_ms") or {}
+            row |= {f"failed_{name}_ms": failed.get(name) for name in _OF_FAILED}
+            rows.append(row)
+    counts = ("committed", "aborted", "failed", "retried", "dropped", "unstarted")
+    # Whoever is dropped is unstarted, too.
+    shown = ("failed", "unstarted", *(["dropped"] if any(row["dropped"] for row in rows) else []))
+    columns = [
+        Column("mix", "text", "The mix, or the slot's pattern.", "phase", _point_name),
+        number("concurrency", "Sessions at a time, of a closed load."),
+        number("rate", "Arrivals per second, of an open load."),
+        whole("slot", "The slot of a pattern."),
+        whole("measure", "The place of its entry among `[[measure]]`, from 0."),
+        whole("repetition", "Which repetition it is."),
+        whole("phase", "The phase's number."),
+        number("seconds", "The phase's length in s."),
+        Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
+        *interval_of("tps", "the TPS"),
+        number("goodput", "TPS within the bound `slo`."),
+        *latency_columns(("mean", *PERCENTILES, "max"), ("p50", "p99", "max")),
+        *(whole(name, f"Transactions: {name}.", name if name in shown else "") for name in counts),
+        *(
+            number(f"failed_{name}_ms", f"The {name} of the latency of failed transactions, in ms.")
+            for name in _OF_FAILED
+        ),
+        whole("arrivals", "Arrivals of an open load."),
+        Column("steady", "flag", "Whether the TPS was steady; empty where that is not known."),
+        number("drift_per_minute", "The trend, as a share of the mean."),
+        number("cpu_busy", "The share of a core that the busiest load thread was running."),
+        number("cpu_us", "Processor time of the client per transaction, in µs."),
+        number(
+            "lag_p99_us",
+            "The largest p99 of the schedule lag in an interval, but for one interval in a hundred, in µs.",
+        ),
+    ]
+    return Table("points", "Points: every measured phase", columns, rows)
+
+
+def _point_name(row: Row) -> str:
+    level = f" c={row['concurrency']:g}" if row["concurrency"] is not None else ""
+    level = f" {row['rate']:g}/s" if row["rate"] is not None else level
+    return f"{row['mix'] or 'load'}{level}"
+
+
+def _costs(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        cost = run.scores.get("cost") or {"lines": []}
+        for line in cost["lines"]:
+            row = {
+                "run": run.name,
+                "resource": line["resource"],
+                "quantity": line["quantity"],
+                "unit": line["unit"],
+            }
+            row |= {"unit_price_usd_per_hour": line["per_hour"], "cost_usd_per_min": line["per_minute"]}
+            rows.append(row | {"price_book": cost["price_book"]})
+    columns = [
+        text("resource", "The resource.", "resource"),
+        number("quantity", "How much of it all nodes have together.", "quantity"),
+        text("unit", "In which unit.", "unit"),
+        number("unit_price_usd_per_hour", "What a unit costs, in $ per hour.", "$/hour"),
+        number("cost_usd_per_min", "What it costs, in $ per minute.", "$/min", ".6f"),
+        text("price_book", "By which price book.", "price book"),
+    ]
+    return Table("costs", "Cost", columns, rows)
