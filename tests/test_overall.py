@@ -13,9 +13,9 @@ from nephoscope.evaluators.base import Measurements
 from nephoscope.results.scores import perfect, scores_of
 from nephoscope.scoring.formulas import DEFINITIONS, PERFECT, Absent, Score
 from nephoscope.scoring.prices import bill, cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Resources
 from sample_studies import RESOURCES, Tables, sim_study, throughput, write_study
 
 if TYPE_CHECKING:

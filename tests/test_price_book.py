@@ -21,7 +21,7 @@ from nephoscope.scoring.prices import (
     cost,
     load_price_book,
 )
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,7 @@ from nephoscope.scoring.formulas import (
     t_score,
 )
 from nephoscope.scoring.prices import cost, load_price_book
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 BOOK = load_price_book()
 

@@ -18,7 +18,8 @@ from nephoscope.measuring import room
 from nephoscope.measuring.measurement import write_results
 from nephoscope.measuring.preparing import prepare
 from nephoscope.store import StoredRun
-from nephoscope.study.reading import find_study, make_study, read_study
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from nephoscope.systems.base import System
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, begin_run, write_run

@@ -22,7 +22,7 @@ from nephoscope.scoring.prices import (
     load_price_book,
     load_unit_costs,
 )
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path

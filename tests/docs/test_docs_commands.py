@@ -13,11 +13,11 @@ from docs_pages import PAGES, Block, blocks, name, prose
 from page_shell import NOT_RUN, SHELLS, steps_of, steps_on
 
 from nephoscope.cli.app import app
-from nephoscope.engine.workload import packaged_workloads
 from nephoscope.measuring.preparing import prepare
 from nephoscope.scoring.given import read_figures
 from nephoscope.scoring.given_scores import score_systems
 from nephoscope.scoring.prices import load_price_book
+from nephoscope.study.packaged import packaged_workloads
 from nephoscope.study.reading import read_study
 
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from nephoscope.evaluators.elasticity.allocations import Answer, Timeline
 from nephoscope.evaluators.elasticity.reading import _rarely_asked, _Reader
 from nephoscope.results.evaluated_tables import elasticity, transitions
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 from nephoscope.tables.columns import RunFigures
 
 PERIOD_S, ASKING_S, SLOT_S, REST_S = 1.0, 0.1, 20.0, 10.0

@@ -13,8 +13,8 @@ from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
 from nephoscope.report import build_view
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
 from nephoscope.tables.columns import seconds
 from sample_studies import Tables, sim_study, write_study
 

@@ -18,8 +18,8 @@ from commands import finish, start
 from nephoscope import _engine
 from nephoscope.calibration.serverless import QuotaWatch
 from nephoscope.scoring.prices import load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
 from nephoscope.systems.postgres.serverless import EmbeddedServerless, EmbeddedServerlessSettings
 from sample_studies import write_study
 

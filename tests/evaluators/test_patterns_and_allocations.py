@@ -12,8 +12,8 @@ from nephoscope.errors import InputError
 from nephoscope.evaluators.elasticity.allocations import Answer, Timeline
 from nephoscope.evaluators.elasticity.patterns import PATTERNS, ParetoSettings, sessions
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Resources
 from sample_studies import sim_study
 
 BOOK = load_price_book(DEFAULT_PRICE_BOOK)

@@ -12,9 +12,9 @@ from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import run_study
 from nephoscope.results.tables import tables_of
 from nephoscope.scoring.prices import cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Resources
 from nephoscope.tables.columns import RunFigures
 from sample_studies import RESOURCES
 

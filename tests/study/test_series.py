@@ -16,7 +16,8 @@ from nephoscope.measuring.series import measured_before, parts
 from nephoscope.results.beside_paper import reasons
 from nephoscope.scoring.formulas import PERFECT
 from nephoscope.store import StoredRun
-from nephoscope.study.reading import find_study, make_study, read_study
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from sample_studies import Tables, phases, sim_study, throughput, write_study
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from postgres_lab import (
 from pydantic import ValidationError
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 from nephoscope.systems.machine import supervised
 from nephoscope.systems.machine.account import server_accounts
 from nephoscope.systems.machine.capacity import this_machine

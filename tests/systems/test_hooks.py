@@ -12,7 +12,8 @@ from postgres_lab import wait_for
 from pydantic import ValidationError
 
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Resources
+from nephoscope.settings.resources import Resources
+from nephoscope.systems.base import Action
 from nephoscope.systems.machine.folders import is_alive
 from nephoscope.systems.url import Url, UrlSettings
 

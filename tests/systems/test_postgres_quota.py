@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.settings.resources import Resources
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Action, Resources
+from nephoscope.systems.base import Action
 from nephoscope.systems.machine.group_guard import members
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
 from sample_studies import sim_study, throughput

@@ -11,7 +11,8 @@ from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.failover import failure
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import ROLES, Action, Done
+from nephoscope.settings.base import ROLES
+from nephoscope.systems.base import Action, Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,9 +18,9 @@ from nephoscope.scoring.prices import (
     allocated_cost,
     load_price_book,
 )
+from nephoscope.settings.resources import Resources
 from nephoscope.statistics import half_width
 from nephoscope.store import FILES
-from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.calibration.elasticity import compare
 from nephoscope.evaluators.elasticity.allocations import Timeline
 from nephoscope.scoring.prices import load_price_book
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 from nephoscope.systems.machine.control_group import LEAST_VCORES, groups_of
 from nephoscope.systems.machine.control_groups import Place, find_place
 from nephoscope.systems.machine.group_guard import members

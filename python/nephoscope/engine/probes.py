@@ -20,14 +20,15 @@ from pydantic import Field
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.base import Role, Settings
 from nephoscope.settings.units import Duration
-from nephoscope.systems.base import Role, Settings, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from nephoscope.store import RunWriter
+    from nephoscope.systems.base import System
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import is_file
+from nephoscope.study.packaged import find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,37 +21,8 @@ if TYPE_CHECKING:
     from nephoscope.settings.loads import MixSetting
     from nephoscope.study.reading import WorkloadTable
 
-PACKAGED = Path(__file__).parent.parent / "workloads"
-"""The workloads that come with nephoscope, a folder each."""
 
 _RATIO = re.compile(r"\d+(\.\d+)?(:\d+(\.\d+)?)+")
-
-
-def packaged_workloads() -> list[str]:
-    """List the names of the workloads that come with nephoscope."""
-    return sorted(file.parent.name for file in PACKAGED.glob("*/workload.lua"))
-
-
-def packaged_workload(name: str) -> Path | None:
-    """Find the folder of a workload that comes with nephoscope; None where there is none of this name."""
-    folder = PACKAGED / name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else None
-    return folder.resolve() if folder is not None and is_file(folder / "workload.lua") else None
-
-
-def find_workload(name: str) -> Path:
-    """Find the folder of a workload, by its name or its path.
-
-    Raises ``InputError``.
-    """
-    if packaged := packaged_workload(name):
-        return packaged
-    if is_file(Path(name) / "workload.lua"):
-        return Path(name).resolve()
-    known = ", ".join(packaged_workloads())
-    shown = _engine.redact(name) if "://" in name else name
-    raise InputError(
-        f"workload.name: {shown!r} is no workload and no folder with a workload.lua; workloads are {known}"
-    )
 
 
 class DescribedWorkload(ABC):

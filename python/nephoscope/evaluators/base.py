@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.connected import Shortfall
+    from nephoscope.evaluators.demand import Demand
     from nephoscope.evaluators.points import Point
-    from nephoscope.measuring.room import Demand, Room, Rooms
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.measuring.room import Room, Rooms
     from nephoscope.scoring.formulas import Absent, Score, ScoreName
-    from nephoscope.scoring.prices import Prices
-    from nephoscope.store import StoredRun
-    from nephoscope.study.reading import MeasureSettings, Study
-    from nephoscope.systems.base import Provider, Resources, System
+    from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.reading import Study
+    from nephoscope.systems.base import Provider, System
 
 _REST_S = 0.2
 """How long a load rests, so that its connections are closed by then."""
@@ -87,28 +88,6 @@ class Means:
             lag=lag,
             watch=watch,
         )
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A stored run, as an evaluator reads it."""
-
-    run: StoredRun
-    index: int
-    """The place of the evaluator's entry among the study's ``[[measure]]``: its phases are labelled with it."""
-    resources: Resources | None
-    prices: Prices
-    interval_s: float
-
-    def why_not(self) -> str | None:
-        """Say why the entry could not be measured, if that was told while it was driven."""
-        for event in self.run.events:
-            if (
-                event.get("event") in ("unsupported", "fault_failed", "action_failed")
-                and event.get("measure") == self.index
-            ):
-                return str(event["message"])
-        return None
 
 
 @dataclass

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase, StoredRun
 
 _WHOLE = 0.98

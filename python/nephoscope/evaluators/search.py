@@ -9,18 +9,18 @@ from pydantic import Field, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.points import latency_of
+from nephoscope.settings.base import Settings
 from nephoscope.settings.loads import MOST_CONCURRENCY
 from nephoscope.settings.units import Duration, describe_count
-from nephoscope.systems.base import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
     from nephoscope.engine.loadrun import LoadRun
-    from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.measuring.room import Room
     from nephoscope.settings.loads import Load
 

@@ -30,11 +30,11 @@ from nephoscope.measuring.preparing import (
 from nephoscope.measuring.room import Rooms
 from nephoscope.report import build_view, render
 from nephoscope.results.scores import scores_or_why, scores_so_far, scores_text
+from nephoscope.settings.base import ROLES
 from nephoscope.settings.units import describe_count
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.layout import check_runs
 from nephoscope.store.writer import seal, write_whole
-from nephoscope.systems.base import ROLES
 from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:

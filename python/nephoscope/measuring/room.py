@@ -10,9 +10,9 @@ from nephoscope import _engine
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measuring.manifest import reads_of
+from nephoscope.settings.base import ROLES
 from nephoscope.settings.units import describe_count
 from nephoscope.settings.variables import redacted_url
-from nephoscope.systems.base import ROLES
 from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
@@ -21,25 +21,15 @@ if TYPE_CHECKING:
     from nephoscope.dialects import Dialect
     from nephoscope.engine.workload import Workload
     from nephoscope.evaluators.base import Evaluator
+    from nephoscope.evaluators.demand import Demand
+    from nephoscope.settings.base import Role
     from nephoscope.study.reading import Study
-    from nephoscope.systems.base import Role, System
+    from nephoscope.systems.base import System
 
 _BESIDE = 1
 """Connections of a run to each server besides those of its load: the one that samples its metrics."""
 _PATIENCE_S = 5.0
 """How long a server may take to answer at the most; one that does not is dealt with when its data is looked at."""
-
-
-@dataclass(frozen=True)
-class Demand:
-    """A step of an evaluator, and the sessions that it wants."""
-
-    step: str
-    """What messages call it: the name of its phase."""
-    sessions: tuple[int, ...]
-    """Of each tenant; those that are not named want none."""
-    mix: Mapping[str, float]
-    """The weights of the transactions: they tell which role connections are of."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from nephoscope.evaluators.sweep import section as parameters
 from nephoscope.evaluators.tenancy import section as tenancy
 from nephoscope.evaluators.throughput import section as sweep
 from nephoscope.report.kit.buckets import TimeBuckets
+from nephoscope.report.kit.method import redacted
 from nephoscope.report.kit.run import Run
 from nephoscope.report.sections import (
     accounting,
@@ -58,7 +59,7 @@ def build_view(reader: RunReader) -> ReportView:
         accounting=accounting.build(run),
         client=metrics.build_client(run, buckets),
         system=metrics.build_system(run, buckets),
-        study=environment.redacted(reader.study),
+        study=redacted(reader.study),
         environment=environment.build(run),
         reproduce=environment.reproduce(run),
         generator=f"nephoscope {run.manifest.get('nephoscope') or __version__}",

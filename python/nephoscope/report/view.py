@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nephoscope.report.kit.charts import TimeAxis, TimeChart, XYChart
-from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part
+from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part, Percentiles
 from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
 from nephoscope.report.measured_scaling import Parameters, ScaleOut
 
@@ -30,21 +30,6 @@ class Title(Part):
     status: str
     banner: Banner | None = None
     facts: tuple[Fact, ...] = ()
-
-
-class Percentiles(Part):
-    """Latencies in ms, of committed transactions, from the intended start; of what had not ended, its wait."""
-
-    mean: Number = None
-    p50: Number = None
-    p90: Number = None
-    p95: Number = None
-    p99: Number = None
-    p999: Number = None
-    max: Number = None
-    count: int = 0
-    at_least: tuple[str, ...] = ()
-    """Which of these are lower bounds."""
 
 
 class KeyFigure(Part):

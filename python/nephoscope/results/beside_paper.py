@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from nephoscope.scoring.formulas import PerfectName
+    from nephoscope.settings.resources import Resources
     from nephoscope.study.reading import Study
-    from nephoscope.systems.base import Resources
 
 WORKLOAD = "sales"
 SCALES = (1, 10, 100)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.engine.workload import KeptWorkload, Workload, packaged_workload
+from nephoscope.engine.workload import KeptWorkload, Workload
 from nephoscope.errors import InputError
 from nephoscope.scoring.prices import PriceBook, built_in_price_book
+from nephoscope.study.packaged import packaged_workload
 
 if TYPE_CHECKING:
     from nephoscope.engine.workload import DescribedWorkload

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import registry
 from nephoscope.errors import InputError
-from nephoscope.evaluators.base import Measurements, Stored
+from nephoscope.evaluators.base import Measurements
+from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
 from nephoscope.results import beside_paper
 from nephoscope.results.inputs import price_book_of, workload_of
@@ -16,11 +17,11 @@ from nephoscope.results.verdicts import FEW, connected, names, overloaded, stead
 from nephoscope.scoring.formulas import BY_ENDS, PERFECT, STARRED, Absent, Score, ScoreName, o_score
 from nephoscope.scoring.offers import NotPricedError
 from nephoscope.scoring.prices import Prices, bill, cost
+from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import describe_count
 from nephoscope.store import StoredRun
 from nephoscope.store.schema import check_plain
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Resources
 from nephoscope.tables.model import figure, with_interval
 
 if TYPE_CHECKING:

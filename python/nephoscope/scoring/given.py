@@ -17,9 +17,10 @@ from nephoscope.files import read_toml
 from nephoscope.scoring.formulas import DEFAULT_DELTA, PerfectName
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, PriceBook, load_price_book, load_unit_costs
+from nephoscope.settings.base import Settings
+from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration
 from nephoscope.settings.validation import validated
-from nephoscope.systems.base import Resources, Settings
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

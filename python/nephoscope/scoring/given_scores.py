@@ -29,7 +29,7 @@ from nephoscope.scoring.formulas import (
 )
 from nephoscope.scoring.offers import NotPricedError
 from nephoscope.scoring.prices import Allocation, allocated_cost, bill, cost
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

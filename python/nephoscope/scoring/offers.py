@@ -25,7 +25,7 @@ from nephoscope.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from nephoscope.systems.base import Resources
+    from nephoscope.settings.resources import Resources
 
 Resource = Literal["vcores", "memory_gb", "storage_gb", "iops", "network_gbps"]
 """What a system was given, by the names of the fields of ``Resources``."""

@@ -47,7 +47,7 @@ from nephoscope.scoring.offers import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from nephoscope.systems.base import Resources
+    from nephoscope.settings.resources import Resources
 
 RESOURCES: tuple[Resource, ...] = get_args(Resource)
 ELASTIC_RESOURCES: tuple[Resource, ...] = ("vcores", "memory_gb", "iops")

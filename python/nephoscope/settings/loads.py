@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
-from nephoscope.systems.base import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from nephoscope.scoring.prices import PriceBook
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

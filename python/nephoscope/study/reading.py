@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -22,19 +21,20 @@ from pydantic import (
 )
 
 from nephoscope import _engine, registry
-from nephoscope.engine.workload import PACKAGED
 from nephoscope.errors import InputError
-from nephoscope.files import check_toml, is_file, is_there, parse_toml, read_toml
+from nephoscope.files import check_toml, is_file, parse_toml, read_toml
 from nephoscope.masking import masked
 from nephoscope.scoring.formulas import PerfectName
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
+from nephoscope.settings.base import Settings
 from nephoscope.settings.loads import ACCESS_WORDS
+from nephoscope.settings.registered import MeasureSettings, Scales, SystemSettings
+from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, validated
 from nephoscope.settings.variables import redacted_url
-from nephoscope.systems.base import Settings, SystemSettings
-from nephoscope.systems.tenants import TenantsTable
+from nephoscope.study.packaged import PACKAGED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,21 +49,6 @@ class StudyTable(Settings):
     """A sentence for the report."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The seed of the load: of what transactions pick, of arrivals, of which transaction is next."""
-
-
-def _distinct(scales: list[float]) -> list[float]:
-    if len(set(scales)) < len(scales):
-        raise ValueError("a scale factor is there more than once")
-    return scales
-
-
-Scales = Annotated[
-    list[Annotated[float, Field(gt=0, le=1e6)]],
-    BeforeValidator(one_as_list),
-    AfterValidator(_distinct),
-    Field(min_length=1, max_length=20),
-]
-"""Scale factors, each once."""
 
 
 class WorkloadTable(Settings):
@@ -190,14 +175,6 @@ class ScoreTable(Settings):
     """The exponents of the scores in O; 1 where left out, and 0 takes a score out of it."""
     beside_paper: bool = False
     """Whether the report says which figures may be set [beside the paper's](metrics.md#beside-the-papers-tables)."""
-
-
-class MeasureSettings(Settings):
-    """An entry of ``[[measure]]``; each evaluator adds its own keys."""
-
-    evaluator: str
-    scales: Scales | None = None
-    """At which of `workload.scales` it is measured; at all of them if left out."""
 
 
 class Study(BaseModel):
@@ -413,19 +390,3 @@ def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  #
         if entry := validated(settings, table, f"measure.{index}", faults, ACCESS_WORDS):
             made.append(entry)
     return tuple(made)
-
-
-def find_study(name: str) -> Path:
-    """Find a study by its path, or by the name of one that comes with nephoscope.
-
-    Raises ``InputError``.
-    """
-    path = Path(name)
-    if is_there(path):
-        return path
-    packaged = {study.stem: study for study in (Path(__file__).parent.parent / "studies").glob("*.toml")}
-    if name in packaged:
-        return packaged[name]
-    names = sorted(packaged)
-    shown = _engine.redact(name) if "://" in name else name
-    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")

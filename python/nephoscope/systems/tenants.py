@@ -9,67 +9,22 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
-
-from pydantic import Field, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.settings.tenants import ONLY, TenantServer, TenantsTable
 from nephoscope.settings.variables import endpoint
-from nephoscope.systems.base import Resources, Settings
-from nephoscope.systems.url import Urls
 
 if TYPE_CHECKING:
+    from nephoscope.settings.resources import Resources
     from nephoscope.systems.base import System
 
-ONLY = "default"
-"""What the tenant of a system with one is called."""
 
 _ROOM_S = 60.0
 """How long making a schema or a database may take: the latter copies a small one."""
 _URL = re.compile(r"(?P<server>[a-z]+://[^/?#]*)(?P<path>/[^?#]*)?(\?(?P<query>[^#]*))?")
-
-
-class TenantServer(Settings):
-    """An entry of ``[[tenants.servers]]``: a tenant's own server."""
-
-    rw: Annotated[Urls, Field(min_length=1)]
-    """The URLs of its endpoints that take writes; a single one needs no brackets."""
-    ro: Urls = Field(default_factory=list)
-    """The URLs of its read-only endpoints."""
-    resources: Resources | None = None
-    """What it was given, for its cost; the same as the system if left out."""
-
-
-class TenantsTable(Settings):
-    """``[tenants]``: how many there are, and what they share."""
-
-    number: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How many tenants there are, called ``tenant1``, ``tenant2`` …; one is the system without tenants."""
-    share: Literal["schema", "database", "server"] = "schema"
-    """What sets them apart: a schema each in one database, a database each on one server, or a server each."""
-    prefix: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,40}$")] = "nephoscope_tenant"
-    """What schemas and databases are called, with the tenant's number behind it; they are made where missing."""
-    servers: list[TenantServer] = Field(default_factory=list)
-    """The servers of the second tenant and those after it; the first has the system of ``[system]``."""
-
-    @model_validator(mode="after")
-    def _servers_match(self) -> Self:
-        wanted = self.number - 1 if self.share == "server" else 0
-        if len(self.servers) != wanted:
-            raise ValueError(
-                f'{self.number} tenants with share = "{self.share}" need {wanted} servers'
-                f" beside the system's own; servers has {len(self.servers)}"
-            )
-        return self
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the tenants are called."""
-        if self.number == 1:
-            return (ONLY,)
-        return tuple(f"tenant{place}" for place in range(1, self.number + 1))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from nephoscope.scoring.prices import Allocation, allocated_cost
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

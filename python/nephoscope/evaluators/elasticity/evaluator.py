@@ -6,99 +6,31 @@ METRICS, section 3; CloudyBench, sections II-C and II-G, equation 2, Table VI.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
-
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
 from nephoscope.evaluators.asking import AllocationClock
-from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.elasticity.patterns import PatternSetting, resolve
+from nephoscope.evaluators.base import Evaluator, Means, Measurements
+from nephoscope.evaluators.demand import Demand
+from nephoscope.evaluators.elasticity.patterns import resolve
 from nephoscope.evaluators.elasticity.patterns import sessions as wanted_sessions
 from nephoscope.evaluators.elasticity.reading import read_elasticity
-from nephoscope.evaluators.search import SearchSettings, ask_step, search
-from nephoscope.measuring.room import Demand
+from nephoscope.evaluators.elasticity.settings import _LEAST_S, ElasticitySettings
+from nephoscope.evaluators.search import ask_step, search
 from nephoscope.settings.loads import (
-    MOST_CONCURRENCY,
-    AccessSetting,
-    LatencyBound,
     Load,
-    Mixes,
-    Think,
-    UniformAccess,
-    each_once,
 )
-from nephoscope.settings.units import Duration, one_as_list
-from nephoscope.study.reading import MeasureSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Self
 
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.engine.workload import DescribedWorkload
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.registered import MeasureSettings
     from nephoscope.systems.base import Allocation
-
-_LEAST_S = 0.1
-"""How long a system is left without load at the least: so that a pattern begins and ends with a change of load."""
-
-
-class ElasticitySettings(MeasureSettings):
-    """An entry of ``[[measure]]`` with ``evaluator = "elasticity"``."""
-
-    evaluator: Literal["elasticity"] = "elasticity"
-    patterns: Annotated[list[PatternSetting], BeforeValidator(one_as_list), Field(min_length=1)] = Field(
-        default=["single-peak", "large-spike", "single-valley", "zero-valley"]
-    )
-    """The patterns, one after another: the paper's four by name, or [one's own](#patterns)."""
-    mixes: Mixes = Field(default=["RW"])
-    """The mixes that each pattern is played with."""
-    tau: Literal["search"] | Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = "search"
-    """τ, which the patterns are shares of: a concurrency, or ``"search"``: saturation is searched for in each mix."""
-    search: SearchSettings = Field(default_factory=SearchSettings)
-    """How saturation is searched for: see [search](#measuresearch)."""
-    slot: Duration = 60.0
-    """How long a slot of a pattern is."""
-    window: Duration = 600.0
-    """How long resources are paid for, from a pattern's start: so that giving them back slowly costs something."""
-    rest: Duration = 60.0
-    """How long the system is left without load before a pattern, so that what came before it is over."""
-    watch: Duration | None = None
-    """How long the allocation is watched after a pattern, without load; by default to the end of the window where the
-    provider tells its allocation. What is not watched is taken to stay as it was."""
-    action_limit: Duration = 60.0
-    """How long the provider may take to tell its allocation; then it is given up, with a warning."""
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
-    """How often all patterns are played."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
-    think: Think | None = None
-    """A pause of each session between two transactions: see [think time](#think-time)."""
-    slo: LatencyBound | None = None
-    """A latency bound: how many transactions break it is told for each change of the load."""
-
-    _each_once = field_validator("patterns", "mixes")(each_once)
-
-    @field_validator("slot")
-    @classmethod
-    def _long_enough(cls, seconds: float) -> float:
-        if seconds <= 0:
-            raise ValueError("a slot needs a length above 0")
-        return seconds
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.action_limit <= 0:
-            raise ValueError("action_limit must be above 0")
-        names = [resolve(pattern)[0] for pattern in self.patterns]
-        if len(set(names)) < len(names):
-            raise ValueError("two patterns have the same name")
-        for name, shares in map(resolve, self.patterns):
-            if self.window < len(shares) * self.slot:
-                raise ValueError(f"the window of {self.window:g} s is shorter than the pattern {name}")
-        return self
 
 
 class Elasticity(Evaluator):

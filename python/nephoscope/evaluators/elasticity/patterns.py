@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from nephoscope.systems.base import Settings
+from nephoscope.settings.base import Settings
 
 PATTERNS: dict[str, tuple[float, ...]] = {
     "single-peak": (0.0, 1.0, 0.0),

@@ -19,10 +19,10 @@ from nephoscope.store.protocol import Selection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.elasticity.allocations import Step
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.search import SearchSettings
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.scoring.prices import PriceBook
     from nephoscope.store import Phase
 

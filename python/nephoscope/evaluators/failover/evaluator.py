@@ -6,52 +6,34 @@ METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 a
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
-
-from pydantic import BeforeValidator, Field, model_validator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope.engine.probes import ProbeSettings
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
-from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
-from nephoscope.evaluators.failover.outages import LATE_S
+from nephoscope.evaluators.base import Evaluator, Means, Measurements
+from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.failover.reading import read_failures
-from nephoscope.measuring.room import Demand
+from nephoscope.evaluators.failover.settings import FAULTS, FailoverSettings
 from nephoscope.scoring.failures import over_roles, recovery
 from nephoscope.scoring.formulas import Absent, Score, f_score, r_score
 from nephoscope.settings.loads import (
     HIGHEST_RATE,
-    MOST_CONCURRENCY,
-    AccessSetting,
     Load,
-    MixSetting,
-    UniformAccess,
 )
-from nephoscope.settings.units import Duration, one_as_list
-from nephoscope.study.reading import MeasureSettings
-from nephoscope.systems.base import Action, Role
+from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Self
 
     from nephoscope.engine.probes import Probes as RunningProbes
     from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.failover.reading import Failure
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.scoring.formulas import ScoreName
-
-FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
-
-FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
-    "restart": (Action.RESTART,),
-    "kill": (Action.KILL, Action.START),
-    "node-loss": (Action.KILL,),
-    "crash": (Action.KILL, Action.PROMOTE),
-    "promote": (Action.PROMOTE,),
-    "pause": (Action.PAUSE, Action.RESUME),
-}
-"""What is done to a node, one action after the other."""
+    from nephoscope.settings.base import Role
+    from nephoscope.settings.registered import MeasureSettings
 
 
 _MISSING = {
@@ -59,75 +41,6 @@ _MISSING = {
     "open": "the backlog did not drain, or the latency did not come back,",
 }
 """What was not seen where a load has no recovery."""
-
-
-class FailoverSettings(MeasureSettings):
-    """An entry of ``[[measure]]`` with ``evaluator = "failover"``."""
-
-    evaluator: Literal["failover"] = "failover"
-    fault: FaultName = "restart"
-    """What happens: a `restart`; a `kill`, and the node is started again; a `node-loss`: it is killed, and the system
-    itself has to bring the service back; a `crash`: it is killed, and a replica is promoted; `promote`, a planned
-    switchover; a `pause` of the node."""
-    roles: Annotated[tuple[Role, ...], BeforeValidator(one_as_list), Field(min_length=1, strict=False)] = (
-        "rw",
-    )
-    """Whose node fails: that of `rw`, or one of `ro`. A crash and a promotion are of `rw`."""
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How often each is done."""
-    mix: MixSetting = "RW"
-    """Which transactions run: see [mixes](#mixes)."""
-    concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 16
-    """Transactions at a time, best near τ: below it R says little, as a slower system would serve them as well."""
-    rate: Annotated[float, Field(gt=0, le=HIGHEST_RATE)] | None = None
-    """Transactions that arrive in a second, in place of a concurrency: who asks a service does not wait for it. R is
-    then the time until the backlog of the outage is gone and the latency is what it was."""
-    utilization: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """In place of a rate: the share of the system's capacity that arrives, such as 0.6. The capacity is the throughput
-    of `concurrency` transactions at a time, which is measured for `before` ahead of the first failure."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
-    warmup: Duration = 2.0
-    """How long the load runs before it counts, each time."""
-    before: Duration = 5.0
-    """How long it is measured before the fault: what R has to come back to."""
-    after: Duration = 20.0
-    """How long it is measured after the fault. What has not come back by then has not come back."""
-    pause: Duration = 2.0
-    """How long a pause lasts."""
-    action_limit: Duration = 600.0
-    """How long the provider may take to do what a fault is, besides the pause. What takes longer is given up, and the
-    run ends."""
-    probe_rate: Annotated[float, Field(gt=0, le=10_000)] = 200.0
-    """Probes a second, for each role."""
-    late: Duration = LATE_S
-    """A probe that is answered later than this after it was due counts as not served."""
-    hold: Duration = 2.0
-    """How long the load has to be served as before the fault, for that to be its recovery."""
-    window: Duration = 0.5
-    """Over how long throughput and latency are taken each time: what they do within that is noise, and a shorter
-    recovery is not told apart from none."""
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        if self.fault in ("crash", "promote") and self.roles != ("rw",):
-            raise ValueError(f"a {self.fault} is of the node that takes writes: roles must be ['rw']")
-        if self.after <= self.hold or min(self.before, self.warmup, self.action_limit) <= 0:
-            raise ValueError("warmup, before and action_limit must be above 0, and after longer than hold")
-        if self.rate is not None and self.utilization is not None:
-            raise ValueError(
-                "rate and utilization exclude each other: a rate is given, or made of the capacity"
-            )
-        if self.is_open and self.before < self.window:
-            raise ValueError(
-                "before must be as long as window: that is where the latency of a rate is taken from"
-            )
-        return self
-
-    @property
-    def is_open(self) -> bool:
-        """Whether transactions arrive at a rate, whatever the system does."""
-        return self.rate is not None or self.utilization is not None
 
 
 def _node_of(means: Means, role: Role) -> str | None:

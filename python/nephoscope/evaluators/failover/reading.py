@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.evaluators.base import Stored
-    from nephoscope.evaluators.failover.evaluator import FailoverSettings
+    from nephoscope.evaluators.failover.settings import FailoverSettings
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase, StoredRun
 
 

@@ -14,8 +14,8 @@ from nephoscope.statistics import r_squared
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nephoscope.evaluators.base import Stored
     from nephoscope.evaluators.points import Point
+    from nephoscope.evaluators.stored import Stored
 
 SERVED = "the first transaction of the load that was committed at the new endpoint"
 """What ends the time until a new node serves."""

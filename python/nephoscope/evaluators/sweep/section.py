@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, XYChart, category, course
+from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.measured_scaling import ParameterEntry, Parameters, ValueRow
-from nephoscope.report.sections.environment import text_of
 from nephoscope.tables.numbers import count, finite, number, plain
 
 if TYPE_CHECKING:

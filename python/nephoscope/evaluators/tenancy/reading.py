@@ -10,14 +10,14 @@ import numpy as np
 
 from nephoscope.evaluators.points import measured_phases, series_of
 from nephoscope.scoring.formulas import Absent, Score, over_repetitions, t_score
+from nephoscope.settings.resources import Resources
 from nephoscope.statistics import block_bootstrap_ci, jain_index
 from nephoscope.store.protocol import Selection
-from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase
 
 

@@ -6,30 +6,20 @@ METRICS, sections 1 to 3; CloudyBench, sections II-B and II-G, equation 1.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from pydantic import Field, field_validator
-
-from nephoscope.evaluators.base import Evaluator, Means, Measurements, Stored
+from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.connected import absent_for
+from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.points import by_mix, latency_of, read_points
 from nephoscope.evaluators.search import SearchSettings, describe_saturation, search, searched
-from nephoscope.measuring.room import Demand
+from nephoscope.evaluators.throughput.settings import ThroughputSettings
 from nephoscope.scoring.formulas import Absent, Score, over_repetitions, p_score
 from nephoscope.settings.loads import (
-    AccessSetting,
-    LatencyBound,
-    Levels,
     Load,
-    Mixes,
-    Think,
-    UniformAccess,
-    each_once,
 )
-from nephoscope.settings.units import Duration
 from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store.protocol import Selection
-from nephoscope.study.reading import MeasureSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,41 +27,8 @@ if TYPE_CHECKING:
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.points import Point
-
-
-class ThroughputSettings(MeasureSettings):
-    """An entry of ``[[measure]]`` with ``evaluator = "throughput"``."""
-
-    evaluator: Literal["throughput"] = "throughput"
-    mixes: Mixes = Field(default=["RO", "RW", "WO"])
-    """The mixes that are measured, one after another."""
-    concurrency: Literal["search"] | Levels = "search"
-    """The levels that are measured, or ``"search"``: saturation is searched for, and measured."""
-    search: SearchSettings = Field(default_factory=SearchSettings)
-    """How saturation is searched for: see [search](#measuresearch)."""
-    warmup: Duration = 5.0
-    """How long the load runs before each measured phase; it is stored and does not count."""
-    duration: Duration = 30.0
-    """Of each measured phase."""
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How often each point is measured; each repetition goes through all points."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
-    think: Think | None = None
-    """A pause of each session between two transactions: see [think time](#think-time)."""
-    slo: LatencyBound | None = None
-    """A latency bound; goodput counts the transactions within it."""
-    score: Literal["peak", "mean"] = "peak"
-    """P from the throughput at saturation (or the best of a sweep), or from the mean over the sweep as in the paper."""
-
-    _each_once = field_validator("mixes", "concurrency")(each_once)
-
-    @field_validator("duration")
-    @classmethod
-    def _long_enough(cls, seconds: float) -> float:
-        if seconds <= 0:
-            raise ValueError("a measured phase needs a duration above 0")
-        return seconds
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.registered import MeasureSettings
 
 
 class Throughput(Evaluator):

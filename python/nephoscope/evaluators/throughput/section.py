@@ -13,8 +13,8 @@ from nephoscope.report.view import PointRow, Saturation, Sweep
 from nephoscope.tables.numbers import count, finite, number
 
 if TYPE_CHECKING:
+    from nephoscope.report.kit.parts import Percentiles
     from nephoscope.report.kit.run import Phase, Point, Run
-    from nephoscope.report.view import Percentiles
 
 # Repetitions at one concurrency stand side by side, or their whiskers would hide each other.
 _DODGE = 1.045

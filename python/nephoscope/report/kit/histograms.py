@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nephoscope.report.view import Percentiles
+from nephoscope.report.kit.parts import Percentiles
 from nephoscope.statistics import is_at_least, quantile_rank
 from nephoscope.tables.numbers import FEW_BEYOND
 

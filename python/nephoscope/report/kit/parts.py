@@ -49,3 +49,18 @@ class Method(Part):
 
     evaluator: str
     settings: tuple[Fact, ...]
+
+
+class Percentiles(Part):
+    """Latencies in ms, of committed transactions, from the intended start; of what had not ended, its wait."""
+
+    mean: Number = None
+    p50: Number = None
+    p90: Number = None
+    p95: Number = None
+    p99: Number = None
+    p999: Number = None
+    max: Number = None
+    count: int = 0
+    at_least: tuple[str, ...] = ()
+    """Which of these are lower bounds."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nephoscope.report.kit import scored
-from nephoscope.report.kit.parts import Estimate
+from nephoscope.report.kit.parts import Estimate, Percentiles
 from nephoscope.report.kit.run import Point
-from nephoscope.report.view import Percentiles
 from nephoscope.store.protocol import Selection
 from nephoscope.tables.numbers import finite
 

@@ -19,8 +19,8 @@ from nephoscope.store.protocol import Selection
 from nephoscope.tables.numbers import count, duration, number
 
 if TYPE_CHECKING:
+    from nephoscope.report.kit.parts import Percentiles
     from nephoscope.report.kit.run import Point, Run
-    from nephoscope.report.view import Percentiles
 
 # In a closed loop the two are the same but for scheduling; a reader need not see them twice.
 _SAME = 1.05

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import category
+from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate, Fact
 from nephoscope.report.measured import AbsentScores, OTerm, ScoreRow, Scores
-from nephoscope.report.sections.environment import text_of
 from nephoscope.scoring.formulas import BY_ENDS, PERFECT
 from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
 

@@ -16,7 +16,7 @@ from nephoscope.systems.cluster.scaling import Sample
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nephoscope.systems.base import Resources
+    from nephoscope.settings.resources import Resources
     from nephoscope.systems.cluster.front import Endpoint
     from nephoscope.systems.cluster.scaling import Levels, Scaling
     from nephoscope.systems.machine.control_group import ControlGroup

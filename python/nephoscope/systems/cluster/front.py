@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 
 if TYPE_CHECKING:
-    from nephoscope.systems.base import Role
+    from nephoscope.settings.base import Role
 
 _NOWHERE = "/dev/null/nowhere"
 """A socket that cannot exist. The port of a node that has ended could be somebody else's the next moment."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from nephoscope.systems.base import Role
+    from nephoscope.settings.base import Role
     from nephoscope.systems.postgres.server import PostgresServer
     from nephoscope.systems.postgres.settings import SettingValue
 

@@ -8,8 +8,9 @@ from pydantic import Field, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
-from nephoscope.systems.base import Action, Allocation, Resources, SystemSettings
+from nephoscope.systems.base import Action, Allocation
 from nephoscope.systems.machine.capacity import GIB, Machine, storage_bytes, this_machine
 from nephoscope.systems.machine.control_group import ControlGroup
 from nephoscope.systems.machine.control_groups import Place, find_place
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from nephoscope.settings.registered import SystemSettings
     from nephoscope.systems.machine.account import Account
     from nephoscope.systems.postgres.folder import PostgresFolder
     from nephoscope.systems.postgres.install import Install

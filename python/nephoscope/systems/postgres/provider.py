@@ -10,7 +10,8 @@ from pydantic import Field, field_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.base import Action, Done, Provider, Resources, Role, System, SystemSettings
+from nephoscope.settings.registered import SystemSettings
+from nephoscope.systems.base import Action, Done, Provider, System
 from nephoscope.systems.machine.capacity import storage_bytes
 from nephoscope.systems.machine.folders import cache_folder
 from nephoscope.systems.postgres.folder import PostgresFolder, choose_account
@@ -21,6 +22,8 @@ from nephoscope.systems.postgres.settings import SettingValue, check_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nephoscope.settings.base import Role
+    from nephoscope.settings.resources import Resources
     from nephoscope.systems.machine.account import Account
     from nephoscope.systems.postgres.cluster import PostgresCluster
     from nephoscope.systems.postgres.install import Install
