@@ -11,7 +11,7 @@ import pytest
 
 from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
-from nephoscope.report import build_view
+from nephoscope.report.build import build_view
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from report_html import Page
 from report_runs import RUNS
 
-from nephoscope.report import ReportView, build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
     from report_stored import SyntheticRun
+
+    from nephoscope.report.view import ReportView
 
 
 @cache

@@ -9,7 +9,8 @@ import pytest
 from report_evaluated import FAILURES, failover_run
 from report_pages import html, run, view
 
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 
 def charts() -> Any:

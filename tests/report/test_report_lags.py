@@ -10,7 +10,7 @@ from report_evaluated import lag_run, marker
 from report_pages import html, run, view
 
 from nephoscope.evaluators.lag.samples import LagSamples
-from nephoscope.report import build_view
+from nephoscope.report.build import build_view
 from nephoscope.report.kit.run import Run
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import pytest
 from report_pages import html, view
 from report_scaling import parameters_run, scaled, scaleout_run, value
 
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
     from nephoscope.report.measured_scaling import ParameterEntry, Parameters, ScaleOut

@@ -11,7 +11,8 @@ from report_pages import run, view
 from report_scaling import scaled
 
 from nephoscope.cli.printing import run_markdown
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 from nephoscope.scoring.formulas import PERFECT, Score, o_score
 from nephoscope.tables.columns import RunFigures
 

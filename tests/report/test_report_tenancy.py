@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from report_pages import run
 
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
     from nephoscope.report.view import ReportView

@@ -12,10 +12,12 @@ from report_html import Page
 from report_pages import run, view
 from report_runs import ATTACK, RUNS, sweep_run
 
-from nephoscope.report import Selection, build_view, render
+from nephoscope.report.build import build_view
 from nephoscope.report.kit.histograms import Buckets
 from nephoscope.report.kit.parts import Estimate
+from nephoscope.report.page import render
 from nephoscope.report.view import ReportView
+from nephoscope.store.protocol import Selection
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measuring.measurement import write_results
-from nephoscope.report import Selection
 from nephoscope.results import side_by_side
 from nephoscope.results.compare import compare_runs
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.layout import check_runs
+from nephoscope.store.protocol import Selection
 from sample_studies import phases, sim_study
 from stored_runs import Step, begin_run
 

@@ -28,7 +28,8 @@ from nephoscope.measuring.preparing import (
     start,
 )
 from nephoscope.measuring.room import Rooms
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 from nephoscope.results.scores import scores_or_why, scores_so_far, scores_text
 from nephoscope.settings.base import ROLES
 from nephoscope.settings.units import describe_count

@@ -13,7 +13,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.registered import SystemSettings
 from nephoscope.settings.resources import Resources, ResourcesChange
-from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
+from nephoscope.settings.units import Duration
 from nephoscope.systems.base import Action, Allocation, Done, Provider, System
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.registered import SystemSettings
+from nephoscope.settings.urls import Urls
 from nephoscope.settings.variables import endpoint
 from nephoscope.systems.base import Action, Allocation, Done, Provider, System
 from nephoscope.systems.hooks import Hooks, HookSettings
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from nephoscope.settings.base import Role
     from nephoscope.settings.resources import Resources
-    from nephoscope.settings.urls import Urls
 
 
 class UrlSettings(SystemSettings):

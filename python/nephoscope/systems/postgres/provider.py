@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from pathlib import Path  # noqa: TC003 - pydantic looks it up at run time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
