@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+    from types import ModuleType
 
     from nephoscope.evaluators.base import Evaluator
     from nephoscope.systems.base import Provider
@@ -42,3 +45,25 @@ def evaluator(name: str) -> type[Evaluator]:
     """Return the class of an evaluator."""
     loaded: type[Evaluator] = _load("evaluators", name)
     return loaded
+
+
+@cache
+def shown(kind: str) -> tuple[ModuleType, ...]:
+    """Return what evaluators have for showing, of a kind: ``tables`` or ``section``, in the order of their ``PLACE``.
+
+    It is the module of this name in the folder of the evaluator, where there is one; the evaluator itself is not
+    imported. Raises ``InputError`` for one that cannot be imported.
+    """
+    found = []
+    for point in _points("evaluators").values():
+        name = f"{point.module.rpartition('.')[0]}.{kind}"
+        try:
+            if find_spec(name) is not None:
+                found.append(import_module(name))
+        except Exception as error:
+            raise InputError(f"evaluators: {name} of {point.name!r} cannot be imported: {error}") from error
+    return tuple(sorted(found, key=lambda module: (getattr(module, "PLACE", LAST), module.__name__)))
+
+
+LAST = 100
+"""The place of who does not say any; those that come with nephoscope have 10 to 70."""

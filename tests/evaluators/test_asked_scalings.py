@@ -9,7 +9,7 @@ import pytest
 
 from nephoscope.evaluators.elasticity.allocations import Answer, Timeline
 from nephoscope.evaluators.elasticity.reading import _rarely_asked, _Reader
-from nephoscope.results.evaluated_tables import elasticity, transitions
+from nephoscope.evaluators.elasticity.tables import elasticity, transitions
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.tables.columns import RunFigures

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.evaluators.failover import tables as failure
-from nephoscope.results import evaluated_tables as evaluated
-from nephoscope.results import scaling_tables as scaling
+from nephoscope import registry
 from nephoscope.scoring.formulas import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables.columns import (
     PERCENTILES,
@@ -19,7 +17,6 @@ from nephoscope.tables.columns import (
     number,
     text,
     whole,
-    with_spread,
 )
 from nephoscope.tables.model import Column, Row, Table, ends, interval_of, spread
 
@@ -37,23 +34,8 @@ def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
 def every_table(runs: Sequence[RunFigures]) -> list[Table]:
     """Make all tables that there are, also those that the runs have no rows for."""
     several = len(runs) > 1
-    makers = (
-        _scores,
-        _throughput,
-        _saturation,
-        evaluated.elasticity,
-        evaluated.transitions,
-        failure.failures,
-        failure.failover,
-        failure.interruptions,
-        evaluated.lags,
-        evaluated.stale_reads,
-        evaluated.tenants,
-        scaling.scaleout,
-        scaling.sweeps,
-        _costs,
-        _points,
-    )
+    of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
+    makers = (_scores, *of_evaluators, _costs, _points)
     run = Column("run", "text", "The run's name.", "run" if several else "")
     return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
 
@@ -92,77 +74,6 @@ def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> 
         return row | {"absent": scores.get("absent", {}).get(name, "not measured")}
     row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}
     return row | ends("value", score["ci95"])
-
-
-def _throughput(runs: Sequence[RunFigures]) -> Table:
-    rows = [
-        _mix_row(run, mix, entry) for run in runs for mix, entry in run.detail("P").get("mixes", {}).items()
-    ]
-    columns = [
-        text("mix", "The mix of transactions.", "mix"),
-        Column(
-            "concurrency",
-            "number",
-            "Sessions at a time; none where P is of a whole sweep.",
-            "sessions",
-            _sessions,
-        ),
-        Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
-        *interval_of("tps", "the TPS"),
-        *latency_columns(),
-        Column("p", "number", "P of the mix, in TPS per $/min.", "P", spread("p", ",.0f")),
-        *interval_of("p", "P"),
-        number(
-            "cost_usd_per_min",
-            "What the resources cost, in $ per minute.",
-            "$/min" if len(runs) > 1 else "",
-            ".4f",
-        ),
-        whole("repetitions", "How often it was measured."),
-        number(
-            "ro_share",
-            "The share of its transactions that ran on read-only endpoints.",
-            "on ro" if any(row["ro_share"] for row in rows) else "",
-            ".0%",
-        ),
-    ]
-    title = "P-Score: TPS per $/min"
-    foot: list[str] = []
-    if len(runs) == 1 and (score := runs[0].score("P")):
-        title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
-        foot = ["mean", "", "", "", "", with_spread(score)]
-    return Table("throughput", title, columns, rows, foot)
-
-
-def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:
-    return {
-        "run": run.name,
-        "mix": mix,
-        **{key: entry.get(key) for key in ("concurrency", "tps", "p", "repetitions", "ro_share")},
-        **ends("tps", entry["ci95"]),
-        **ends("p", entry["p_ci95"]),
-        **latencies(entry.get("latency_ms")),
-        "cost_usd_per_min": run.detail("P")["cost_per_minute"],
-    }
-
-
-def _sessions(row: Row) -> str:
-    return "all" if row["concurrency"] is None else f"{row['concurrency']:g}"
-
-
-def _saturation(runs: Sequence[RunFigures]) -> Table:
-    rows: list[Row] = [
-        {"run": run.name, "mix": mix, **{key: found.get(key) for key in ("concurrency", "tps", "why")}}
-        for run in runs
-        for mix, found in run.scores.get("saturation", {}).items()
-    ]
-    columns = [
-        text("mix", "The mix of transactions.", "mix"),
-        number("concurrency", "τ, in sessions.", "τ", "g"),
-        number("tps", "The TPS at τ.", "TPS", ",.0f"),
-        text("why", "Why the search ended.", "why"),
-    ]
-    return Table("saturation", "Saturation", columns, rows)
 
 
 _OF_POINTS = ("ci95", "latency_ms", "failed_latency_ms")

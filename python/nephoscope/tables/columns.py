@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from nephoscope.scoring.formulas import Score, ScoreName
     from nephoscope.store.protocol import RunReader
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
 PERCENTILES = ("p50", "p95", "p99")
 """Those of latencies and lags that tables have."""
 
@@ -131,3 +137,20 @@ def score_line(name: ScoreName, score: Score) -> str:
     about = DEFINITIONS[name]
     shown = with_spread(score.model_dump(), "", by_ends=name in BY_ENDS)
     return f"{name}: {shown} {about.unit} ({about.meaning})"
+
+
+def entries_of(run: RunFigures, evaluator: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return what the entries of ``[[measure]]`` of an evaluator came to, each with its place."""
+    told = run.scores.get("details", {}).get(evaluator, {})
+    return [(int(place), entry) for place, entry in told.items()]
+
+
+def place_of(rows: Sequence[Row]) -> Column:
+    """Make the column of an entry's place: shown where a run has several."""
+    places: dict[Any, set[Any]] = {}
+    for row in rows:
+        places.setdefault(row["run"], set()).add(row["measure"])
+    several = any(len(of_run) > 1 for of_run in places.values())
+    return whole(
+        "measure", "The place of its entry among `[[measure]]`, from 0.", "measure" if several else ""
+    )

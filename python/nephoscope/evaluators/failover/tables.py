@@ -230,3 +230,7 @@ def interruptions(runs: Sequence[RunFigures]) -> Table:
         columns,
         rows,
     )
+
+
+PLACE = 30
+TABLES = (failures, failover, interruptions)

@@ -1,18 +1,10 @@
-"""The tables of elasticity, tenancy and lags of stored runs; ``run_tables`` gathers them."""
+"""The tables of patterns of load and of what the system did about them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.evaluators.lag.samples import LagSamples
-from nephoscope.evaluators.lag.section import lag_rows
-from nephoscope.report.kit.run import Run
-from nephoscope.settings.units import describe_count
 from nephoscope.tables.columns import (
-    PERCENTILES,
-    difference,
-    latencies,
-    latency_columns,
     number,
     seconds,
     seconds_with_interval,
@@ -20,14 +12,12 @@ from nephoscope.tables.columns import (
     whole,
     with_spread,
 )
-from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of, spread, with_interval
+from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nephoscope.tables.columns import RunFigures
-
-# --- elasticity and tenants -------------------------------------------------------------------------------------
 
 
 def elasticity(runs: Sequence[RunFigures]) -> Table:
@@ -181,113 +171,5 @@ def _change(row: Row, of: str) -> str:
     return ABSENT if before is None or after is None else f"{before:g} → {after:g}"
 
 
-def tenants(runs: Sequence[RunFigures]) -> Table:
-    """Tenants under each pattern, as in the paper's Table VII."""
-    rows = []
-    for run in runs:
-        for pattern, told in run.scores.get("details", {}).get("tenancy", {}).get("patterns", {}).items():
-            for tenant, entry in told["tenants"].items():
-                row = {
-                    "run": run.name,
-                    "pattern": pattern,
-                    "tenant": tenant,
-                    "tps": entry["tps"],
-                    "share": entry["share"],
-                }
-                row |= {"interference": difference(1.0, entry["share"]), "jain": told["jain"], "t": told["t"]}
-                rows.append(row | latencies(entry["latency_ms"]))
-    columns = [
-        text("pattern", "The pattern of tenancy.", "pattern"),
-        text("tenant", "The tenant.", "tenant"),
-        number("tps", "Its mean TPS over all slots.", "TPS", ",.0f"),
-        number("share", "Its TPS beside others, as a share of its TPS alone.", "of alone", ".0%"),
-        number("interference", "1 - `share`."),
-        *latency_columns(headings=()),
-        number("jain", "Jain's index of the tenants' shares, of the pattern.", "fairness", ".2f"),
-        number("t", "T of the pattern, in TPS per $/min.", "T", ",.0f"),
-    ]
-    title, foot = "T-Score: TPS per $/min", []
-    if len(runs) == 1 and rows:
-        if score := runs[0].score("T"):
-            foot = ["mean", "", "", "", "", with_spread(score)]
-        else:
-            title = f"no T-Score: {runs[0].scores['absent'].get('T')}"
-    return Table("tenants", title, columns, rows, foot)
-
-
-# --- failures and lags ------------------------------------------------------------------------------------------
-
-
-def _samples(runs: Sequence[RunFigures]) -> Iterator[tuple[RunFigures, LagSamples]]:
-    for run in runs:
-        yield run, LagSamples.of(Run(run.reader))
-
-
-def lags(runs: Sequence[RunFigures]) -> Table:
-    """Lags by load and kind."""
-    rows = []
-    for run, samples in _samples(runs):
-        for found in lag_rows(samples):
-            row: Row = {"run": run.name, "load": found.load, "kind": found.kind, "node": found.node or None}
-            row |= {"markers": found.count, "unseen": found.unseen}
-            row |= {"mean_ms": found.mean.value, **ends("mean_ms", found.mean.ci95)}
-            row |= {f"{name}_ms": getattr(found, name) for name in (*PERCENTILES, "max", "half_width")}
-            rows.append(row)
-    columns = [
-        text("load", "The load beside which it was measured.", "beside"),
-        text("kind", "`insert`, `update` or `delete`.", "kind"),
-        text(
-            "node",
-            "The read-only endpoint, where there are several.",
-            "replica" if any(row["node"] for row in rows) else "",
-        ),
-        whole("markers", "Markers that were looked for.", "markers"),
-        whole(
-            "unseen",
-            "Of these, not seen for as long as they were looked for: each lags by at least that.",
-        ),
-        Column("mean_ms", "number", "The mean lag, in ms.", "mean ms", spread("mean_ms", ".3g")),
-        *interval_of("mean_ms", "the mean"),
-        *(
-            number(f"{name}_ms", f"The {name} of the lag, in ms.", f"{name} ms", ".3g")
-            for name in (*PERCENTILES, "max")
-        ),
-        number("half_width_ms", "The median half-width of a sample, in ms.", "half-width ms", ".2g"),
-    ]
-    title = "C-Score: replication lag"
-    if len(runs) == 1 and (score := runs[0].score("C")):
-        least = "at least " if score["detail"].get("at_least") else ""
-        over = describe_count(score["detail"]["replicas"], "replica")
-        title = f"C-Score: {least}{seconds(score['value'])} over {over}"
-    return Table("lags", title, columns, rows)
-
-
-def stale_reads(runs: Sequence[RunFigures]) -> Table:
-    """How likely a read is stale, by the time since the write."""
-    rows = []
-    for run, samples in _samples(runs):
-        for load in samples.loads:
-            of = samples.beside(load)
-            for after in samples.times_ms():
-                share = of.stale(after)
-                row = {
-                    "run": run.name,
-                    "load": load,
-                    "after_ms": after,
-                    "stale": share.value,
-                    "markers": len(of),
-                }
-                rows.append(row | ends("stale", share.ci95))
-    columns = [
-        text("load", "The load beside which it was measured.", "beside"),
-        number("after_ms", "The time since the write, in ms.", "after ms", "g"),
-        Column("stale", "number", "The share of reads that are stale, 0 to 1.", "stale", _stale),
-        *interval_of("stale", "the share"),
-        whole("markers", "Of so many markers."),
-    ]
-    return Table("stale_reads", "Stale reads: P(stale read | time since the write)", columns, rows)
-
-
-def _stale(row: Row) -> str:
-    share, ends_of = 100 * row["stale"], [100 * row[f"stale_ci95_{end}"] for end in ("low", "high")]
-    return f"{with_interval(f'{share:.3g}', share, ends_of)} %"
+PLACE = 20
+TABLES = (elasticity, transitions)
