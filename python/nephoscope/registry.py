@@ -56,9 +56,10 @@ def shown(kind: str) -> tuple[ModuleType, ...]:
     """
     found = []
     for point in _points("evaluators").values():
-        name = f"{point.module.rpartition('.')[0]}.{kind}"
+        folder = point.module.rpartition(".")[0]
+        name = f"{folder}.{kind}"
         try:
-            if find_spec(name) is not None:
+            if folder and find_spec(name) is not None:
                 found.append(import_module(name))
         except Exception as error:
             raise InputError(f"evaluators: {name} of {point.name!r} cannot be imported: {error}") from error

@@ -17,7 +17,7 @@ from nephoscope.scoring.formulas import PERFECT, Score, o_score
 from nephoscope.tables.columns import RunFigures
 
 if TYPE_CHECKING:
-    from nephoscope.report.measured import Scores
+    from nephoscope.report.view import Scores
     from nephoscope.scoring.formulas import Absent, ScoreName
 
 VALUES: dict[ScoreName, float] = {"P": 1e6, "E1": 1e5, "R": 3.0, "F": 0.5, "E2": 0.5, "C": 1e-7, "T": 2e4}

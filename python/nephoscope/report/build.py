@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope import __version__
-from nephoscope.evaluators.elasticity import section as elasticity
-from nephoscope.evaluators.failover import section as failures
-from nephoscope.evaluators.lag import section as lags
-from nephoscope.evaluators.scaleout import section as scaleout
-from nephoscope.evaluators.sweep import section as parameters
-from nephoscope.evaluators.tenancy import section as tenancy
-from nephoscope.evaluators.throughput import section as sweep
+from nephoscope import __version__, registry
 from nephoscope.report.kit.buckets import TimeBuckets
 from nephoscope.report.kit.method import redacted
 from nephoscope.report.kit.run import Run
@@ -28,9 +21,11 @@ from nephoscope.report.sections import (
     title,
     verdicts,
 )
-from nephoscope.report.view import ReportView
+from nephoscope.report.view import ReportView, Shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nephoscope.store.protocol import RunReader
 
 
@@ -45,15 +40,9 @@ def build_view(reader: RunReader) -> ReportView:
         headline=headline.build(run, judged),
         scores=scores.build(run),
         verdicts=judged,
-        sweep=sweep.build(run),
+        sections=tuple(_sections(run)),
         timeline=timeline.build(run, buckets),
-        elasticity=elasticity.build(run),
-        failures=failures.build(run),
-        lags=lags.build(run),
-        scaleout=scaleout.build(run),
-        parameters=parameters.build(run),
         latency=latency.build(run),
-        tenancy=tenancy.build(run),
         cost=costs.build(run),
         errors=errors.build(run),
         accounting=accounting.build(run),
@@ -64,3 +53,13 @@ def build_view(reader: RunReader) -> ReportView:
         reproduce=environment.reproduce(run),
         generator=f"nephoscope {run.manifest.get('nephoscope') or __version__}",
     )
+
+
+def _sections(run: Run) -> Iterator[Shown]:
+    """Build what the evaluators show of the run, each by the ``section`` of its folder."""
+    for module in registry.shown("section"):
+        if (part := module.build(run)) is not None:
+            package = module.__name__.rpartition(".")[0]
+            template = f"{package}/section.html.j2"
+            place = getattr(module, "PLACE", registry.LAST)
+            yield Shown(place=place, anchor=module.ANCHOR, label=module.LABEL, template=template, part=part)

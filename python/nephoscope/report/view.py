@@ -9,10 +9,51 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import SerializeAsAny
+
 from nephoscope.report.kit.charts import TimeAxis, TimeChart, XYChart
 from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part, Percentiles
-from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
-from nephoscope.report.measured_scaling import Parameters, ScaleOut
+
+
+class ScoreRow(Part):
+    """One of the PERFECT scores."""
+
+    key: str
+    name: str
+    meaning: str
+    better: Literal["higher", "lower"] | None = None
+    unit: str = ""
+    estimate: Estimate = Estimate()
+    repetitions: int | None = None
+    how: str = ""
+
+
+class AbsentScores(Part):
+    """Scores that are absent for one and the same reason; each with its name."""
+
+    scores: tuple[Fact, ...]
+    reason: str
+
+
+class OTerm(Part):
+    """A part of O on the scale of the logarithm; ``left``, ``width`` and ``zero`` are shares of its bar's track."""
+
+    key: str
+    value: float
+    left: float
+    width: float
+    zero: float
+    color: str
+
+
+class Scores(Part):
+    """All scores: those that were measured, and why the others were not."""
+
+    statement: str
+    rows: tuple[ScoreRow, ...] = ()
+    absent: tuple[AbsentScores, ...] = ()
+    terms: tuple[OTerm, ...] = ()
+    note: str = ""
 
 
 class Banner(Part):
@@ -74,38 +115,6 @@ class Verdict(Part):
     text: str
     detail: str = ""
     time_s: Number = None
-
-
-class Saturation(Part):
-    """Where a mix saturates (τ), and why the search stopped."""
-
-    mix: str
-    concurrency: Number = None
-    tps: Number = None
-    why: str = ""
-    color: str = "c0"
-
-
-class PointRow(Part):
-    """One measured point: a mix at one load, one repetition."""
-
-    mix: str
-    load: str
-    repetition: int | None = None
-    tps: Estimate
-    goodput: Number = None
-    latency: Percentiles
-    failed: int | None = None
-    steady: bool | None = None
-    saturated: bool = False
-
-
-class Sweep(Part):
-    """Throughput and tail latency over the load."""
-
-    charts: tuple[XYChart, ...] = ()
-    saturation: tuple[Saturation, ...] = ()
-    points: tuple[PointRow, ...] = ()
 
 
 class Timeline(Part):
@@ -236,6 +245,16 @@ class Metrics(Part):
     note: str = ""
 
 
+class Shown(Part):
+    """The section of a measurement: ``place`` is where it stands on the page, ``template`` lays out ``part``."""
+
+    place: int
+    anchor: str
+    label: str
+    template: str
+    part: SerializeAsAny[Part]
+
+
 class ReportView(Part):
     """The whole page."""
 
@@ -244,15 +263,9 @@ class ReportView(Part):
     headline: Headline
     scores: Scores
     verdicts: tuple[Verdict, ...]
-    sweep: Sweep | None
+    sections: tuple[Shown, ...]
     timeline: Timeline
-    elasticity: Elasticity | None
-    failures: Failures | None
-    lags: Lags | None
-    scaleout: ScaleOut | None
-    parameters: Parameters | None
     latency: Latency
-    tenancy: Tenancy | None
     cost: Cost | None
     errors: Errors
     accounting: Accounting

@@ -10,7 +10,6 @@ from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.buckets import TimeBuckets
 from nephoscope.report.kit.charts import TimeChart, TimeLine
 from nephoscope.report.kit.parts import Estimate
-from nephoscope.report.measured import Elasticity, PatternRow, TransitionRow
 from nephoscope.tables.numbers import dollars, finite, number
 
 if TYPE_CHECKING:
@@ -20,17 +19,65 @@ if TYPE_CHECKING:
 
     from nephoscope.report.kit.run import Phase, Run
 
+
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 20, "elasticity", "Elasticity"
+
+
+class PatternRow(Part):
+    """A pattern of load that was played; ``sessions`` and ``by_slot`` are those of its slots."""
+
+    pattern: str
+    repetition: int | None = None
+    sessions: str
+    by_slot: str
+    tps: Estimate
+    cost: str
+    vcores: Number = None
+    e1: Estimate
+
+
+class TransitionRow(Part):
+    """A change of the load, and what the system did about it; shares are 0 to 1."""
+
+    pattern: str
+    load: str
+    vcores: str
+    scaling_s: Number = None
+    scaling_low_s: Number = None
+    scaling_high_s: Number = None
+    scaling_cost: str
+    under_time: Number = None
+    over_time: Number = None
+    under_area: Number = None
+    over_area: Number = None
+    oscillations: int | None = None
+    slo_broken: int | None = None
+    wake_up_s: Number = None
+
+
+class ElasticitySection(Part):
+    """Patterns of load, what was served, and what the system had."""
+
+    charts: tuple[TimeChart, ...] = ()
+    patterns: tuple[PatternRow, ...]
+    transitions: tuple[TransitionRow, ...]
+    note: str = ""
+    method: tuple[Method, ...] = ()
+
+
 Steps = list[tuple[float, float]]
 """Times and the value from each on."""
 
 
-def build(run: Run) -> Elasticity | None:
+def build(run: Run) -> ElasticitySection | None:
     """Return the section; None where no pattern was played to its end."""
     detail = scored.table(scored.score(run, "E1").get("detail"))
     patterns = [scored.table(entry) for entry in detail.get("patterns") or ()]
     if not patterns:
         return None
-    return Elasticity(
+    return ElasticitySection(
         charts=_charts(run, patterns),
         patterns=tuple(_pattern(entry) for entry in patterns),
         transitions=tuple(_transition(entry, change) for entry in patterns for change in _changes(entry)),

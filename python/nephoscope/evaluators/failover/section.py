@@ -13,7 +13,6 @@ from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.run import class_name
-from nephoscope.report.measured import FailureRow, Failures
 from nephoscope.tables.numbers import count, duration, finite
 
 if TYPE_CHECKING:
@@ -22,6 +21,49 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nephoscope.report.kit.run import Phase, Run
+
+
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 30, "failures", "Failures"
+
+
+class FailureRow(Part):
+    """A failure; ``resolution_ms`` is how far apart the probes on both sides of the service's return are.
+
+    A ``recovery_s`` below ``recovery_resolution_s`` is known only to be so.
+    """
+
+    name: str
+    outage_s: Number = None
+    resolution_ms: Number = None
+    recovery_s: Number = None
+    recovery_resolution_s: Number = None
+    interrupted: bool
+    failed_probes: int | None = None
+    late_probes: int | None = None
+    tps_before: Number = None
+    errors: str = ""
+    acknowledged: int | None = None
+    lost: int | None = None
+    indeterminate: int | None = None
+
+
+class FailureSection(Part):
+    """Nodes that failed, and what came of it (the paper's Figure 7 for each)."""
+
+    statement: str
+    charts: tuple[XYChart, ...]
+    rows: tuple[FailureRow, ...]
+    outage: Estimate
+    recovery: Estimate
+    medians: tuple[str, ...] = ()
+    """For each role a sentence of its medians."""
+    later: tuple[str, ...] = ()
+    """What interrupted the service again, after an outage."""
+    note: str = ""
+    method: tuple[Method, ...] = ()
+
 
 MOST_DRAWN = 12
 """More failures than this are in the table only."""
@@ -78,14 +120,14 @@ class _Failure:
         return [scored.table(entry) for entry in scored.sequence(self.told.get("later"))]
 
 
-def build(run: Run) -> Failures | None:
+def build(run: Run) -> FailureSection | None:
     """Return the section; None where no failure was measured."""
     found = _told(run)
     if not found:
         return None
     drawn = [chart for failure in found[:MOST_DRAWN] if (chart := _chart(run, failure)) is not None]
     undrawn = len(found) - len(drawn)
-    return Failures(
+    return FailureSection(
         statement=_statement(found),
         charts=tuple(drawn),
         rows=tuple(_row(failure) for failure in found),

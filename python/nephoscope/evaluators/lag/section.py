@@ -10,13 +10,55 @@ from nephoscope.evaluators.lag.samples import LagSamples
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, Span, XYChart, category
 from nephoscope.report.kit.parts import Estimate
-from nephoscope.report.measured import LagRow, Lags, StaleRow
 from nephoscope.tables.numbers import count, duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nephoscope.report.kit.run import Run
+
+
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 40, "lag", "Lag"
+
+
+class LagRow(Part):
+    """The lags of a kind beside a load, in ms; ``mean`` over repetitions, percentiles over all markers."""
+
+    load: str
+    kind: str
+    node: str = ""
+    count: int
+    unseen: int
+    mean: Estimate
+    p50: Number = None
+    p95: Number = None
+    p99: Number = None
+    max: Number = None
+    half_width: Number = None
+
+
+class StaleRow(Part):
+    """How likely a read is stale beside a load, for each of the times that the table has; shares are 0 to 1."""
+
+    load: str
+    shares: tuple[Estimate, ...]
+
+
+class LagSection(Part):
+    """How long what was committed took to be seen on the read-only endpoints."""
+
+    statement: str
+    charts: tuple[XYChart, ...]
+    timeline: tuple[XYChart, ...] = ()
+    rows: tuple[LagRow, ...]
+    after_ms: tuple[float, ...]
+    stale: tuple[StaleRow, ...]
+    score: Estimate
+    note: str = ""
+    method: tuple[Method, ...] = ()
+
 
 _FINEST_MS = 0.01
 """What is shorter is drawn there: a logarithmic axis has no zero."""
@@ -26,14 +68,14 @@ _STEPS = 160
 _MOST_POINTS = 2000
 
 
-def build(run: Run) -> Lags | None:
+def build(run: Run) -> LagSection | None:
     """Return the section; None where no marker was looked for beside a load."""
     samples = LagSamples.of(run)
     if not len(samples):
         return None
     found = scored.score(run, "C")
     times = samples.times_ms()
-    return Lags(
+    return LagSection(
         statement=_statement(run, samples),
         charts=(_stale_curve(samples), *(_distribution(samples, kind) for kind in samples.kinds)),
         timeline=(_course(run, samples), *_servers_view(run, samples)),

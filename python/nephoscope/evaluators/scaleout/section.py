@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, XYChart, category, course
 from nephoscope.report.kit.parts import Estimate
-from nephoscope.report.measured_scaling import ScaledMix, ScaleOut, ScaleOutEntry, StepRow
 from nephoscope.settings.loads import READS
 from nephoscope.tables.numbers import count, duration, finite, number, percent, spread
 
@@ -18,6 +17,56 @@ if TYPE_CHECKING:
 
     from nephoscope.report.kit.run import Run
 
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 50, "scaleout", "Scale-out"
+
+
+class StepRow(Part):
+    """A mix with so many read-only nodes; ``of_first`` is its gain as a share of the first step's, 0 to 1."""
+
+    mix: str
+    color: str
+    nodes: int
+    tps: Estimate
+    gain: Number = None
+    of_first: Number = None
+    p50_ms: Number = None
+    p99_ms: Number = None
+    serve_s: Number = None
+    failed: int | None = None
+    repetitions: int | None = None
+
+
+class ScaledMix(Part):
+    """How the throughput of a mix grows with the nodes; ``scale_up`` is its last TPS / its first."""
+
+    mix: str
+    color: str
+    e2: Number = None
+    r_squared: Number = None
+    scale_up: Number = None
+
+
+class ScaleOutEntry(Part):
+    """What an entry of ``[[measure]]`` came to that adds read-only nodes."""
+
+    name: str
+    statement: str
+    chart: XYChart
+    rows: tuple[StepRow, ...]
+    mixes: tuple[ScaledMix, ...]
+
+
+class ScaleOutSection(Part):
+    """Read-only nodes that were added one by one, and what each brought."""
+
+    entries: tuple[ScaleOutEntry, ...]
+    score: Estimate
+    note: str
+    method: tuple[Method, ...] = ()
+
+
 _ORDINALS = ("first", "second", "third")
 _MOST_TOLD = len(_ORDINALS)
 """Of more gains than this the sentence tells those of the second and of the last node."""
@@ -25,7 +74,7 @@ _MARGIN = 0.4
 """How far the axis goes on beyond the first and the last number of nodes."""
 
 
-def build(run: Run) -> ScaleOut | None:
+def build(run: Run) -> ScaleOutSection | None:
     """Return the section; None where no read-only node was added."""
     told = scored.entries(run, "scaleout")
     entries = [
@@ -36,7 +85,7 @@ def build(run: Run) -> ScaleOut | None:
     if not entries:
         return None
     score = scored.score(run, "E2")
-    return ScaleOut(
+    return ScaleOutSection(
         entries=tuple(entries),
         score=Estimate(value=score.get("value"), ci95=scored.ci95(score.get("ci95"))),
         note=_note(run, score),

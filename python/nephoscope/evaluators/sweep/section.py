@@ -11,13 +11,54 @@ from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, XYChart, category, course
 from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate
-from nephoscope.report.measured_scaling import ParameterEntry, Parameters, ValueRow
 from nephoscope.tables.numbers import count, finite, number, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
+
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 60, "parameters", "Parameters"
+
+
+class ValueRow(Part):
+    """A mix at a level, at a value of the parameter; ``held`` is what the server said, where that reads otherwise."""
+
+    value: str
+    held: str = ""
+    mix: str
+    color: str
+    sessions: Number = None
+    tps: Estimate
+    most_tps: bool = False
+    p: Estimate
+    most_p: bool = False
+    cost_per_minute: Number = None
+    p50_ms: Number = None
+    p99_ms: Number = None
+    set_s: Number = None
+    failed: int | None = None
+    repetitions: int | None = None
+
+
+class ParameterEntry(Part):
+    """What an entry of ``[[measure]]`` came to that sweeps a parameter of the server."""
+
+    parameter: str
+    statement: str
+    charts: tuple[XYChart, ...]
+    rows: tuple[ValueRow, ...]
+    note: str = ""
+
+
+class ParameterSection(Part):
+    """Parameters of the server, and what each of their values brought (the paper's Figure 8)."""
+
+    entries: tuple[ParameterEntry, ...]
+    method: tuple[Method, ...] = ()
+
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)")
 _BYTES = {"B": 1, "kB": 2**10, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -85,7 +126,7 @@ def _level(point: Mapping[str, Any]) -> float:
     return finite(point.get("concurrency")) or 0.0
 
 
-def build(run: Run) -> Parameters | None:
+def build(run: Run) -> ParameterSection | None:
     """Return the section; None where no parameter was swept."""
     entries = []
     for place, found in scored.entries(run, "sweep").items():
@@ -95,7 +136,7 @@ def build(run: Run) -> Parameters | None:
         )
         if any(swept.best(mix, "tps") for mix in swept.mixes):
             entries.append(_entry(place, swept, found))
-    return Parameters(entries=tuple(entries), method=method.of(run, "sweep")) if entries else None
+    return ParameterSection(entries=tuple(entries), method=method.of(run, "sweep")) if entries else None
 
 
 def _entry(place: str, swept: _Swept, found: Mapping[str, Any]) -> ParameterEntry:

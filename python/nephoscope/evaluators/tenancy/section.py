@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import category
-from nephoscope.report.measured import Tenancy, TenancyPattern, TenantRow
 from nephoscope.tables.numbers import finite, number, percent
 
 if TYPE_CHECKING:
@@ -15,14 +14,48 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run
 
 
-def build(run: Run) -> Tenancy | None:
+from nephoscope.report.kit.parts import Method, Number, Part
+
+PLACE, ANCHOR, LABEL = 80, "tenancy", "Tenants"
+
+
+class TenantRow(Part):
+    """What a tenant got in a pattern; ``share`` is of its own throughput alone, 0 to 1 but for noise."""
+
+    tenant: str
+    sessions: str = ""
+    tps: Number = None
+    p50_ms: Number = None
+    p99_ms: Number = None
+    share: Number = None
+    color: str = "c0"
+
+
+class TenancyPattern(Part):
+    """A pattern of load on several tenants."""
+
+    name: str
+    t: Number = None
+    jain: Number = None
+    rows: tuple[TenantRow, ...] = ()
+
+
+class TenancySection(Part):
+    """The tenants under each pattern."""
+
+    patterns: tuple[TenancyPattern, ...]
+    statement: str
+    method: tuple[Method, ...] = ()
+
+
+def build(run: Run) -> TenancySection | None:
     """Return the section; None where no evaluator has measured tenants."""
     found = scored.table(scored.table(run.scores.get("details")).get("tenancy"))
     patterns = {str(name): scored.table(one) for name, one in scored.table(found.get("patterns")).items()}
     if not patterns:
         return None
     built = tuple(_pattern(name, pattern) for name, pattern in patterns.items())
-    return Tenancy(patterns=built, statement=_statement(built), method=method.of(run, "tenancy"))
+    return TenancySection(patterns=built, statement=_statement(built), method=method.of(run, "tenancy"))
 
 
 def _pattern(name: str, pattern: Mapping[str, Any]) -> TenancyPattern:

@@ -9,24 +9,61 @@ from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import Axis, Line, Mark, XYChart
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.points import committed_per_second, exact_latency, figures_of
-from nephoscope.report.view import PointRow, Saturation, Sweep
 from nephoscope.tables.numbers import count, finite, number
 
 if TYPE_CHECKING:
     from nephoscope.report.kit.parts import Percentiles
     from nephoscope.report.kit.run import Phase, Point, Run
 
+
+from nephoscope.report.kit.parts import Number, Part, Percentiles
+
+PLACE, ANCHOR, LABEL = 10, "sweep", "Sweep"
+
+
+class Saturation(Part):
+    """Where a mix saturates (τ), and why the search stopped."""
+
+    mix: str
+    concurrency: Number = None
+    tps: Number = None
+    why: str = ""
+    color: str = "c0"
+
+
+class PointRow(Part):
+    """One measured point: a mix at one load, one repetition."""
+
+    mix: str
+    load: str
+    repetition: int | None = None
+    tps: Estimate
+    goodput: Number = None
+    latency: Percentiles
+    failed: int | None = None
+    steady: bool | None = None
+    saturated: bool = False
+
+
+class SweepSection(Part):
+    """Throughput and tail latency over the load."""
+
+    charts: tuple[XYChart, ...] = ()
+    saturation: tuple[Saturation, ...] = ()
+    points: tuple[PointRow, ...] = ()
+
+
 # Repetitions at one concurrency stand side by side, or their whiskers would hide each other.
 _DODGE = 1.045
 
 
-def build(run: Run) -> Sweep | None:
+def build(run: Run) -> SweepSection | None:
     """Return the section; None where fewer than two loads of a mix were measured and no τ was sought."""
     mixes = [mix for mix in run.mixes if len(_curve(run, mix)) > 1 or scored.saturation(run, mix)]
     if not mixes:
         return None
     saturation = tuple(_saturation(run, mix) for mix in mixes if scored.saturation(run, mix))
-    return Sweep(
+    return SweepSection(
         charts=(_throughput(run, mixes, saturation), _tail(run, mixes, saturation)),
         saturation=saturation,
         points=tuple(

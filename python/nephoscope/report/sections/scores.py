@@ -8,7 +8,7 @@ from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate, Fact
-from nephoscope.report.measured import AbsentScores, OTerm, ScoreRow, Scores
+from nephoscope.report.view import AbsentScores, OTerm, ScoreRow, Scores
 from nephoscope.scoring.formulas import BY_ENDS, PERFECT
 from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
 
