@@ -45,10 +45,6 @@ MARKS = {
 }
 
 
-_SHOWN = ("elasticity", "failures", "failover", "interruptions", "lags", "tenants", "scaleout", "sweeps")
-"""The tables of a run that the terminal has besides those of throughput, in their order."""
-
-
 def summary(outcome: Outcome) -> RenderableType:
     """Sum up a run: P as in CloudyBench's Table V, verdicts, where the report is."""
     scores = outcome.scores
@@ -60,9 +56,9 @@ def summary(outcome: Outcome) -> RenderableType:
         parts.append(terminal(replace(points, title="", rows=rows)))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
         parts.append(Text(f"no P-Score: {reason}", style="yellow"))
-    for name in _SHOWN:
-        if name in tables:
-            parts += [Text(), terminal(tables[name])]
+    for table in tables.values():
+        if table.in_summary:
+            parts += [Text(), terminal(table)]
     if len(scores["scores"]) > 1:
         absent = scores["absent"].items()
         parts += [Text(), terminal(tables["scores"])]

@@ -59,7 +59,7 @@ def _scores(runs: Sequence[RunFigures]) -> Table:
         whole("repetitions", "Of how many repetitions it is the mean."),
         text("absent", "Why it is absent, where it is."),
     ]
-    return Table("scores", "PERFECT: the scores and O", columns, rows)
+    return Table("scores", "PERFECT: the scores and O", columns, rows, in_summary=False)
 
 
 def _score_shown(row: Row) -> str:
@@ -124,7 +124,7 @@ def _points(runs: Sequence[RunFigures]) -> Table:
             "The largest p99 of the schedule lag in an interval, but for one interval in a hundred, in µs.",
         ),
     ]
-    return Table("points", "Points: every measured phase", columns, rows)
+    return Table("points", "Points: every measured phase", columns, rows, in_summary=False)
 
 
 def _point_name(row: Row) -> str:
@@ -154,4 +154,4 @@ def _costs(runs: Sequence[RunFigures]) -> Table:
         number("cost_usd_per_min", "What it costs, in $ per minute.", "$/min", ".6f"),
         text("price_book", "By which price book.", "price book"),
     ]
-    return Table("costs", "Cost", columns, rows)
+    return Table("costs", "Cost", columns, rows, in_summary=False)

@@ -69,6 +69,8 @@ class Table:
     rows: Sequence[Row]
     foot: Sequence[str] = ()
     """A last line where it is shown, such as a mean; not in files."""
+    in_summary: bool = True
+    """Whether the terminal shows it after a run, too."""
 
     @property
     def shown(self) -> list[Column]:

@@ -157,7 +157,9 @@ def transitions(runs: Sequence[RunFigures]) -> Table:
         whole("slo_broken", "Transactions that failed or broke the bound."),
         number("wake_up_s", "After an idle slot: to the first committed transaction, in s."),
     ]
-    return Table("transitions", f"Scaling, change by change{_asked_for(runs)}", columns, rows)
+    return Table(
+        "transitions", f"Scaling, change by change{_asked_for(runs)}", columns, rows, in_summary=False
+    )
 
 
 def _asked_for(runs: Sequence[RunFigures]) -> str:

@@ -90,7 +90,9 @@ def stale_reads(runs: Sequence[RunFigures]) -> Table:
         *interval_of("stale", "the share"),
         whole("markers", "Of so many markers."),
     ]
-    return Table("stale_reads", "Stale reads: P(stale read | time since the write)", columns, rows)
+    return Table(
+        "stale_reads", "Stale reads: P(stale read | time since the write)", columns, rows, in_summary=False
+    )
 
 
 def _stale(row: Row) -> str:

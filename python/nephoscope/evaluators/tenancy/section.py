@@ -50,7 +50,7 @@ class TenancySection(Part):
 
 def build(run: Run) -> TenancySection | None:
     """Return the section; None where no evaluator has measured tenants."""
-    found = scored.table(scored.table(run.scores.get("details")).get("tenancy"))
+    found = scored.details(run, "tenancy")
     patterns = {str(name): scored.table(one) for name, one in scored.table(found.get("patterns")).items()}
     if not patterns:
         return None

@@ -58,7 +58,7 @@ def throughput(runs: Sequence[RunFigures]) -> Table:
     if len(runs) == 1 and (score := runs[0].score("P")):
         title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
         foot = ["mean", "", "", "", "", with_spread(score)]
-    return Table("throughput", title, columns, rows, foot)
+    return Table("throughput", title, columns, rows, foot, in_summary=False)
 
 
 def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:
@@ -90,7 +90,7 @@ def saturation(runs: Sequence[RunFigures]) -> Table:
         number("tps", "The TPS at τ.", "TPS", ",.0f"),
         text("why", "Why the search ended.", "why"),
     ]
-    return Table("saturation", "Saturation", columns, rows)
+    return Table("saturation", "Saturation", columns, rows, in_summary=False)
 
 
 PLACE = 10

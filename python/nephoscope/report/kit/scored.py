@@ -62,10 +62,14 @@ def sequence(given: object) -> Sequence[Any]:
     return given if isinstance(given, list | tuple) else ()
 
 
+def details(run: Run, evaluator: str) -> Mapping[str, Any]:
+    """Return what an evaluator has to tell; empty where it tells nothing."""
+    return table(table(run.scores.get("details")).get(evaluator))
+
+
 def entries(run: Run, evaluator: str) -> dict[str, Mapping[str, Any]]:
     """Return what the entries of ``[[measure]]`` of an evaluator came to, by their places from 0."""
-    told = table(table(run.scores.get("details")).get(evaluator))
-    return {str(place): table(entry) for place, entry in told.items()}
+    return {str(place): table(entry) for place, entry in details(run, evaluator).items()}
 
 
 def whole(given: object) -> int | None:

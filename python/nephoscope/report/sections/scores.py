@@ -181,7 +181,7 @@ def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
 
 
 def _how_t(run: Run, detail: Mapping[str, Any]) -> str:
-    told = scored.table(scored.table(run.scores.get("details")).get("tenancy"))
+    told = scored.details(run, "tenancy")
     patterns = [
         str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
     ]
