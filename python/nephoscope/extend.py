@@ -12,6 +12,7 @@ from nephoscope.report.kit.parts import Estimate, Fact, Number, Part
 from nephoscope.report.kit.run import Run
 from nephoscope.report.kit.scored import details
 from nephoscope.scoring.formulas import Absent, Score
+from nephoscope.settings.actions import Action
 from nephoscope.settings.base import Settings
 from nephoscope.settings.loads import Load, MixSetting
 from nephoscope.settings.registered import MeasureSettings, SystemSettings
@@ -19,7 +20,7 @@ from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration
 from nephoscope.settings.variables import endpoint
 from nephoscope.store.protocol import Selection
-from nephoscope.systems.base import Action, Allocation, Done, Provider, System
+from nephoscope.systems.base import Allocation, Done, Provider, System
 from nephoscope.tables.columns import RunFigures, number, text, whole
 from nephoscope.tables.model import Column, Table
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
     from types import ModuleType
 
-    from nephoscope.evaluators.base import Evaluator
-    from nephoscope.systems.base import Provider
-
 
 @cache
 def _points(kind: str) -> dict[str, EntryPoint]:
@@ -28,23 +25,12 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(_points(kind))
 
 
-def _load(kind: str, name: str) -> Any:  # noqa: ANN401 - whatever the entry point names
+def load(kind: str, name: str) -> Any:  # noqa: ANN401 - whatever the entry point names
+    """Return the class that is registered under a name. Raises ``InputError``."""
     try:
         return _points(kind)[name].load()
     except KeyError:
         raise InputError(f"{kind}: there is no {name!r}; registered are {', '.join(names(kind))}") from None
-
-
-def provider(name: str) -> type[Provider]:
-    """Return the class of a provider."""
-    loaded: type[Provider] = _load("systems", name)
-    return loaded
-
-
-def evaluator(name: str) -> type[Evaluator]:
-    """Return the class of an evaluator."""
-    loaded: type[Evaluator] = _load("evaluators", name)
-    return loaded
 
 
 @cache

@@ -21,8 +21,8 @@ from commands import call, finish, start
 from commands import wait_for as wait_long_for
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
-from nephoscope.systems.base import Action
 from nephoscope.systems.machine.capacity import Machine
 from nephoscope.systems.machine.control_group import groups_of
 from nephoscope.systems.machine.group_guard import members

@@ -12,8 +12,8 @@ from postgres_lab import wait_for
 from pydantic import ValidationError
 
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
-from nephoscope.systems.base import Action
 from nephoscope.systems.machine.folders import is_alive
 from nephoscope.systems.url import Url, UrlSettings
 

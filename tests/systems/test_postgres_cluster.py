@@ -15,8 +15,8 @@ from postgres_lab import Lab, lab_with_database, users_of, wait_for
 from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
-from nephoscope.systems.base import Action
 from nephoscope.systems.machine.folders import is_alive
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from databases import query
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action
+from nephoscope.settings.actions import Action
 from nephoscope.systems.machine import processes
 from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
@@ -282,7 +282,7 @@ def test_a_run_that_is_killed_after_a_promotion_loses_nothing(ready_lab: Lab) ->
 
 
 ROLES_MOVE = """
-from nephoscope.systems.base import Action
+from nephoscope.settings.actions import Action
 ways = [provider.act(action).detail.get("how") for action in (Action.PROMOTE, Action.KILL, Action.PROMOTE)]
 print("moved", *(next(iter(way.values())) for way in ways if way), flush=True)
 """

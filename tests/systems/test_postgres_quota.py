@@ -13,9 +13,9 @@ from pydantic import ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Action
 from nephoscope.systems.machine.group_guard import members
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
 from sample_studies import sim_study, throughput

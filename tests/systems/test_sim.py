@@ -14,10 +14,10 @@ from nephoscope import _engine
 from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measuring.measurement import run_study
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
 from nephoscope.study.reading import make_study
-from nephoscope.systems.base import Action
 from nephoscope.systems.sim import Sim, SimSettings
 from sample_studies import phases, sim_study
 

@@ -193,8 +193,8 @@ def models() -> set[type[BaseModel]]:
     """Find every model that a study may reach: its tables, and what is registered."""
     found: set[type[BaseModel]] = set()
     waiting: list[Any] = [field.annotation for field in study.Study.model_fields.values()]
-    waiting += [registry.provider(name).settings_type for name in registry.names("systems")]
-    waiting += [registry.evaluator(name).settings_type for name in registry.names("evaluators")]
+    waiting += [registry.load("systems", name).settings_type for name in registry.names("systems")]
+    waiting += [registry.load("evaluators", name).settings_type for name in registry.names("evaluators")]
     while waiting:
         hint = waiting.pop()
         if isinstance(hint, type) and issubclass(hint, BaseModel):

@@ -11,13 +11,14 @@ from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.failover import failure
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.base import ROLES
-from nephoscope.systems.base import Action, Done
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nephoscope.calibration.base import Bench
+    from nephoscope.systems.base import Done
     from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 _LOST = 37

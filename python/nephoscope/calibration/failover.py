@@ -11,7 +11,8 @@ from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Done
+from nephoscope.settings.actions import Action
+from nephoscope.systems.base import Done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -283,11 +283,11 @@ def list_systems() -> RenderableType:
     parts: list[RenderableType] = []
     entries = {
         "Providers of systems (system.provider)": [
-            (name, registry.provider(name).summary) for name in registry.names("systems")
+            (name, registry.load("systems", name).summary) for name in registry.names("systems")
         ],
         "Drivers, by the scheme of a URL": [(f"{scheme}://", about) for scheme, about in _engine.schemes()],
         "Evaluators (measure.evaluator)": [
-            (name, registry.evaluator(name).summary) for name in registry.names("evaluators")
+            (name, registry.load("evaluators", name).summary) for name in registry.names("evaluators")
         ],
     }
     for heading, rows in entries.items():

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
+from nephoscope.collectors.presence import Presence, company, labels
 from nephoscope.dialects import DIALECTS
-from nephoscope.engine.presence import Presence, company, labels
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
+from nephoscope.collectors.presence import Presence, lasting_labels, name_of
 from nephoscope.dialects import DIALECTS
 from nephoscope.engine import ownership, records
-from nephoscope.engine.presence import Presence, lasting_labels, name_of
 from nephoscope.engine.records import BOOK_S, Detail, Identity, Record, Unfinished
 from nephoscope.errors import MeasurementError
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nephoscope import registry
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.settings.loads import Endpoints, Load, Reads
 from nephoscope.systems.tenants import tenants_of
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.connected import Shortfall
-    from nephoscope.evaluators.demand import Demand
+    from nephoscope.evaluators.demand import Demand, Room, RoomSource
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.measuring.room import Room, Rooms
     from nephoscope.scoring.formulas import Absent, Score, ScoreName
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.reading import Study
@@ -41,7 +41,7 @@ class Means:
     system: System
     """As it is when the evaluator begins: nodes may have come or gone since the start."""
     study: Study
-    rooms: Rooms | None = None
+    rooms: RoomSource | None = None
     """How many sessions the servers take, where that was asked."""
 
     def room(self, mix: Mapping[str, float]) -> Room | None:
@@ -147,3 +147,9 @@ class Evaluator(ABC):
     def labels(self, index: int, **labels: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever JSON can hold
         """Label a phase, so that ``read`` finds it again."""
         return {"measure": index, **labels}
+
+
+def evaluator_class(name: str) -> type[Evaluator]:
+    """Return the class of an evaluator. Raises ``InputError``."""
+    loaded: type[Evaluator] = registry.load("evaluators", name)
+    return loaded

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.connected import Shortfall
+    from nephoscope.evaluators.demand import Room
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.measuring.room import Room
     from nephoscope.settings.loads import Load
 
 

@@ -8,10 +8,10 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nephoscope import _engine, registry
+from nephoscope import _engine
 from nephoscope.collectors.monitor import Monitor
+from nephoscope.collectors.presence import Presence, company
 from nephoscope.engine.loadrun import LoadRun, Watcher
-from nephoscope.engine.presence import Presence, company
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
 from nephoscope.files import check_named, write_named
@@ -36,6 +36,7 @@ from nephoscope.settings.units import describe_count
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.layout import check_runs
 from nephoscope.store.writer import seal, write_whole
+from nephoscope.systems.base import provider_class
 from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def run_study(
         raise InputError("a study of several scale factors is measured part by part: see series.parts")
     prepare(study, any_url(study))
     check_runs(runs)
-    given = registry.provider(study.system.provider)(study.system)
+    given = provider_class(study.system.provider)(study.system)
     with wrap(given) if wrap is not None else given as provider:
         audience.say(f"system: {study.system.provider}")
         system = start(provider)

@@ -7,14 +7,15 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nephoscope import registry
 from nephoscope.engine.data import WorkloadData
 from nephoscope.engine.workload import Workload
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.base import evaluator_class
 from nephoscope.masking import know_url
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
 from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.systems.base import provider_class
 from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     evaluators = [
-        registry.evaluator(settings.evaluator)(settings, workload, index)
+        evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
     ]
     for evaluator in evaluators:
@@ -95,7 +96,7 @@ def started(study: Study) -> Iterator[tuple[System, Workload]]:
 
     Raises ``InputError`` or ``MeasurementError``.
     """
-    with registry.provider(study.system.provider)(study.system) as provider:
+    with provider_class(study.system.provider)(study.system) as provider:
         system = start(provider)
         yield system, Workload.of(study.workload, system.rw[0])
 

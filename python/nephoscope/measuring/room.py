@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.demand import Room
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.settings.base import ROLES
 from nephoscope.settings.units import describe_count
@@ -30,22 +31,6 @@ _BESIDE = 1
 """Connections of a run to each server besides those of its load: the one that samples its metrics."""
 _PATIENCE_S = 5.0
 """How long a server may take to answer at the most; one that does not is dealt with when its data is looked at."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """How many sessions of a load one server takes."""
-
-    sessions: int
-    """At the most, with nobody else connected."""
-    free: int
-    """Of these, not taken when it was asked."""
-    words: str
-    """The limit that says so, in the server's terms."""
-
-    def shared(self, highest: float) -> Room:
-        """Give the room for a load of which so many times as many sessions, or such a share, connect here."""
-        return Room(int(self.sessions / highest), int(self.free / highest), self.words)
 
 
 @dataclass(frozen=True)

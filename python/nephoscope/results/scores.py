@@ -6,9 +6,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope import registry
 from nephoscope.errors import InputError
-from nephoscope.evaluators.base import Measurements
+from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
 from nephoscope.results import beside_paper
@@ -144,7 +143,7 @@ def _measurements(
     found = []
     for index, settings in enumerate(study.measure):
         if only is None or index in only:
-            evaluator = registry.evaluator(settings.evaluator)(settings, workload, index)
+            evaluator = evaluator_class(settings.evaluator)(settings, workload, index)
             stored = Stored(run, index, resources, prices, study.load.interval)
             try:
                 found.append(evaluator.read(stored))

@@ -372,7 +372,7 @@ def _system(table: Any, faults: list[str]) -> SystemSettings | None:  # noqa: AN
     if name not in names:
         faults.append(f"system.provider: {given(name)}; providers are {', '.join(names)}")
         return None
-    return validated(registry.provider(name).settings_type, table, "system", faults, ACCESS_WORDS)
+    return validated(registry.load("systems", name).settings_type, table, "system", faults, ACCESS_WORDS)
 
 
 def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  # noqa: ANN401
@@ -386,7 +386,7 @@ def _measure(entries: Any, faults: list[str]) -> tuple[MeasureSettings, ...]:  #
         if name not in names:
             faults.append(f"measure.{index}.evaluator: {given(name)}; evaluators are {', '.join(names)}")
             continue
-        settings = registry.evaluator(name).settings_type
+        settings = registry.load("evaluators", name).settings_type
         if entry := validated(settings, table, f"measure.{index}", faults, ACCESS_WORDS):
             made.append(entry)
     return tuple(made)

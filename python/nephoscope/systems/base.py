@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nephoscope import registry
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.resources import Resources
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from nephoscope.settings.actions import Action
     from nephoscope.settings.base import Role
     from nephoscope.settings.registered import SystemSettings
 
@@ -34,33 +35,6 @@ class System(BaseModel):
     """What it was given; None where nobody has said."""
     facts: dict[str, Any] = Field(default_factory=dict)
     """What the provider itself knows of the system, for the manifest: never a secret."""
-
-
-class Action(StrEnum):
-    """What can be done to a system while it is measured."""
-
-    RESTART = "restart"
-    """End a node in good order and start it again."""
-    KILL = "kill"
-    """End a node at once, as a crash does; whoever keeps it alive may bring it back."""
-    STOP = "stop"
-    """End a node in good order, for now."""
-    START = "start"
-    """Start a node that was stopped or killed."""
-    PROMOTE = "promote"
-    """Make a read-only node the one that takes writes; the old one follows it."""
-    PAUSE = "pause"
-    """Let a node stand still, with its connections open."""
-    RESUME = "resume"
-    """Let a paused node go on."""
-    ADD_NODE = "add_node"
-    """Add a read-only node; done when it serves."""
-    REMOVE_NODE = "remove_node"
-    """Take a read-only node away."""
-    RESIZE = "resize"
-    """Give the nodes other resources."""
-    SET = "set"
-    """Set parameters of the server, restarting it where they need that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,3 +160,9 @@ class Provider(ABC):
     ) -> None:
         """Give the system back."""
         self.stop()
+
+
+def provider_class(name: str) -> type[Provider]:
+    """Return the class of a provider. Raises ``InputError``."""
+    loaded: type[Provider] = registry.load("systems", name)
+    return loaded

@@ -11,10 +11,11 @@ from pydantic import Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.registered import SystemSettings
 from nephoscope.settings.resources import Resources, ResourcesChange
 from nephoscope.settings.units import Duration
-from nephoscope.systems.base import Action, Allocation, Done, Provider, System
+from nephoscope.systems.base import Allocation, Done, Provider, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,10 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.registered import SystemSettings
 from nephoscope.settings.urls import Urls
 from nephoscope.settings.variables import endpoint
-from nephoscope.systems.base import Action, Allocation, Done, Provider, System
+from nephoscope.systems.base import Allocation, Done, Provider, System
 from nephoscope.systems.hooks import Hooks, HookSettings
 from nephoscope.systems.postgres.parameters import shown
 

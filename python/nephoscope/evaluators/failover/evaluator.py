@@ -17,11 +17,11 @@ from nephoscope.evaluators.failover.reading import read_failures
 from nephoscope.evaluators.failover.settings import FAULTS, FailoverSettings
 from nephoscope.scoring.failures import over_roles, recovery
 from nephoscope.scoring.formulas import Absent, Score, f_score, r_score
+from nephoscope.settings.actions import Action
 from nephoscope.settings.loads import (
     HIGHEST_RATE,
     Load,
 )
-from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     import threading

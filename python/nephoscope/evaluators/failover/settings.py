@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from nephoscope.evaluators.failover.outages import LATE_S
+from nephoscope.settings.actions import Action
 from nephoscope.settings.base import Role
 from nephoscope.settings.loads import (
     HIGHEST_RATE,
@@ -17,7 +18,6 @@ from nephoscope.settings.loads import (
 )
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration, one_as_list
-from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

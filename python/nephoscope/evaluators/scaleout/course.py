@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import Acting
 from nephoscope.interrupts import Interrupted
+from nephoscope.settings.actions import Action
 from nephoscope.settings.units import describe_count
-from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     from nephoscope.evaluators.base import Means

@@ -13,8 +13,8 @@ from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.scaleout.course import _BEGIN_S, _Course
 from nephoscope.evaluators.scaleout.reading import read_scaleout
 from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
+from nephoscope.settings.actions import Action
 from nephoscope.settings.loads import Load
-from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,10 +16,10 @@ from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.points import read_points, summed_up
 from nephoscope.evaluators.sweep.settings import SweepSettings, Value
 from nephoscope.scoring.formulas import Absent, p_score
+from nephoscope.settings.actions import Action
 from nephoscope.settings.loads import (
     Load,
 )
-from nephoscope.systems.base import Action
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

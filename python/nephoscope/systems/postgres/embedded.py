@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
-from nephoscope.systems.base import Action, Allocation
+from nephoscope.systems.base import Allocation
 from nephoscope.systems.machine.capacity import GIB, Machine, storage_bytes, this_machine
 from nephoscope.systems.machine.control_group import ControlGroup
 from nephoscope.systems.machine.control_groups import Place, find_place

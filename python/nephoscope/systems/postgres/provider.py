@@ -10,8 +10,9 @@ from pydantic import Field, field_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.registered import SystemSettings
-from nephoscope.systems.base import Action, Done, Provider, System
+from nephoscope.systems.base import Done, Provider, System
 from nephoscope.systems.machine.capacity import storage_bytes
 from nephoscope.systems.machine.folders import cache_folder
 from nephoscope.systems.postgres.folder import PostgresFolder, choose_account

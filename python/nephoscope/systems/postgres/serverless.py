@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
-from nephoscope.systems.base import Action, Allocation
 from nephoscope.systems.cluster.autoscaler import Autoscaler
 from nephoscope.systems.cluster.scaling import Levels, PolicyName, Scaling
 from nephoscope.systems.machine.capacity import GIB, Machine, this_machine
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nephoscope.settings.registered import SystemSettings
-    from nephoscope.systems.base import Done
+    from nephoscope.systems.base import Allocation, Done
     from nephoscope.systems.machine.account import Account
     from nephoscope.systems.postgres.folder import PostgresFolder
     from nephoscope.systems.postgres.install import Install
