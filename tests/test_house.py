@@ -20,7 +20,7 @@ EXCEPTIONS = {
     "systems.url -> systems.postgres.parameters": "until a second product has parameters",
 }
 GROUND = {"", "__version__", "errors", "masking", "visible", "files", "interrupts", "registry", "_engine"}
-"""What everybody may know: errors, secrets and foreign text, foreign files, interruptions, what is registered, the engine."""
+"""What everybody may know."""
 
 ROOMS: dict[str, set[str]] = {
     "statistics": set(),
@@ -38,7 +38,9 @@ ROOMS: dict[str, set[str]] = {
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},
     "report": {"store", "tables", "scoring", "statistics", "report.kit"},
     "report.kit": {"store", "tables", "scoring", "statistics"},
-    "evaluators": {"engine", "systems.base", "study", "settings", "store", "scoring", "statistics", "tables", "report.kit"},
+    "evaluators": {
+        "engine", "systems.base", "study", "settings", "store", "scoring", "statistics", "tables", "report.kit",
+    },
     "results": {
         "evaluators", "report", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
         "dialects",

@@ -14,7 +14,7 @@ from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
 from nephoscope.evaluators.elasticity.section import ElasticitySection
 from nephoscope.report.build import build_view
-from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Stretch, allocated_cost, load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
 from nephoscope.tables.columns import seconds
@@ -295,7 +295,7 @@ def test_a_provider_that_tells_nothing_has_constant_resources(measured: dict[str
     assert detail["allocation"].startswith("the provider tells no allocation")
     assert detail["assumed"] is None
     book = load_price_book(DEFAULT_PRICE_BOOK)
-    dollars = allocated_cost([Allocation(WINDOW_S, Resources.model_validate(BASE))], book)
+    dollars = allocated_cost([Stretch(WINDOW_S, Resources.model_validate(BASE))], book)
     assert [entry["cost"] for entry in detail["patterns"]] == pytest.approx([dollars] * 2)
     assert all(change["scaling_s"] is None for change in detail["patterns"][0]["transitions"])
     assert one.e1["value"] == pytest.approx(

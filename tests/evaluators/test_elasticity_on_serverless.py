@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from postgres_lab import Lab
 
-    from nephoscope.evaluators.elasticity.allocations import Timeline
+    from nephoscope.evaluators.elasticity.allocations import AllocationTimeline
 
 pytestmark = [needs_groups, pytest.mark.alone]
 
@@ -75,7 +75,7 @@ def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
     return write_study(lab.base, tables)
 
 
-def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, Timeline]:
+def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, AllocationTimeline]:
     """Play a pattern, and watch the quota."""
     study = study_of(lab, policy, **measure)
     with (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.calibration.elasticity import compare
-from nephoscope.evaluators.elasticity.allocations import Timeline
+from nephoscope.evaluators.elasticity.allocations import AllocationTimeline
 from nephoscope.scoring.prices import load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.systems.machine.control_group import LEAST_VCORES, groups_of
@@ -72,10 +72,10 @@ class QuotaWatch(Watch):
         vcores = int(quota) / int(period)
         return 0.0 if vcores <= LEAST_VCORES and not members(group) else vcores
 
-    def timeline(self, run: StoredRun, resources: Callable[[float], Resources]) -> Timeline:
+    def timeline(self, run: StoredRun, resources: Callable[[float], Resources]) -> AllocationTimeline:
         """Put what was seen on the clock of a run; ``resources`` are those of so many vCores."""
         origin = origin_s(run.manifest) or 0.0
-        return Timeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in self.seen])
+        return AllocationTimeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in self.seen])
 
 
 def _resources(vcores: float) -> Resources:

@@ -133,10 +133,10 @@ def _parsed(model: type[Model], text: str, name: str) -> tuple[Model | None, str
 def _made_of(text: str) -> tuple[Made, ...] | None:
     """Read what was made from a record in which something else is wrong."""
 
-    class Part(_Part):
+    class WithMade(_Part):
         made: tuple[Made, ...] | None = None
 
-    found, _ = _parsed(Part, text, "detail")
+    found, _ = _parsed(WithMade, text, "detail")
     return found.made if found is not None else None
 
 

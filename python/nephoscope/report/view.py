@@ -117,7 +117,7 @@ class Verdict(Part):
     time_s: Number = None
 
 
-class Timeline(Part):
+class TimelineSection(Part):
     """What happened when: charts with one time axis, and the phases that they share."""
 
     axis: TimeAxis
@@ -146,7 +146,7 @@ class LatencyGroup(Part):
     color: str = "c0"
 
 
-class Latency(Part):
+class LatencySection(Part):
     """The distribution of latencies over the measured phases."""
 
     charts: tuple[XYChart, ...] = ()
@@ -155,7 +155,7 @@ class Latency(Part):
     scope: str = ""
 
 
-class CostLine(Part):
+class CostRow(Part):
     """A resource and what it costs; ``share`` of the whole, 0 to 1."""
 
     resource: str
@@ -167,12 +167,12 @@ class CostLine(Part):
     color: str = "c0"
 
 
-class Cost(Part):
+class CostSection(Part):
     """What the system costs per minute by a price book."""
 
     price_book: str
     nodes: int | None = None
-    lines: tuple[CostLine, ...] = ()
+    lines: tuple[CostRow, ...] = ()
     per_minute: Number = None
 
 
@@ -264,9 +264,9 @@ class ReportView(Part):
     scores: Scores
     verdicts: tuple[Verdict, ...]
     sections: tuple[Shown, ...]
-    timeline: Timeline
-    latency: Latency
-    cost: Cost | None
+    timeline: TimelineSection
+    latency: LatencySection
+    cost: CostSection | None
     errors: Errors
     accounting: Accounting
     client: Metrics

@@ -122,7 +122,7 @@ class LagFigures(Settings):
     """How many replicas there were."""
 
 
-class TenancyFigures(Settings):
+class GivenTenancy(Settings):
     """An entry of ``[[system.tenancy]]``: a pattern of load on several tenants."""
 
     pattern: str = ""
@@ -248,7 +248,7 @@ class SystemFigures(Settings):
     """Replication lag, for C."""
     tenants: TenantCostFigures | None = None
     """What the tenants have, for T."""
-    tenancy: list[TenancyFigures] = Field(default_factory=list)
+    tenancy: list[GivenTenancy] = Field(default_factory=list)
     """TPS of the tenants under each pattern, for T."""
     scores: ScoreFigures = Field(default_factory=ScoreFigures)
     """Scores that are known already, in place of their figures."""

@@ -28,7 +28,7 @@ from nephoscope.scoring.formulas import (
     t_score,
 )
 from nephoscope.scoring.offers import NotPricedError
-from nephoscope.scoring.prices import Allocation, allocated_cost, bill, cost
+from nephoscope.scoring.prices import Stretch, allocated_cost, bill, cost
 from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def _e1(system: SystemFigures, book: PriceBook | None, *, starred: bool = False)
         dollars = entry.starred_cost if starred else entry.cost
         if dollars is None and entry.allocation and book is not None:
             steps = [
-                Allocation(step.duration, Resources.model_validate(step.model_dump(exclude={"duration"})))
+                Stretch(step.duration, Resources.model_validate(step.model_dump(exclude={"duration"})))
                 for step in entry.allocation
             ]
             dollars = allocated_cost(steps, book)

@@ -243,7 +243,7 @@ class Bill(PriceTable):
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class Stretch:
     """A stretch of time over which a system's resources stayed the same."""
 
     duration_s: float
@@ -332,7 +332,7 @@ def bill(
 
 
 def allocated_cost(
-    allocations: Sequence[Allocation], book: PriceBook, only: Collection[Resource] = ELASTIC_RESOURCES
+    allocations: Sequence[Stretch], book: PriceBook, only: Collection[Resource] = ELASTIC_RESOURCES
 ) -> float:
     """Dollars for what was allocated over a window, stretch by stretch (the denominator of E1, equation 2).
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from nephoscope.scoring.prices import Allocation, allocated_cost
+from nephoscope.scoring.prices import Stretch, allocated_cost
 from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Answer:
     resources: Resources
 
 
-class Timeline:
+class AllocationTimeline:
     """What a system was given from when on, in seconds since the start of the load."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Timeline:
         self._answers = answers
 
     @classmethod
-    def of(cls, run: StoredRun) -> Timeline | None:
+    def of(cls, run: StoredRun) -> AllocationTimeline | None:
         """Read the ``allocation`` events of a run; None where the provider told nothing."""
         told = [
             (float(event["time_s"]), event.get("answered_s"), resources)
@@ -96,7 +96,7 @@ class Timeline:
         return cls([(at, given) for at, _, given in told]) if told else None
 
     @classmethod
-    def asked(cls, answers: Sequence[Answer], load_changes: Sequence[float]) -> Timeline:
+    def asked(cls, answers: Sequence[Answer], load_changes: Sequence[float]) -> AllocationTimeline:
         """Make a time line of answers, at least one, in their order.
 
         A change of the allocation that may have come before or after one of the load is taken to follow it.
@@ -126,7 +126,7 @@ class Timeline:
         ]
         return max([end_s - self._answers[-1].asked_s, *gaps])
 
-    def extreme(self, book: PriceBook, *, dearest: bool) -> Timeline:
+    def extreme(self, book: PriceBook, *, dearest: bool) -> AllocationTimeline:
         """Place each change where, within what is known of it, the cost is the most, or the least."""
 
         def hourly(step: Step) -> float:
@@ -137,7 +137,7 @@ class Timeline:
             is_early = (hourly(after) > hourly(before)) == dearest
             at = max(at, after.low_s if is_early else after.high_s)
             steps.append(replace(after, time_s=at))
-        return Timeline(steps)
+        return AllocationTimeline(steps)
 
     @property
     def full(self) -> float:
@@ -193,7 +193,7 @@ class Timeline:
 
 def cost_of(pieces: Sequence[tuple[float, Resources]], book: PriceBook) -> float:
     """Return the dollars for CPU, memory and IOPS of pieces: lengths and resources."""
-    return allocated_cost([Allocation(*piece) for piece in pieces], book)
+    return allocated_cost([Stretch(*piece) for piece in pieces], book)
 
 
 def _load_changes(run: StoredRun) -> Iterator[float]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.base import Measurements
 from nephoscope.evaluators.connected import absent_for
-from nephoscope.evaluators.elasticity.allocations import Timeline, cost_of
+from nephoscope.evaluators.elasticity.allocations import AllocationTimeline, cost_of
 from nephoscope.evaluators.points import by_mix, read_points
 from nephoscope.evaluators.search import describe_saturation, searched
 from nephoscope.scoring.formulas import Absent, Score, e1_score, over_repetitions
@@ -77,9 +77,9 @@ def read_elasticity(
         short = [one for one in read.shortfalls if one.mix == mix and one.is_step]
         found.saturation[mix] = describe_saturation(stored, group, steps, short)
     played = _played(stored, points)
-    timeline, origin = Timeline.of(stored.run), _TOLD
+    timeline, origin = AllocationTimeline.of(stored.run), _TOLD
     if timeline is None and stored.resources is not None:
-        timeline, origin = Timeline([(0.0, stored.resources)]), _CONSTANT
+        timeline, origin = AllocationTimeline([(0.0, stored.resources)]), _CONSTANT
     if timeline is None:
         found.scores["E1"] = Absent(reason=_NO_RESOURCES)
         return found
@@ -89,7 +89,7 @@ def read_elasticity(
     return found
 
 
-def _rarely_asked(played: Sequence[Played], timeline: Timeline) -> list[str]:
+def _rarely_asked(played: Sequence[Played], timeline: AllocationTimeline) -> list[str]:
     """Warn where a whole slot may have passed unseen."""
     found = []
     for one in played:
@@ -126,7 +126,12 @@ class _Reader:
     """Reads patterns against an allocation."""
 
     def __init__(
-        self, stored: Stored, timeline: Timeline, book: PriceBook, window_s: float, slo_s: float | None
+        self,
+        stored: Stored,
+        timeline: AllocationTimeline,
+        book: PriceBook,
+        window_s: float,
+        slo_s: float | None,
     ) -> None:
         self._stored = stored
         self._timeline = timeline
@@ -217,7 +222,7 @@ class _Reader:
             "transitions": self._transitions(played),
         }
 
-    def _cost(self, timeline: Timeline, played: Played, end_s: float) -> float:
+    def _cost(self, timeline: AllocationTimeline, played: Played, end_s: float) -> float:
         """Dollars over the window; what comes after the watching, the next pattern's say, is not this one's."""
         watched_s = min(end_s, played.end_s)
         pieces = timeline.pieces(played.start_s, watched_s)

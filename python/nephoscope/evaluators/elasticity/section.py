@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.kit.run import Phase, Run
+    from nephoscope.report.kit.run import Run, ShownPhase
 
 
 from nephoscope.report.kit.parts import Method, Number, Part
@@ -115,7 +115,7 @@ def _charts(run: Run, patterns: Sequence[Mapping[str, Any]]) -> tuple[TimeChart,
     return tuple(chart.model_copy(update=ends) for chart in charts if chart is not None)
 
 
-def _is_played(phase: Phase) -> bool:
+def _is_played(phase: ShownPhase) -> bool:
     """Tell whether a phase is a slot of a pattern, or the rest before or after one; those of tenancy have no τ."""
     return "pattern" in phase.labels and "tau" in phase.labels
 

@@ -27,7 +27,7 @@ RECOVERED = 0.95
 
 
 @dataclass(frozen=True)
-class Probes:
+class RoleProbes:
     """The availability probes of a role, in the order in which they were due."""
 
     due_s: NDArray[np.float64]
@@ -38,7 +38,9 @@ class Probes:
     """Whether they were sent at all; others are missing: nothing was free to send them by."""
 
     @classmethod
-    def of(cls, due_s: ArrayLike, end_s: ArrayLike, ok: ArrayLike, sent: ArrayLike | None = None) -> Probes:
+    def of(
+        cls, due_s: ArrayLike, end_s: ArrayLike, ok: ArrayLike, sent: ArrayLike | None = None
+    ) -> RoleProbes:
         """Take samples in any order; all were sent where nothing is said."""
         due = np.asarray(due_s, np.float64)
         order = np.argsort(due, kind="stable")
@@ -81,7 +83,7 @@ class Outage:
 
 
 def find_outages(
-    probes: Probes, since_s: float, until_s: float, *, late_s: float = LATE_S, calm_s: float = CALM_S
+    probes: RoleProbes, since_s: float, until_s: float, *, late_s: float = LATE_S, calm_s: float = CALM_S
 ) -> list[Outage]:
     """Find the interruptions that reach into a window, in their order; none where every probe was served in time.
 
@@ -101,7 +103,7 @@ def find_outages(
     return [_outage(probes, bad, group) for group in groups if _is_interruption(probes, group, late_s)]
 
 
-def _is_interruption(probes: Probes, group: NDArray[np.intp], late_s: float) -> bool:
+def _is_interruption(probes: RoleProbes, group: NDArray[np.intp], late_s: float) -> bool:
     return len(group) > 1 or bool(probes.end_s[group[0]] - probes.due_s[group[0]] > late_s)
 
 
@@ -139,7 +141,7 @@ def _caused(outages: Sequence[Outage], until_s: float) -> Outage | None:
     return next((one for one in begun if one.failed), begun[0] if begun else None)
 
 
-def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> Outage:
+def _outage(probes: RoleProbes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> Outage:
     first, last = float(probes.due_s[group[0]]), float(probes.due_s[group[-1]])
     good = ~bad & probes.sent
     before = probes.end_s[good & (probes.due_s < first)]
@@ -155,7 +157,7 @@ def _outage(probes: Probes, bad: NDArray[np.bool_], group: NDArray[np.intp]) -> 
     )
 
 
-def _gap(probes: Probes, group: NDArray[np.intp], after: NDArray[np.bool_], back_s: float) -> float:
+def _gap(probes: RoleProbes, group: NDArray[np.intp], after: NDArray[np.bool_], back_s: float) -> float:
     last = group[-1]
     upper = float(probes.due_s[after].min()) if probes.ok[last] else back_s
     return upper - float(probes.due_s[last])

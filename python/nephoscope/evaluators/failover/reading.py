@@ -12,7 +12,7 @@ from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.failover.outages import (
     CALM_S,
     Outage,
-    Probes,
+    RoleProbes,
     Throughput,
     find_outages,
     least_tps,
@@ -273,11 +273,11 @@ class _Samples:
                 of_node = self._rows.setdefault((row["role"], row["node"]), [])
                 of_node.append((due, end, row["outcome"] == "ok", row["outcome"] != "missing"))
 
-    def of(self, role: str) -> Iterator[tuple[str, Probes]]:
+    def of(self, role: str) -> Iterator[tuple[str, RoleProbes]]:
         """Give the probes of each endpoint of a role, with its name."""
         for (of, node), rows in self._rows.items():
             if of == role:
-                yield node, Probes.of(*zip(*rows, strict=True))
+                yield node, RoleProbes.of(*zip(*rows, strict=True))
 
 
 def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:

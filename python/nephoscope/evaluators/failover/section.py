@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.kit.run import Phase, Run
+    from nephoscope.report.kit.run import Run, ShownPhase
 
 
 from nephoscope.report.kit.parts import Method, Number, Part
@@ -289,7 +289,7 @@ def _chart(run: Run, failure: _Failure) -> XYChart | None:
     )
 
 
-def _throughput(run: Run, phase: Phase, fault: float) -> tuple[tuple[float, float], ...]:
+def _throughput(run: Run, phase: ShownPhase, fault: float) -> tuple[tuple[float, float], ...]:
     """Return the TPS of each interval; one in which nothing ended has no row in the run, and is 0."""
     length = finite(run.table("load").get("interval_s")) or run.intervals.length_s
     length *= max(1, -(-round((phase.end_s - phase.start_s) / length) // _MOST_STEPS))
@@ -304,7 +304,7 @@ def _throughput(run: Run, phase: Phase, fault: float) -> tuple[tuple[float, floa
     return tuple(zip(starts.tolist(), rates, strict=True))
 
 
-def _rules(run: Run, failure: _Failure, phase: Phase, fault: float) -> tuple[Rule, ...]:
+def _rules(run: Run, failure: _Failure, phase: ShownPhase, fault: float) -> tuple[Rule, ...]:
     """Mark the fault, the ends of the actions, and what was back when."""
     rules = [Rule(x=0.0, label="fault", color="problem")]
     for event in run.events_of("fault", "action"):
@@ -335,7 +335,7 @@ def _spans(failure: _Failure, low: float, high: float) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _rugs(run: Run, failure: _Failure, phase: Phase, fault: float) -> list[Line]:
+def _rugs(run: Run, failure: _Failure, phase: ShownPhase, fault: float) -> list[Line]:
     """Mark when the probes were due that failed or were missing, and those that were late."""
     due, took, ok = _availability(run.reader.probes, failure.role)
     inside = (due >= phase.start_s) & (due < phase.end_s)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nephoscope.settings.registered import MeasureSettings
 
 
-class Load(Evaluator):
+class LoadEvaluator(Evaluator):
     """Runs phases one after another and reports throughput, latency and errors of those that are measured."""
 
     name: ClassVar[str] = "load"

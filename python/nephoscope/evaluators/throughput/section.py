@@ -13,7 +13,7 @@ from nephoscope.tables.numbers import count, finite, number
 
 if TYPE_CHECKING:
     from nephoscope.report.kit.parts import Percentiles
-    from nephoscope.report.kit.run import Phase, Point, Run
+    from nephoscope.report.kit.run import Run, ShownPhase, ShownPoint
 
 
 from nephoscope.report.kit.parts import Number, Part, Percentiles
@@ -75,21 +75,21 @@ def build(run: Run) -> SweepSection | None:
     )
 
 
-def _curve(run: Run, mix: str) -> list[Point]:
+def _curve(run: Run, mix: str) -> list[ShownPoint]:
     """Return the points that a mix's line joins, by ascending load: a search's steps, or else what was measured."""
     return _steps(run, mix) or _measured(run, mix)
 
 
-def _steps(run: Run, mix: str) -> list[Point]:
+def _steps(run: Run, mix: str) -> list[ShownPoint]:
     return _ascending(run.points_of(mix, steps=True))
 
 
-def _measured(run: Run, mix: str) -> list[Point]:
+def _measured(run: Run, mix: str) -> list[ShownPoint]:
     """Return the points whose repetitions are drawn, by ascending load."""
     return _ascending(run.points_of(mix))
 
 
-def _ascending(points: list[Point]) -> list[Point]:
+def _ascending(points: list[ShownPoint]) -> list[ShownPoint]:
     return sorted((point for point in points if point.offered), key=lambda point: point.offered or 0)
 
 
@@ -115,7 +115,7 @@ def _saturation(run: Run, mix: str) -> Saturation:
     )
 
 
-def _tps(run: Run, phase: Phase) -> float | None:
+def _tps(run: Run, phase: ShownPhase) -> float | None:
     given = finite(scored.point_of(run, phase).get("tps"))
     return committed_per_second(run, [phase]) if given is None else given
 
@@ -124,7 +124,7 @@ def _p99(run: Run, phases: frozenset[int]) -> float | None:
     return exact_latency(run, phases).p99
 
 
-def _dodged(point: Point, index: int) -> float:
+def _dodged(point: ShownPoint, index: int) -> float:
     aside = index - (len(point.phases) - 1) / 2
     return (point.offered or 1.0) * math.pow(_DODGE, aside)
 
@@ -159,7 +159,7 @@ def _throughput(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) 
     )
 
 
-def _repetitions(run: Run, mix: str, curve: list[Point]) -> list[Line]:
+def _repetitions(run: Run, mix: str, curve: list[ShownPoint]) -> list[Line]:
     """Return the single repetitions: points with whiskers, and crosses for those that were not steady."""
     steady: list[tuple[float | None, float | None]] = []
     unsteady: list[tuple[float | None, float | None]] = []
@@ -219,7 +219,7 @@ def _tail(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) -> XYC
     )
 
 
-def _row(run: Run, point: Point, phase: Phase) -> PointRow:
+def _row(run: Run, point: ShownPoint, phase: ShownPhase) -> PointRow:
     said = scored.point_of(run, phase)
     failed = finite(said.get("failed"))
     rows = run.intervals.among({phase.number})
@@ -238,5 +238,5 @@ def _row(run: Run, point: Point, phase: Phase) -> PointRow:
     )
 
 
-def _latency(run: Run, phase: Phase) -> Percentiles:
+def _latency(run: Run, phase: ShownPhase) -> Percentiles:
     return exact_latency(run, frozenset({phase.number}))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.kit.run import Phase, Run
+    from nephoscope.report.kit.run import Run, ShownPhase
 
 MOST_POINTS = 600
 """More points than this cannot be told apart on a page."""
@@ -38,7 +38,7 @@ class TimeBuckets:
     interval_s: float
 
     @classmethod
-    def of(cls, run: Run, most: int = MOST_POINTS, phases: Sequence[Phase] | None = None) -> TimeBuckets:
+    def of(cls, run: Run, most: int = MOST_POINTS, phases: Sequence[ShownPhase] | None = None) -> TimeBuckets:
         """Slices of a whole number of intervals: of one, if no more than ``most`` are needed.
 
         They cover the whole run, or the given phases of it, which follow one another.

@@ -9,7 +9,7 @@ import numpy as np
 
 from nephoscope.report.kit import scored
 from nephoscope.report.kit.parts import Estimate, Percentiles
-from nephoscope.report.kit.run import Point
+from nephoscope.report.kit.run import ShownPoint
 from nephoscope.store.protocol import Selection
 from nephoscope.tables.numbers import finite
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.kit.run import Phase, Run
+    from nephoscope.report.kit.run import Run, ShownPhase
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Figures:
     goodput: float | None
 
 
-def figures_of(run: Run, point: Point) -> Figures:
+def figures_of(run: Run, point: ShownPoint) -> Figures:
     """Return the mean of the repetitions' TPS; with its interval where there is only one."""
     said = [scored.point_of(run, phase) for phase in point.phases]
     rates = [rate for rate in (finite(entry.get("tps")) for entry in said) if rate is not None]
@@ -43,7 +43,7 @@ def figures_of(run: Run, point: Point) -> Figures:
     )
 
 
-def committed_per_second(run: Run, phases: Sequence[Phase]) -> float | None:
+def committed_per_second(run: Run, phases: Sequence[ShownPhase]) -> float | None:
     """TPS straight from the intervals: committed in these phases / their length."""
     seconds = sum(phase.end_s - phase.start_s for phase in phases)
     if seconds <= 0:
@@ -86,7 +86,7 @@ def service_times(run: Run, phases: frozenset[int]) -> Percentiles:
     return run.histogram(Selection(phases=phases, kind="service")).percentiles()
 
 
-def headline_points(run: Run) -> tuple[Point, ...]:
+def headline_points(run: Run) -> tuple[ShownPoint, ...]:
     """One point a mix: the one that it is scored at, else its saturation, else the one with the highest TPS.
 
     The slots of a pattern are not loads to choose from: they are taken together.
@@ -102,14 +102,14 @@ def headline_points(run: Run) -> tuple[Point, ...]:
     return tuple(chosen)
 
 
-def _together(points: Sequence[Point]) -> Point:
+def _together(points: Sequence[ShownPoint]) -> ShownPoint:
     if len(points) == 1:
         return points[0]
     phases = tuple(phase for point in points for phase in point.phases)
-    return Point(points[0].mix, f"all {len(points)} parts", None, None, phases)
+    return ShownPoint(points[0].mix, f"all {len(points)} parts", None, None, phases)
 
 
-def _scored(run: Run, mix: str, points: list[Point]) -> Point | None:
+def _scored(run: Run, mix: str, points: list[ShownPoint]) -> ShownPoint | None:
     places = (scored.mix_details(run).get(mix, {}), scored.saturation(run, mix))
     for wanted in (finite(place.get("concurrency")) for place in places):
         for point in points:
@@ -118,7 +118,7 @@ def _scored(run: Run, mix: str, points: list[Point]) -> Point | None:
     return None
 
 
-def _rate(run: Run, point: Point) -> float:
+def _rate(run: Run, point: ShownPoint) -> float:
     return figures_of(run, point).tps.value or 0.0
 
 

@@ -32,7 +32,7 @@ _NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "tau", "of_mix", "
 
 
 @dataclass(frozen=True)
-class Phase:
+class ShownPhase:
     """A phase of the run."""
 
     number: int
@@ -79,14 +79,14 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Point:
+class ShownPoint:
     """A measured point: a mix at one load, with all its repetitions."""
 
     mix: str
     load: str
     concurrency: float | None
     rate: float | None
-    phases: tuple[Phase, ...]
+    phases: tuple[ShownPhase, ...]
 
     @property
     def offered(self) -> float | None:
@@ -250,7 +250,7 @@ class Run:
         return max((phase.end_s for phase in self.phases), default=0.0)
 
     @cached_property
-    def counted(self) -> tuple[Phase, ...]:
+    def counted(self) -> tuple[ShownPhase, ...]:
         """The phases whose figures count; of a run without a measured one (it was cut short), all of them."""
         return tuple(phase for phase in self.phases if phase.measured) or self.phases
 
@@ -260,13 +260,13 @@ class Run:
         return not any(phase.measured for phase in self.phases)
 
     @cached_property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[ShownPoint, ...]:
         """The measured points, in the order in which they were first measured."""
-        found: dict[tuple[tuple[str, str], ...], list[Phase]] = {}
+        found: dict[tuple[tuple[str, str], ...], list[ShownPhase]] = {}
         for phase in self.counted:
             found.setdefault(phase.point, []).append(phase)
         return tuple(
-            Point(
+            ShownPoint(
                 mix=phases[0].mix,
                 load=phases[0].load,
                 concurrency=finite(phases[0].labels.get("concurrency")),
@@ -276,7 +276,7 @@ class Run:
             for phases in found.values()
         )
 
-    def points_of(self, mix: str, *, steps: bool = False) -> list[Point]:
+    def points_of(self, mix: str, *, steps: bool = False) -> list[ShownPoint]:
         """Return a mix's points, without (or only) the steps of a search."""
         return [point for point in self.points if point.name == mix and point.is_step == steps]
 
@@ -299,12 +299,12 @@ class Run:
         """Return the colour of a mix: the same wherever it appears."""
         return category(self.mixes.index(mix))[0] if mix in self.mixes else "muted"
 
-    def phase_at(self, time_s: float) -> Phase | None:
+    def phase_at(self, time_s: float) -> ShownPhase | None:
         """Return the phase in which something happened."""
         return next((phase for phase in self.phases if phase.start_s <= time_s < phase.end_s), None)
 
 
-def _phases(events: Sequence[Mapping[str, Any]], intervals: Intervals) -> tuple[Phase, ...]:
+def _phases(events: Sequence[Mapping[str, Any]], intervals: Intervals) -> tuple[ShownPhase, ...]:
     """Return the phases.
 
     One lasts until the next begins, the last until the end (or until the last interval, if the run was
@@ -321,7 +321,7 @@ def _phases(events: Sequence[Mapping[str, Any]], intervals: Intervals) -> tuple[
     starts = [finite(event.get("time_s")) or 0.0 for event in begun]
     limits = [*starts[1:], max([last, *ends, *starts])][: len(starts)]
     return tuple(
-        Phase(
+        ShownPhase(
             number=round(finite(event.get("phase")) or 0),
             name=str(event.get("name") or f"phase {event.get('phase')}"),
             kind=str(event.get("kind") or MEASURE),

@@ -10,7 +10,7 @@ from nephoscope.tables.numbers import finite
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.report.kit.run import Phase, Run
+    from nephoscope.report.kit.run import Run, ShownPhase
 
 
 def table(given: object) -> Mapping[str, Any]:
@@ -43,7 +43,7 @@ def saturation(run: Run, mix: str) -> Mapping[str, Any]:
     return table(table(run.scores.get("saturation")).get(mix))
 
 
-def point_of(run: Run, phase: Phase) -> Mapping[str, Any]:
+def point_of(run: Run, phase: ShownPhase) -> Mapping[str, Any]:
     """Return what is said of a phase: by its number, or by its labels where the number is not given."""
     points = [table(point) for point in run.scores.get("points") or ()]
     for point in points:

@@ -14,7 +14,7 @@ from nephoscope.tables.numbers import finite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nephoscope.report.kit.run import Point, Run
+    from nephoscope.report.kit.run import Run, ShownPoint
     from nephoscope.report.view import Verdict
 
 
@@ -46,7 +46,7 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     )
 
 
-def _row(run: Run, point: Point, detail: Mapping[str, Any]) -> MixRow:
+def _row(run: Run, point: ShownPoint, detail: Mapping[str, Any]) -> MixRow:
     figures = figures_of(run, point)
     given = finite(detail.get("tps"))
     tps = figures.tps if given is None else Estimate(value=given, ci95=scored.ci95(detail.get("ci95")))

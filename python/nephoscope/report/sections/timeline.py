@@ -17,7 +17,7 @@ from nephoscope.report.kit.charts import (
 )
 from nephoscope.report.kit.histograms import NS_PER_MS
 from nephoscope.report.kit.run import class_name
-from nephoscope.report.view import Timeline
+from nephoscope.report.view import TimelineSection
 from nephoscope.tables.numbers import count, elapsed, finite, number
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _PERCENTILES = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("max", 100.0))
 
 
-def build(run: Run, buckets: TimeBuckets) -> Timeline:
+def build(run: Run, buckets: TimeBuckets) -> TimelineSection:
     """Return the charts that share the run's time axis; charts that would be empty are left out."""
     charts = [
         _throughput(run, buckets),
@@ -43,7 +43,7 @@ def build(run: Run, buckets: TimeBuckets) -> Timeline:
     drawn = [chart for chart in charts if chart is not None]
     if drawn:
         drawn[-1] = drawn[-1].model_copy(update={"slider": True})
-    return Timeline(axis=axis(run), charts=tuple(drawn), note=resolution(buckets))
+    return TimelineSection(axis=axis(run), charts=tuple(drawn), note=resolution(buckets))
 
 
 def axis(run: Run) -> TimeAxis:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nephoscope.settings.resources import Resources
-    from nephoscope.systems.cluster.front import Endpoint
+    from nephoscope.systems.cluster.front import FrontEndpoint
     from nephoscope.systems.cluster.scaling import Levels, Scaling
     from nephoscope.systems.machine.control_group import ControlGroup
     from nephoscope.systems.postgres.cluster import PostgresCluster
@@ -41,7 +41,7 @@ class Autoscaler:
         self,
         *,
         cluster: PostgresCluster,
-        endpoint: Endpoint,
+        endpoint: FrontEndpoint,
         group: ControlGroup,
         scaling: Scaling,
         period_s: float,

@@ -16,7 +16,7 @@ _NOWHERE = "/dev/null/nowhere"
 
 
 @dataclass(frozen=True)
-class Connections:
+class ClientConnections:
     """The connections of clients to an address."""
 
     taken: int
@@ -27,7 +27,7 @@ class Connections:
     """Of these, those that wait because they are held."""
 
 
-class Endpoint:
+class FrontEndpoint:
     """One address on the loopback interface, with a fault proxy behind it.
 
     Where its node does not serve, who connects is reset.
@@ -55,11 +55,11 @@ class Endpoint:
         """Have new connections wait, or wait no longer; those that stand go on."""
         self.proxy.hold(holds=holds)
 
-    def connections(self) -> Connections:
+    def connections(self) -> ClientConnections:
         """Tell what has come of connections until now."""
         counters = json.loads(self.proxy.counters())
         waiting = counters["waiting"]
-        return Connections(counters["accepted"], counters["open"] - waiting, waiting)
+        return ClientConnections(counters["accepted"], counters["open"] - waiting, waiting)
 
     def close(self) -> None:
         """Give the address back; connections are ended."""
@@ -71,17 +71,17 @@ class Front:
 
     def __init__(self) -> None:
         """Make the endpoint that takes writes."""
-        self.rw = Endpoint("rw")
-        self.ro: dict[str, Endpoint] = {}
+        self.rw = FrontEndpoint("rw")
+        self.ro: dict[str, FrontEndpoint] = {}
         """By the name of the node that it leads to; in the order in which they were made."""
 
-    def of(self, role: Role) -> tuple[Endpoint, ...]:
+    def of(self, role: Role) -> tuple[FrontEndpoint, ...]:
         """List the endpoints of a role, in the order in which they were made."""
         return (self.rw,) if role == "rw" else tuple(self.ro.values())
 
-    def add(self, node: str) -> Endpoint:
+    def add(self, node: str) -> FrontEndpoint:
         """Make an endpoint for a read-only node."""
-        endpoint = self.ro[node] = Endpoint("ro")
+        endpoint = self.ro[node] = FrontEndpoint("ro")
         return endpoint
 
     def remove(self, node: str) -> None:
