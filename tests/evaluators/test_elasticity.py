@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_pages import section
 
 from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
-from nephoscope.evaluators.elasticity.section import ElasticitySection
+from nephoscope.evaluators.elasticity.section import build as build_section
 from nephoscope.report.build import build_view
+from nephoscope.report.kit.run import Run
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Stretch, allocated_cost, load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
@@ -251,7 +251,7 @@ def test_the_interval_of_e1_is_not_that_of_a_level_that_moves(measured: dict[str
 def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
     measured: dict[str, Measured],
 ) -> None:
-    shown = section(build_view(measured["spike"].run), ElasticitySection)
+    shown = build_section(Run(measured["spike"].run))
     assert shown is not None
     load, tps, vcores = shown.charts
     assert load.x == tps.x == vcores.x
@@ -266,7 +266,7 @@ def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
     assert [row.load for row in shown.transitions] == ["0 → 2", "2 → 8", "8 → 2", "2 → 0"]
     assert [row.sessions for row in shown.patterns] == ["2, 8, 2"]
     assert "The allocation: as the provider told it." in shown.note
-    assert section(build_view(measured["unknown"].run), ElasticitySection) is None
+    assert build_section(Run(measured["unknown"].run)) is None
 
 
 def test_patterns_do_not_stand_among_mixes(measured: dict[str, Measured]) -> None:
