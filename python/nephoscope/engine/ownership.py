@@ -64,16 +64,18 @@ def run_section(
     if not sql:
         return ()
     where = f"the section {section} of the schema of {workload.name}"
-    transaction = admin.query(dialect.transaction)
+    admin.query("SAVEPOINT nephoscope_section")
     before = objects(admin, dialect)
     try:
         admin.query(sql)
     except MeasurementError as error:
         raise MeasurementError(f"{where}: {error}") from None
-    if admin.query(dialect.transaction) != transaction:
+    try:
+        admin.query("RELEASE SAVEPOINT nephoscope_section")
+    except MeasurementError:  # it went with its transaction
         raise MeasurementError(
             f"{where} ends the transaction that it runs in: it may have no BEGIN, COMMIT or ROLLBACK"
-        )
+        ) from None
     after = objects(admin, dialect)
     known = _keys(mine)
     for key, name in before.items():

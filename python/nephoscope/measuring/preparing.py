@@ -7,6 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nephoscope.dialects import DIALECTS
 from nephoscope.engine.data import WorkloadData
 from nephoscope.engine.workload import Workload
 from nephoscope.errors import InputError, MeasurementError
@@ -48,6 +49,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     _check_processors(study.load.cpus)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
+    _check_isolation(study, workload)
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -55,6 +57,14 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     for evaluator in evaluators:
         evaluator.check_tenants(study.tenants.number)
     return workload, evaluators
+
+
+def _check_isolation(study: Study, workload: Workload) -> None:
+    """Check that the system has the isolation level. Raises ``InputError``."""
+    name, level = workload.description["dialect"], study.load.isolation
+    dialect = DIALECTS.get(name)
+    if level not in {None, "serializable"} and dialect is not None and dialect.isolation is None:
+        raise InputError(f"load.isolation: {name} has no {level!r}; allowed is 'serializable'")
 
 
 def _check_processors(cpus: Sequence[int]) -> None:
@@ -87,7 +97,7 @@ def any_url(study: Study) -> str:
         for role, given in of_role.items()
         for url in ([given] if isinstance(given, str) else given)
     ]
-    return urls[0] if urls else "postgresql://reader@localhost/none"
+    return urls[0] if urls else provider_class(study.system.provider).dialect_url
 
 
 @contextlib.contextmanager
@@ -176,9 +186,9 @@ def engine_description(
     load = study.load
     on_connect = _on_connect(study)
     if load.isolation:
-        on_connect.insert(
-            0, f"SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {load.isolation.upper()}"
-        )
+        dialect = DIALECTS.get(workload.description["dialect"])
+        if dialect is not None and dialect.isolation is not None:
+            on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
     return {
         "seed": study.study.seed,
         "threads": load.threads,

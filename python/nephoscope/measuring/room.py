@@ -139,6 +139,8 @@ def room_of(url: str, dialect: Dialect, patience_s: float) -> Room | None:
 
     A pool of connections between here and the server takes more sessions than the server does: none is known then.
     """
+    if dialect.room is None:
+        return None
     admins: list[_engine.Admin] = []
     try:
         admins.extend(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from nephoscope import registry
+from nephoscope.dialects import ANY_URL
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.resources import Resources
 
@@ -75,6 +76,8 @@ class Provider(ABC):
     summary: ClassVar[str]
     """One line for ``nephoscope systems``."""
     settings_type: ClassVar[type[SystemSettings]]
+    dialect_url: ClassVar[str] = ANY_URL
+    """A URL whose driver speaks the dialect of its systems: before one is started only that matters."""
 
     @abstractmethod
     def __init__(self, settings: Any) -> None:  # noqa: ANN401 - each provider takes its own settings type

@@ -22,12 +22,12 @@ def workloads(
 ) -> None:
     """List the workloads, or show one: tables, transactions, options, SQL."""
     from nephoscope.cli.printing import describe_workload, list_workloads  # noqa: PLC0415
+    from nephoscope.dialects import ANY_URL  # noqa: PLC0415
     from nephoscope.engine.workload import Workload  # noqa: PLC0415
     from nephoscope.study.packaged import find_workload, packaged_workloads  # noqa: PLC0415
 
-    any_postgres = "postgresql://reader@localhost/none"
     names = [name] if name is not None else packaged_workloads()
-    found = [Workload(find_workload(one), scale, 7, {}, any_postgres) for one in names]
+    found = [Workload(find_workload(one), scale, 7, {}, ANY_URL) for one in names]
     if as_json:
         sys.stdout.write(json_text([workload.description for workload in found]) + "\n")
     elif name is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -44,11 +44,20 @@ def run(
         _finish(_measure(part, out, as_json=as_json), as_json=as_json)
 
 
-def quickstart(out: OutOption = Path("runs"), settings: SetOption = None, *, io: IoOption = None) -> None:
+def quickstart(
+    out: OutOption = Path("runs"),
+    settings: SetOption = None,
+    *,
+    system: Annotated[
+        Literal["postgres", "sqlite"],
+        typer.Option(help="What is measured: sqlite needs no server and gives P, in a minute."),
+    ] = "postgres",
+    io: IoOption = None,
+) -> None:
     """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
     from nephoscope.cli.printing import kept_data, next_steps, own_name  # noqa: PLC0415 - imports that only measuring needs
 
-    study = study_of("quickstart", settings, io)
+    study = study_of("quickstart" if system == "postgres" else f"quickstart-{system}", settings, io)
     outcome = _measure(study, out, as_json=False)
     if outcome.status == "measured":
         OUT.print(next_steps(own_name(), kept_data(study)))

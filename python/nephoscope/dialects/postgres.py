@@ -1,52 +1,6 @@
-"""What each dialect of SQL says in its own way about the data of workloads: catalogue, transactions, sessions.
+"""PostgreSQL's SQL about the data of workloads."""
 
-Each database that stores data has an entry in ``DIALECTS``; all that follows from it is the same for every database.
-"""
-
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """The SQL of one dialect. ``{…}`` is filled in by ``str.format``."""
-
-    begin: str
-    """Begins a transaction in which every look at the catalogue gives what there was at the first look, and what the
-    transaction itself has changed since: changes of other sessions are not mistaken for its own."""
-    lock: str
-    """Keeps other sessions from writing to ``{table}`` until the transaction ends. The first statement in it."""
-    transaction: str
-    """Gives a number that no other transaction has."""
-    relations: str
-    """Finds all that has one of the ``{names}`` wherever statements of this session look for tables, be it readable or
-    not: kind, id, qualified name, name, columns as a list in JSON. What statements would take comes first."""
-    objects: str
-    """Lists all objects of the database that users have made and that stand alone: kind, id, qualified name."""
-    label: str
-    """Gives this session a ``{label}`` that all sessions of the server can see; at most 63 bytes of ASCII."""
-    labels: str
-    """Lists the labels of all sessions of the server that begin with ``{prefix}``."""
-    session: str
-    """Gives what tells this session from all others of the server."""
-    room: str
-    """Lists the limits on the sessions of this role in this database: what limits them, how many it allows, and how
-    many there are besides this one."""
-    quotes: tuple[str, str]
-    """What begins and ends a text."""
-    escapes: Mapping[str, str]
-    """What stands for a character within a text."""
-
-    def literal(self, text: str) -> str:
-        """Write a text so that the server reads the same, whatever its settings."""
-        first, last = self.quotes
-        return f"{first}{''.join(self.escapes.get(one, one) for one in text)}{last}"
-
+from nephoscope.dialects.base import Dialect
 
 _KINDS = """CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
     WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' ELSE 'table' END"""
@@ -70,10 +24,9 @@ UNION ALL SELECT pg_catalog.format('the database %I has a limit of %s connection
   datconnlimit, (SELECT count(*) FROM others o WHERE o.datname = d.datname)
 FROM pg_catalog.pg_database d, me WHERE d.datname = current_database() AND datconnlimit >= 0 AND NOT rolsuper"""
 
-_POSTGRES = Dialect(
+POSTGRES = Dialect(
     begin="BEGIN ISOLATION LEVEL REPEATABLE READ",
     lock="LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE",
-    transaction="SELECT pg_catalog.txid_current()",
     # information_schema hides what the role may not touch.
     relations=f"""SELECT {_KINDS}, c.oid, {_NAME}, c.relname,
   (SELECT coalesce(pg_catalog.json_agg(a.attname), '[]') FROM pg_catalog.pg_attribute a
@@ -97,10 +50,8 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     " WHERE application_name LIKE {prefix} || '%'",
     session="SELECT pg_catalog.pg_backend_pid()",
     room=_ROOM,
+    isolation="SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}",
     # In E'' a backslash means the same whatever standard_conforming_strings says.
     quotes=("E'", "'"),
     escapes={"'": "''", "\\": "\\\\"},
 )
-
-DIALECTS: Mapping[str, Dialect] = {"postgres": _POSTGRES}
-"""By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
