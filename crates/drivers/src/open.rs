@@ -19,16 +19,17 @@ pub fn redact(url: &str) -> String {
 
 /// Every dialect that a driver speaks.
 #[cfg(test)]
-pub(crate) const DIALECTS: [&Dialect; 2] = [Dialect::NONE, crate::postgres::DIALECT];
+pub(crate) const DIALECTS: [&Dialect; 3] = [Dialect::NONE, crate::postgres::DIALECT, crate::sqlite::DIALECT];
 
 /// The settings that URLs may have, of all drivers.
-const KEYS: [&Keys; 1] = [&crate::postgres::config::KEYS];
+const KEYS: [&Keys; 2] = [&crate::postgres::config::KEYS, &crate::sqlite::KEYS];
 
 /// The driver for an endpoint, chosen by the URL's scheme.
 pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match scheme {
         "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
+        "sqlite" => Ok(Arc::new(crate::sqlite::Sqlite::new(url, settings)?)),
         "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
         "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
         _ => Err(ConfigError(format!(
@@ -39,11 +40,12 @@ pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigErr
 }
 
 /// Every scheme that [`open`] takes, with what it is for.
-pub const SCHEMES: [(&str, &str); 3] = [
+pub const SCHEMES: [(&str, &str); 4] = [
     (
         "postgresql",
         "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
     ),
+    ("sqlite", "SQLite in this process, without a server: sqlite:///absolute/path or sqlite:relative/path"),
     ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
     ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),
 ];
