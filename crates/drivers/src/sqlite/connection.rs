@@ -184,8 +184,9 @@ impl SqliteConnection {
         self.released(wrote);
     }
 
-    /// Wakes whoever waits for a lock that is free now.
+    /// Wakes whoever waits for a lock that is free now. This session waits no more.
     fn released(&mut self, wrote: bool) {
+        self.wait = None;
         if wrote && self.database.holds() == Holds::Nothing {
             self.has_woken |= self.line.released();
         }
@@ -202,7 +203,9 @@ impl SqliteConnection {
         let kept = queued.wanted.then_some(rows);
         let result = ready.run(database, *mode, Some(&statements[place]), &queued.params, kept);
         let wrote = !ready.is_read_only();
-        self.released(wrote);
+        if result.is_ok() {
+            self.released(wrote);
+        }
         result
     }
 
@@ -335,12 +338,16 @@ impl Connection for SqliteConnection {
     }
 
     fn state(&self) -> ConnectionState {
-        match () {
-            () if self.lost => ConnectionState::Lost,
-            () if self.count > 0 => ConnectionState::Waiting,
-            () if self.failed => ConnectionState::Failed,
-            () if self.database.is_in_transaction() => ConnectionState::InTransaction,
-            () => ConnectionState::Idle,
+        if self.lost {
+            ConnectionState::Lost
+        } else if self.count > 0 {
+            ConnectionState::Waiting
+        } else if self.failed {
+            ConnectionState::Failed
+        } else if self.database.is_in_transaction() {
+            ConnectionState::InTransaction
+        } else {
+            ConnectionState::Idle
         }
     }
 

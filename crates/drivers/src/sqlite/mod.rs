@@ -34,9 +34,10 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use crate::contract::bulk::Admin;
 use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings};
-use crate::contract::error::{ConfigError, Error};
+use crate::contract::error::{ConfigError, Error, ErrorClass};
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
+use crate::contract::value::Value;
 use admin::SqliteAdmin;
 use config::Config;
 pub(crate) use config::KEYS;
@@ -75,13 +76,12 @@ impl Sqlite {
         let database = open(config)?;
         database.set_deadline(deadline);
         let mut steps = SetUp::new(config, &self.settings.on_connect);
-        until_unlocked(runtime, deadline, || steps.go_on(&database))
-            .await
-            .map_err(|error| steps.explain(error))?;
+        let set_up = until_unlocked(runtime, deadline, || steps.go_on(&database)).await;
+        set_up.map_err(|error| steps.explain(not_in_time(error)))?;
         let (mut ready, texts) = (Vec::new(), control(config.begin));
         for statement in statements.iter() {
-            let prepared = || Ok(Ready::new(&database, mode, numbered(statement))?);
-            let prepared = until_unlocked(runtime, deadline, prepared).await;
+            let prepare = || Ok(Ready::new(&database, mode, numbered(statement))?);
+            let prepared = until_unlocked(runtime, deadline, prepare).await;
             ready.push(prepared.map_err(|error| error.context(&format!("statement {}", statement.name())))?);
         }
         let [begin, commit, rollback] = texts.map(|sql| Ready::new(&database, mode, sql.into()));
@@ -179,7 +179,7 @@ fn set(database: &Database, name: &str, value: &str) -> Result<(), Trouble> {
     let mut run = pragma.run();
     if run.step()? == Step::Row
         && name == "journal_mode"
-        && let crate::contract::value::Value::Text(got) = run.cell(0)
+        && let Value::Text(got) = run.cell(0)
         && got != value.as_bytes()
     {
         let got = String::from_utf8_lossy(got);
@@ -197,6 +197,12 @@ fn given_up(trouble: Trouble) -> Error {
         Trouble::Failure(failure) => errors::error(&failure),
         Trouble::Error(error) => error,
     }
+}
+
+/// A connection that is not made in time is as good as none.
+fn not_in_time(error: Error) -> Error {
+    let is_late = error.class() == ErrorClass::StatementTimeout;
+    if is_late { Error::connection_lost("not done within the time limit") } else { error }
 }
 
 /// Does something as soon as no lock is in the way.

@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
 use std::rc::Rc;
+use std::sync::Once;
 
 use libsqlite3_sys as ffi;
 use nephoscope_runtime::clock::{self, Nanos};
@@ -79,8 +80,19 @@ unsafe extern "C" fn progress(limit: *mut c_void) -> c_int {
 pub(super) struct Database(Rc<Handle>);
 
 impl Database {
+    /// Has SQLite keep no account of its memory: each thread would wait for the others at each allocation
+    /// (<https://www.sqlite.org/c3ref/c_config_covering_index_scan.html>, `SQLITE_CONFIG_MEMSTATUS`).
+    fn configure() {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| {
+            // SAFETY: the option takes one int. Where SQLite is in use already, it refuses and goes on as it is.
+            unsafe { ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int) };
+        });
+    }
+
     /// Opens a file; `flags` are those of `sqlite3_open_v2`. Nothing is read yet.
     pub(super) fn open(path: &CStr, flags: c_int) -> Result<Self, Failure> {
+        Self::configure();
         let mut db = ptr::null_mut();
         let flags = flags | ffi::SQLITE_OPEN_NOMUTEX | ffi::SQLITE_OPEN_EXRESCODE;
         // SAFETY: the path ends with a zero byte, and `db` is a place for the handle.

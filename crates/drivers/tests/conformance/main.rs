@@ -138,6 +138,7 @@ macro_rules! every_sqlite {
             sqlite_locks:
                 a_wait_for_the_write_lock_ends_with_the_transaction_that_holds_it
                 a_session_that_waits_leaves_its_thread_to_others
+                who_waits_long_tries_seldom
                 a_lock_is_waited_for_up_to_the_time_limit
                 a_wait_for_a_lock_can_be_cancelled
                 a_commit_that_readers_hold_up_waits_for_them

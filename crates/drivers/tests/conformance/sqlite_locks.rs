@@ -22,13 +22,15 @@ const READ: Command = Command::Execute(1);
 struct Session {
     connection: Box<dyn Connection>,
     rows: Rows,
+    /// How often the last flush was polled.
+    polls: u32,
 }
 
 impl Session {
     async fn new(driver: &dyn Driver, runtime: &Runtime) -> Self {
         let statements: Arc<[Statement]> = Client::statements(&STATEMENTS);
         let connection = driver.connect(runtime, &statements).await.unwrap();
-        Self { connection, rows: Rows::default() }
+        Self { connection, rows: Rows::default(), polls: 0 }
     }
 
     /// Runs commands in one flush; all statements are about the row 1.
@@ -39,7 +41,12 @@ impl Session {
         }
         self.rows.clear();
         self.connection.set_deadline(now() + 20 * SECOND);
-        poll_fn(|cx| self.connection.poll_replies(cx, &mut self.rows)).await.map(|_| ())
+        self.polls = 0;
+        let replies = poll_fn(|cx| {
+            self.polls += 1;
+            self.connection.poll_replies(cx, &mut self.rows)
+        });
+        replies.await.map(|_| ())
     }
 
     fn state(&self) -> ConnectionState {
@@ -122,6 +129,33 @@ pub(crate) fn a_session_that_waits_leaves_its_thread_to_others(sqlite: &Sqlite) 
     });
     assert_eq!(notes, ["has read 50 times", "has written"]);
     assert_eq!(total(sqlite), 1);
+}
+
+pub(crate) fn who_waits_long_tries_seldom(sqlite: &Sqlite) {
+    sqlite.table();
+    let (runtime, driver) = (runtime(), sqlite.with("", &[]));
+    let mut holder = runtime.block_on(Session::new(&*driver, &runtime));
+    runtime.block_on(holder.flush(&[Command::Begin, ADD])).unwrap();
+    let (begun, holder) = (now(), RefCell::new(Some(holder)));
+    let mut waiters = beside(&runtime, &["a", "b", "c", "holder"], |name, notes| {
+        let (runtime, driver) = (runtime.clone(), Arc::clone(&driver));
+        let holder = (name == "holder").then(|| holder.take().unwrap());
+        async move {
+            if let Some(mut holder) = holder {
+                runtime.sleep_until(begun + 200 * MILLISECOND).await;
+                return holder.flush(&[Command::Commit]).await.unwrap();
+            }
+            let mut session = Session::new(&*driver, &runtime).await;
+            session.flush(&[ADD]).await.unwrap();
+            // Each five milliseconds at the most, however long the tests' machine stands still.
+            let most = (now() - begun) / (5 * MILLISECOND) + 40;
+            assert!(u64::from(session.polls) < most, "{} polls", session.polls);
+            notes.borrow_mut().push(name);
+        }
+    });
+    waiters.sort_unstable();
+    assert_eq!(waiters, ["a", "b", "c"]);
+    assert_eq!(total(sqlite), 4);
 }
 
 pub(crate) fn a_lock_is_waited_for_up_to_the_time_limit(sqlite: &Sqlite) {
