@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from urllib.parse import quote
 
 from pydantic import Field
@@ -27,7 +27,7 @@ class EmbeddedSqliteSettings(SystemSettings):
     """The ``[system]`` table of a study that measures SQLite."""
 
     provider: Literal["embedded-sqlite"] = "embedded-sqlite"
-    data: Path | None = None
+    data: Annotated[Path | None, Field(strict=False)] = None
     """The folder of the database file; one in the cache if left out. It stays, so that data is loaded once."""
     settings: dict[str, str | int] = Field(default_factory=dict)
     """Options of the connection, over journal_mode = "wal" and synchronous = "full": see
@@ -45,14 +45,14 @@ class EmbeddedSqlite(Provider):
     def __init__(self, settings: EmbeddedSqliteSettings) -> None:
         """Take validated settings; touch nothing yet. Raises ``InputError`` for an option that there is not."""
         self._settings = settings
-        self._folder = (settings.data or cache_folder() / "sqlite").absolute()
+        self._folder = (settings.data or cache_folder() / "sqlite").expanduser().resolve()
         options = {"journal_mode": "wal", "synchronous": "full", **settings.settings}
         given = "&".join(f"{quote(name)}={quote(str(value))}" for name, value in options.items())
         self._url = f"sqlite://{quote(str(self._folder / _FILE))}?{given}"
         try:
             _engine.check_url(self._url)
         except InputError as error:
-            raise InputError(f"system.settings: {error}") from None
+            raise InputError(f"system.settings: {str(error).removeprefix('url: ')}") from None
         self._lock = FolderLock(self._folder)
 
     def start(self) -> System:
