@@ -80,7 +80,7 @@ WRONG = {
     "load.isolation='snapshot'": "load.isolation: input should be 'read uncommitted', 'read committed', "
     "'repeatable read' or 'serializable'; it is 'snapshot'",
     "system.provider='aws'": "system.provider: it is 'aws'; providers are "
-    "embedded-postgres, embedded-serverless, sim, url",
+    "embedded-postgres, embedded-serverless, embedded-sqlite, sim, url",
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
@@ -176,11 +176,11 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
     "system.rw='mysql://h/db'": 'system.rw: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, noop://, sim://",
+    "postgresql://, sqlite://, noop://, sim://",
     "system.ro='mysql://h/db'": 'system.ro: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, noop://, sim://",
-    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, noop://, sim://",
+    "postgresql://, sqlite://, noop://, sim://",
+    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
@@ -294,7 +294,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, sim, url",
+        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, embedded-sqlite, sim, url",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 

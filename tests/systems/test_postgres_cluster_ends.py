@@ -146,7 +146,7 @@ def test_a_cluster_with_a_paused_node_ends_in_good_order(ready_lab: Lab) -> None
 @pytest.mark.parametrize("action", ["nodes()", "act(Action.PAUSE)", "act(Action.KILL)"])
 def test_a_cluster_ends_with_a_parent_that_is_killed(ready_lab: Lab, action: str) -> None:
     process = ready_lab.holding(
-        "from nephoscope.systems.base import Action\n"
+        "from nephoscope.settings.actions import Action\n"
         f"provider.{action}\n"
         "print('done', flush=True); sys.stdin.read()",
         replicas=1,
@@ -267,7 +267,7 @@ def test_a_cluster_comes_back_as_it_was_whoever_was_promoted(
 
 def test_a_run_that_is_killed_after_a_promotion_loses_nothing(ready_lab: Lab) -> None:
     process = ready_lab.holding(
-        "from nephoscope.systems.base import Action\n"
+        "from nephoscope.settings.actions import Action\n"
         "provider.act(Action.PROMOTE)\n"
         "provider._server.psql('CREATE TABLE kept AS SELECT 42 AS answer', 'nephoscope')\n"
         "print('done', flush=True); sys.stdin.read()",
