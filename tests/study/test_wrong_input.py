@@ -294,7 +294,8 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, embedded-sqlite, sim, url",
+        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, "
+        "embedded-sqlite, sim, url",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 
