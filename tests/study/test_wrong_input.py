@@ -23,6 +23,8 @@ MIXES = (
 )
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access"
 
+PROVIDERS = "providers are embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
+
 WRONG = {
     # names of keys and tables
     "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, scales, data_seed, "
@@ -79,8 +81,7 @@ WRONG = {
     "'prepared'; it is 'fast'",
     "load.isolation='snapshot'": "load.isolation: input should be 'read uncommitted', 'read committed', "
     "'repeatable read' or 'serializable'; it is 'snapshot'",
-    "system.provider='aws'": "system.provider: it is 'aws'; providers are "
-    "embedded-postgres, embedded-serverless, embedded-sqlite, sim, url",
+    "system.provider='aws'": f"system.provider: it is 'aws'; {PROVIDERS}",
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
@@ -294,8 +295,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, "
-        "embedded-sqlite, sim, url",
+        f"{study}: system.provider: it is missing; {PROVIDERS}",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 

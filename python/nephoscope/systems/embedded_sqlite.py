@@ -31,7 +31,7 @@ class EmbeddedSqliteSettings(SystemSettings):
     """The folder of the database file; one in the cache if left out. It stays, so that data is loaded once."""
     settings: dict[str, str | int] = Field(default_factory=dict)
     """Options of the connection, over journal_mode = "wal" and synchronous = "full": see
-    [sqlite](systems.md#sqlite)."""
+    [SQLite URLs](systems.md#sqlite-urls)."""
 
 
 class EmbeddedSqlite(Provider):
