@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benches.registry import BENCHMARKS, ON_DEMAND
 from benches.results import Result, keep
-from nephoscope.manifest import host_facts
+from nephoscope.measuring.manifest import host_facts
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from benches.servers import own_cpu, timed
 from nephoscope import _engine
-from nephoscope.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.store import RunWriter
 from nephoscope.systems.base import System
 

@@ -12,11 +12,11 @@ from benches.engine import at_least
 from benches.results import Result, at_most, result
 from benches.servers import family_cpu, load_sales, own_cpu, server
 from nephoscope import _engine
-from nephoscope.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.statistics import half_width, mean_ci
 from nephoscope.store import RunWriter, StoredRun
 from nephoscope.systems.base import System
-from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from nephoscope.systems import processes
-from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
+from nephoscope.systems.machine import processes
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from nephoscope import cli
+from nephoscope.cli import app as cli
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.manifest import inputs_of
-from nephoscope.measure import write_results
+from nephoscope.engine.workload import Workload
+from nephoscope.measuring.manifest import inputs_of
+from nephoscope.measuring.measurement import write_results
 from nephoscope.store import RunWriter
-from nephoscope.study import make_study
-from nephoscope.workload import Workload
+from nephoscope.study.reading import make_study
 from sample_studies import RESOURCES, Tables
 
 if TYPE_CHECKING:

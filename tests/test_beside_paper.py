@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.beside_paper import reasons, verdicts
-from nephoscope.scoring import PERFECT
-from nephoscope.study import find_study, make_study, read_study
-from nephoscope.systems.base import Resources
+from nephoscope.results.beside_paper import reasons, verdicts
+from nephoscope.scoring.formulas import PERFECT
+from nephoscope.settings.resources import Resources
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from sample_studies import sim_study, throughput, write_study
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from nephoscope.failure_scoring import over_roles, recovery
-from nephoscope.scoring import Absent, Score
+from nephoscope.scoring.failures import over_roles, recovery
+from nephoscope.scoring.formulas import Absent, Score
 
 
 def test_a_role_counts_once_however_often_its_nodes_failed() -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nephoscope.score_tables import notes_of_o
-from nephoscope.scoring import PERFECT, Score, o_score, over_repetitions
+from nephoscope.scoring.formulas import PERFECT, Score, o_score, over_repetitions
+from nephoscope.tables.given import notes_of_o
 
 if TYPE_CHECKING:
-    from nephoscope.scoring import Absent, ScoreName
+    from nephoscope.scoring.formulas import Absent, ScoreName
 
 TIMES = ("R", "F", "C")
 TRUTH = 0.0

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope import _engine
+from nephoscope.engine.loadrun import LoadRun
 from nephoscope.errors import MeasurementError
-from nephoscope.loadrun import LoadRun
-from nephoscope.loads import Endpoints, Load
-from nephoscope.manifest import manifest_of
-from nephoscope.preparing import engine_description, started
+from nephoscope.measuring.manifest import manifest_of
+from nephoscope.measuring.preparing import engine_description, started
+from nephoscope.settings.loads import Endpoints, Load
 from nephoscope.store import RunWriter, StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from sample_studies import sim_study, throughput
 
 if TYPE_CHECKING:

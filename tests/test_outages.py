@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nephoscope.evaluators.outages import (
-    Probes,
+from nephoscope.evaluators.failover.outages import (
+    RoleProbes,
     Throughput,
     find_outages,
     least_tps,
@@ -22,14 +22,14 @@ RATE = 200.0
 RESPONSE_S = 0.001
 
 
-def planted(down_s: float, up_s: float, kind: str, seconds: float = 10.0) -> Probes:
+def planted(down_s: float, up_s: float, kind: str, seconds: float = 10.0) -> RoleProbes:
     """Probes at 200/s of a service that is away from one time to another: it refuses, or it stands still."""
     due = np.arange(0, seconds, 1 / RATE)
     end = due + RESPONSE_S
     away = (end > down_s) & (due < up_s)
     if kind == "stands still":
-        return Probes.of(due, np.where(away, up_s + RESPONSE_S, end), np.ones(len(due), bool))
-    return Probes.of(due, end, ~away)
+        return RoleProbes.of(due, np.where(away, up_s + RESPONSE_S, end), np.ones(len(due), bool))
+    return RoleProbes.of(due, end, ~away)
 
 
 @pytest.mark.parametrize("kind", ["refuses", "stands still"])
@@ -52,7 +52,7 @@ def test_an_outage_is_found_to_within_a_probe(kind: str, down_s: float, length_s
 def test_no_interruption_reads_as_none() -> None:
     due = np.arange(0, 10, 1 / RATE)
     hiccup = np.where((due > 3) & (due < 3.03), 0.05, RESPONSE_S)
-    assert find_outages(Probes.of(due, due + hiccup, np.ones(len(due), bool)), 2.0, 10.0) == []
+    assert find_outages(RoleProbes.of(due, due + hiccup, np.ones(len(due), bool)), 2.0, 10.0) == []
 
 
 def test_a_probe_that_was_not_sent_while_another_was_being_served_prolongs_no_outage() -> None:
@@ -63,12 +63,12 @@ def test_a_probe_that_was_not_sent_while_another_was_being_served_prolongs_no_ou
     end[first] = refused.due_s[first] + 0.012
     for missing in (first + 1, first + 2):
         end[missing], ok[missing], sent[missing] = refused.due_s[missing], False, False
-    (found,) = find_outages(Probes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
+    (found,) = find_outages(RoleProbes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
     assert found.back_s == pytest.approx(3.012)
     assert found.gap_s == pytest.approx(0.017)
     # Where the one that was under way failed, they were not served either.
     ok[first] = False
-    (found,) = find_outages(Probes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
+    (found,) = find_outages(RoleProbes.of(refused.due_s, end, ok, sent), 2.0, 10.0)
     assert found.back_s == pytest.approx(3.015 + RESPONSE_S)
 
 
@@ -101,18 +101,18 @@ def test_a_single_probe_that_fails_by_chance_is_no_interruption() -> None:
 @given(rate=st.floats(min_value=1, max_value=500), length_s=st.floats(min_value=2.5, max_value=4))
 def test_the_outage_does_not_depend_on_the_rate_of_the_probes(rate: float, length_s: float) -> None:
     due = np.arange(0, 10, 1 / rate)
-    (found,) = find_outages(Probes.of(due, due + 0.001, (due < 2) | (due >= 2 + length_s)), 2.0, 10.0)
+    (found,) = find_outages(RoleProbes.of(due, due + 0.001, (due < 2) | (due >= 2 + length_s)), 2.0, 10.0)
     assert found.back_s is not None
     assert found.back_s - 2.0 == pytest.approx(length_s + 0.5 / rate, abs=0.5 / rate + 0.002)
 
 
-def stalled(*stalls: tuple[float, float]) -> Probes:
+def stalled(*stalls: tuple[float, float]) -> RoleProbes:
     """Probes of a service that refuses for a while, several times."""
     due = np.arange(0, 10, 1 / RATE)
     ok = np.ones(len(due), bool)
     for start, end in stalls:
         ok[(due >= start) & (due < end)] = False
-    return Probes.of(due, due + RESPONSE_S, ok)
+    return RoleProbes.of(due, due + RESPONSE_S, ok)
 
 
 def test_the_outage_of_a_fault_is_its_first_interruption_and_not_the_longest_one() -> None:
@@ -157,7 +157,7 @@ def test_a_service_that_does_not_come_back_has_no_return() -> None:
 def test_samples_may_come_in_any_order() -> None:
     probes = planted(2.0, 3.0, "refuses")
     order = np.random.default_rng(1).permutation(len(probes.due_s))
-    shuffled = Probes.of(probes.due_s[order], probes.end_s[order], probes.ok[order])
+    shuffled = RoleProbes.of(probes.due_s[order], probes.end_s[order], probes.ok[order])
     assert find_outages(shuffled, 2.0, 10.0) == find_outages(probes, 2.0, 10.0)
 
 

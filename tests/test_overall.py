@@ -10,18 +10,18 @@ import pytest
 
 from commands import call
 from nephoscope.evaluators.base import Measurements
-from nephoscope.price_book import bill, cost, load_price_book
-from nephoscope.scores import perfect, scores_of
-from nephoscope.scoring import DEFINITIONS, PERFECT, Absent, Score
+from nephoscope.results.scores import perfect, scores_of
+from nephoscope.scoring.formulas import DEFINITIONS, PERFECT, Absent, Score
+from nephoscope.scoring.prices import bill, cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.base import Resources
+from nephoscope.study.reading import make_study
 from sample_studies import RESOURCES, Tables, sim_study, throughput, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nephoscope.scoring import PerfectName, ScoreName
+    from nephoscope.scoring.formulas import PerfectName, ScoreName
 
 VALUES: dict[PerfectName, float] = {
     "P": 4e5, "E1": 9e6, "R": 0.5, "F": 0.25, "E2": 3.0, "C": 0.004, "T": 1e5

@@ -9,19 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.price_book import (
+from nephoscope.scoring.prices import (
     RESOURCES,
-    Allocation,
     Bill,
     Cost,
     PriceBook,
+    Stretch,
     allocated_cost,
     bill,
     built_in_price_books,
     cost,
     load_price_book,
 )
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -207,22 +207,22 @@ def test_minimum_periods_hold_per_resource() -> None:
 def test_allocated_cost_counts_cpu_memory_and_iops_stretch_by_stretch() -> None:
     up = Resources(vcores=4, memory_gb=8, storage_gb=100, iops=1000, network_gbps=10)
     paused = Resources(vcores=0, memory_gb=0, storage_gb=100, iops=0, network_gbps=10)
-    found = allocated_cost([Allocation(120, up), Allocation(480, paused)], BOOK)
+    found = allocated_cost([Stretch(120, up), Stretch(480, paused)], BOOK)
     assert found == pytest.approx((4 * 0.1847 + 8 * 0.0095 + 10 * 0.00015) / 30)
 
 
 def test_a_change_starts_a_billing_period_for_the_changed_resource_only() -> None:
     one = Resources(vcores=1, memory_gb=2, storage_gb=0)
     two = Resources(vcores=2, memory_gb=2, storage_gb=0)
-    found = allocated_cost([Allocation(300, one), Allocation(300, two)], EXAMPLE)
+    found = allocated_cost([Stretch(300, one), Stretch(300, two)], EXAMPLE)
     assert found == pytest.approx((1 + 2) * 0.1847 / 6 + 2 * 0.0095 / 6)
 
 
 @settings(deadline=None)
 @given(resources, st.lists(durations, min_size=1, max_size=5))
 def test_cutting_a_stretch_into_pieces_changes_nothing(given_: Resources, pieces: list[float]) -> None:
-    cut = [Allocation(seconds, given_) for seconds in pieces]
-    whole = [Allocation(sum(pieces), given_)]
+    cut = [Stretch(seconds, given_) for seconds in pieces]
+    whole = [Stretch(sum(pieces), given_)]
     assert allocated_cost(cut, EXAMPLE) == pytest.approx(allocated_cost(whole, EXAMPLE))
     assert allocated_cost(whole, EXAMPLE, RESOURCES) == pytest.approx(
         bill(given_, EXAMPLE, sum(pieces)).total
@@ -238,7 +238,7 @@ def test_a_duration_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         bill(Resources(vcores=1, memory_gb=1, storage_gb=1), BOOK, seconds)
     with pytest.raises(ValueError, match="duration"):
-        Allocation(seconds, Resources(vcores=1, memory_gb=1, storage_gb=1))
+        Stretch(seconds, Resources(vcores=1, memory_gb=1, storage_gb=1))
 
 
 def test_an_unknown_resource_is_refused_with_what_is_allowed() -> None:

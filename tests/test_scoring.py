@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.price_book import cost, load_price_book
-from nephoscope.scoring import (
+from nephoscope.scoring.formulas import (
     DEFINITIONS,
     PERFECT,
     Absent,
@@ -28,7 +27,8 @@ from nephoscope.scoring import (
     r_score,
     t_score,
 )
-from nephoscope.systems.base import Resources
+from nephoscope.scoring.prices import cost, load_price_book
+from nephoscope.settings.resources import Resources
 
 BOOK = load_price_book()
 

@@ -9,16 +9,18 @@ import pytest
 
 from commands import call
 from databases import query, running_server, study_of
-from nephoscope import room
 from nephoscope.dialects import DIALECTS
+from nephoscope.engine.loadrun import PhaseRecord
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.connected import is_short
+from nephoscope.evaluators.demand import Room
 from nephoscope.evaluators.search import SearchSettings, search
-from nephoscope.loadrun import PhaseRecord
-from nephoscope.measure import write_results
-from nephoscope.preparing import prepare
+from nephoscope.measuring import room
+from nephoscope.measuring.measurement import write_results
+from nephoscope.measuring.preparing import prepare
 from nephoscope.store import StoredRun
-from nephoscope.study import find_study, make_study, read_study
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from nephoscope.systems.base import System
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, begin_run, write_run
@@ -171,11 +173,11 @@ def test_behind_a_pool_of_connections_the_limit_of_the_server_is_no_limit(
 
     monkeypatch.setattr("nephoscope._engine.Admin", Admin)
     # One is kept for the metrics, and of the others that are connected one has asked as well.
-    assert room.room_of(URL, dialect, 1.0) == room.Room(59, 56, "the role r …")
+    assert room.room_of(URL, dialect, 1.0) == Room(59, 56, "the role r …")
     assert room.room_of(URL, dialect, 1.0) is None
 
 
-PLACES = room.Room(96, 90, "max_connections is 100, of which 3 are reserved")
+PLACES = Room(96, 90, "max_connections is 100, of which 3 are reserved")
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_where_reads_are_spread_each_server_has_its_share(monkeypatch: pytest.Mo
     workload, evaluators = prepare(study, URL)
     rooms = room.Rooms(study, System(rw=(URL,), ro=replicas), workload)
     # Half of them read where writes go; the other half on two more.
-    assert rooms.of({"order_status": 1.0}) == room.Room(192, 180, PLACES.words)
+    assert rooms.of({"order_status": 1.0}) == Room(192, 180, PLACES.words)
     with pytest.raises(InputError, match=r"RO c=194 wants 97 sessions at") as refused:
         rooms.check(evaluators, 64)
     assert len(str(refused.value).splitlines()) == 1
@@ -257,13 +259,13 @@ class Saturating:
     ("places", "known", "found", "tried"),
     [
         (300, None, 40, 256),
-        (73, room.Room(73, 73, "it has 73 places"), 40, 73),
-        (30, room.Room(30, 30, "it has 30 places"), 30, 30),
+        (73, Room(73, 73, "it has 73 places"), 40, 73),
+        (30, Room(30, 30, "it has 30 places"), 30, 30),
         (30, None, 16, 32),
     ],
 )
 def test_a_search_stays_within_the_room_and_ends_where_sessions_are_refused(
-    places: int, known: room.Room | None, found: int, tried: int
+    places: int, known: Room | None, found: int, tried: int
 ) -> None:
     load: Any = Saturating(40, places)
     tau = search(load, SearchSettings(), load.ask, known)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nephoscope import starvation
-from nephoscope.starvation import Starvation
+from nephoscope.collectors import client as starvation
+from nephoscope.collectors.client import Starvation
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_the_share_is_that_of_the_thread_that_fared_worst(
 ) -> None:
     now = [5 * SECOND]
     monkeypatch.setattr(starvation, "_THREADS", tmp_path)
-    monkeypatch.setattr("nephoscope.starvation.time.monotonic_ns", lambda: now[0])
+    monkeypatch.setattr("nephoscope.collectors.client.time.monotonic_ns", lambda: now[0])
     thread(tmp_path, 1, "load-0", 3 * SECOND)
     thread(tmp_path, 2, "load-1", 0)
     thread(tmp_path, 3, "python", 0)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, t
 
 from nephoscope.statistics import (
-    Estimate,
+    MeanEstimate,
     autocorrelation,
     block_bootstrap_ci,
     block_length,
@@ -43,12 +43,12 @@ moderate = st.floats(min_value=-1e6, max_value=1e6, allow_subnormal=False)
 rates = st.floats(min_value=1e-3, max_value=1e6)
 
 
-def covers(estimate: Estimate, truth: float) -> bool:
+def covers(estimate: MeanEstimate, truth: float) -> bool:
     assert estimate.ci95 is not None
     return estimate.ci95[0] <= truth <= estimate.ci95[1]
 
 
-def spread(found: Estimate) -> float:
+def spread(found: MeanEstimate) -> float:
     assert found.ci95 is not None
     return found.ci95[1] - found.ci95[0]
 
@@ -112,8 +112,8 @@ def test_many_repetitions_have_a_bootstrap_interval_that_follows_skew() -> None:
 
 
 def test_one_repetition_has_no_interval_and_equal_ones_have_no_width() -> None:
-    assert mean_ci([3.0]) == Estimate(3.0, None, 1, "one value")
-    assert mean_ci([3.0, 3.0]) == Estimate(3.0, (3.0, 3.0), 2, "constant")
+    assert mean_ci([3.0]) == MeanEstimate(3.0, None, 1, "one value")
+    assert mean_ci([3.0, 3.0]) == MeanEstimate(3.0, (3.0, 3.0), 2, "constant")
     assert mean_ci([0.1] * 7).ci95 == (mean_ci([0.1] * 7).mean,) * 2
 
 
@@ -189,8 +189,8 @@ def test_autocorrelation_widens_the_interval_of_a_series() -> None:
 
 
 def test_a_short_series_has_no_interval_and_a_constant_one_no_width() -> None:
-    assert block_bootstrap_ci([1, 2, 3]) == Estimate(2, None, 3, "too few intervals")
-    assert block_bootstrap_ci([5.0] * 20) == Estimate(5, (5, 5), 20, "constant")
+    assert block_bootstrap_ci([1, 2, 3]) == MeanEstimate(2, None, 3, "too few intervals")
+    assert block_bootstrap_ci([5.0] * 20) == MeanEstimate(5, (5, 5), 20, "constant")
 
 
 def test_a_series_without_noise_has_an_interval() -> None:
@@ -210,8 +210,8 @@ def test_how_a_level_moves_is_no_error_of_its_mean() -> None:
     step = np.where(np.arange(60) < 20, 0.0, 30.0)
     assert spread(moving_mean_ci(noise + step)) < 3 * spread(moving_mean_ci(noise))
     assert spread(block_bootstrap_ci(noise + step)) > 10 * spread(block_bootstrap_ci(noise))
-    assert moving_mean_ci([1, 2, 3]) == Estimate(2, None, 3, "too few intervals")
-    assert moving_mean_ci([5.0] * 20) == Estimate(5, (5, 5), 20, "differences")
+    assert moving_mean_ci([1, 2, 3]) == MeanEstimate(2, None, 3, "too few intervals")
+    assert moving_mean_ci([5.0] * 20) == MeanEstimate(5, (5, 5), 20, "differences")
 
 
 def test_a_long_series_keeps_its_blocks_few() -> None:

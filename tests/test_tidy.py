@@ -19,7 +19,6 @@ FILE_LINES = 450
 # What is longer than that, with its length. A ratchet: numbers may fall and entries go; nothing else.
 LONG_FILES = {
     "crates/engine/src/worker.rs": 489,
-    "tests/systems/test_embedded_postgres.py": 678,
 }
 LONG_FUNCTIONS: dict[str, int] = {}
 

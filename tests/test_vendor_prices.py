@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.offers import NotPricedError, Usage
-from nephoscope.price_book import (
+from nephoscope.scoring.offers import NotPricedError, Usage
+from nephoscope.scoring.prices import (
     RESOURCES,
-    Allocation,
     PriceBook,
+    Stretch,
     allocated_cost,
     bill,
     built_in_price_books,
@@ -22,7 +22,7 @@ from nephoscope.price_book import (
     load_price_book,
     load_unit_costs,
 )
-from nephoscope.systems.base import Resources
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,17 +187,17 @@ def test_requests_and_transfer_are_by_use() -> None:
 
 def test_the_vendors_own_example_of_a_bill() -> None:
     # PolarDB, Serverless billing: 2 PCUs for 30 minutes, then 1 PCU for 30 minutes, are 1.5 x the price.
-    steps = [Allocation(1800, node(2, 4)), Allocation(1800, node(1, 2))]
+    steps = [Stretch(1800, node(2, 4)), Stretch(1800, node(1, 2))]
     assert allocated_cost(steps, POLARDB) == pytest.approx(1.5 * 0.116)
 
 
 def test_capacity_units_are_paid_for_as_long_as_they_were_there() -> None:
     # Table VI, CDB1, single peak: up within 14 s, and down within 479 s.
     steps = [
-        Allocation(14, node(1, 2)),
-        Allocation(525, node(4, 8)),
-        Allocation(30, NOTHING),
-        Allocation(31, node(1, 2)),
+        Stretch(14, node(1, 2)),
+        Stretch(525, node(4, 8)),
+        Stretch(30, NOTHING),
+        Stretch(31, node(1, 2)),
     ]
     requests = 0.6 * 0.20  # the use is a mean over the whole window
     dollars = (14 * 1 + 525 * 4 + 31 * 1) / 3600 * 0.12
@@ -205,29 +205,29 @@ def test_capacity_units_are_paid_for_as_long_as_they_were_there() -> None:
 
 
 def test_each_change_of_class_is_billed_for_ten_minutes() -> None:
-    steps = [Allocation(60, node(2, 8)), Allocation(60, node(8, 32)), Allocation(480, node(2, 8))]
+    steps = [Stretch(60, node(2, 8)), Stretch(60, node(8, 32)), Stretch(480, node(2, 8))]
     assert allocated_cost(steps, RDS) == pytest.approx((0.159 + 0.636 + 0.159) / 6)
-    stopped = [Allocation(60, node(2, 8)), Allocation(900, NOTHING), Allocation(60, node(2, 8))]
+    stopped = [Stretch(60, node(2, 8)), Stretch(900, NOTHING), Stretch(60, node(2, 8))]
     assert allocated_cost(stopped, RDS) == pytest.approx(2 * 0.159 / 6)
 
 
 def test_a_node_that_comes_begins_a_period_of_its_own_and_none_of_the_others() -> None:
-    steps = [Allocation(700, node(2, 8)), Allocation(200, node(2, 8, nodes=3)), Allocation(700, node(2, 8))]
+    steps = [Stretch(700, node(2, 8)), Stretch(200, node(2, 8, nodes=3)), Stretch(700, node(2, 8))]
     # The first: 1,600 s. Two more: 200 s, billed for 600.
     assert allocated_cost(steps, RDS) == pytest.approx((1600 + 2 * 600) * 0.159 / 3600)
 
 
 def test_an_hour_of_a_pool_is_billed_at_its_highest() -> None:
-    steps = [Allocation(600, node(4, 12)), Allocation(60, node(12, 36)), Allocation(600, node(4, 12))]
+    steps = [Stretch(600, node(4, 12)), Stretch(60, node(12, 36)), Stretch(600, node(4, 12))]
     assert allocated_cost(steps, POOL) == pytest.approx(12 * 0.42)
-    longer = [Allocation(3000, node(4, 12)), Allocation(1200, node(8, 24)), Allocation(3100, node(2, 6))]
+    longer = [Stretch(3000, node(4, 12)), Stretch(1200, node(8, 24)), Stretch(3100, node(2, 6))]
     # 0 to 1 h: 8; 1 h to 2 h: 8 until 4,200 s; the third hour, of 100 s: 2.
     assert allocated_cost(longer, POOL) == pytest.approx((8 + 8 + 2) * 0.42)
 
 
 @pytest.mark.parametrize("count", [1, 10**12])
 def test_many_nodes_take_no_more_time_than_one(count: int) -> None:
-    steps = [Allocation(3600, node(2, 8, nodes=count))]
+    steps = [Stretch(3600, node(2, 8, nodes=count))]
     assert allocated_cost(steps, RDS) == pytest.approx(count * 0.159)
 
 
@@ -254,9 +254,9 @@ def test_a_bill_is_the_sum_of_its_lines_and_never_falls_with_time(
     assert short.total == pytest.approx(math.fsum(line.amount for line in short.lines))
     assert long.total >= short.total * (1 - 1e-12)
     assert short.per_minute >= cost(given_, book).per_minute * (1 - 1e-9)
-    whole = allocated_cost([Allocation(seconds, given_)], book, RESOURCES)
+    whole = allocated_cost([Stretch(seconds, given_)], book, RESOURCES)
     assert whole == pytest.approx(short.total)
-    pieces = [Allocation(seconds / 4, given_)] * 4
+    pieces = [Stretch(seconds / 4, given_)] * 4
     assert allocated_cost(pieces, book, RESOURCES) == pytest.approx(whole)
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from nephoscope.evaluators.base import Evaluator
-    from nephoscope.systems.base import Provider
+    from types import ModuleType
 
 
 @cache
@@ -25,20 +25,32 @@ def names(kind: str) -> tuple[str, ...]:
     return tuple(_points(kind))
 
 
-def _load(kind: str, name: str) -> Any:  # noqa: ANN401 - whatever the entry point names
+def load(kind: str, name: str) -> Any:  # noqa: ANN401 - whatever the entry point names
+    """Return the class that is registered under a name. Raises ``InputError``."""
     try:
         return _points(kind)[name].load()
     except KeyError:
         raise InputError(f"{kind}: there is no {name!r}; registered are {', '.join(names(kind))}") from None
 
 
-def provider(name: str) -> type[Provider]:
-    """Return the class of a provider."""
-    loaded: type[Provider] = _load("systems", name)
-    return loaded
+@cache
+def shown(kind: str) -> tuple[ModuleType, ...]:
+    """Return what evaluators have for showing, of a kind: ``tables`` or ``section``, in the order of their ``PLACE``.
+
+    It is the module of this name in the folder of the evaluator, where there is one; the evaluator itself is not
+    imported. Raises ``InputError`` for one that cannot be imported.
+    """
+    found = []
+    for point in _points("evaluators").values():
+        folder = point.module.rpartition(".")[0]
+        name = f"{folder}.{kind}"
+        try:
+            if folder and find_spec(name) is not None:
+                found.append(import_module(name))
+        except Exception as error:
+            raise InputError(f"evaluators: {name} of {point.name!r} cannot be imported: {error}") from error
+    return tuple(sorted(found, key=lambda module: (getattr(module, "PLACE", LAST), module.__name__)))
 
 
-def evaluator(name: str) -> type[Evaluator]:
-    """Return the class of an evaluator."""
-    loaded: type[Evaluator] = _load("evaluators", name)
-    return loaded
+LAST = 100
+"""The place of who does not say any; those that come with nephoscope have 10 to 70."""

@@ -223,12 +223,12 @@ def test_no_server_outlives_a_run_that_is_interrupted_twice(lab: Lab, delay: flo
 
 INTERRUPTED_WHILE_IT_TELLS = """
 import os, signal, sys
-from nephoscope import cli
-tell = cli._err.print
+from nephoscope.cli import app as cli, consoles
+tell = consoles.ERR.print
 def told(*arguments):
     tell(*arguments)
     os.kill(os.getpid(), signal.SIGINT)
-cli._err.print = told
+consoles.ERR.print = told
 sys.argv = ["nephoscope", "nonsense"]
 cli.main()
 """

@@ -15,8 +15,9 @@ import typer
 from rich.text import Text
 
 from commands import Ended, call
-from nephoscope import __version__, calibration, cli
+from nephoscope import __version__, calibration
 from nephoscope.calibration import Case, Reading, Result
+from nephoscope.cli import app as cli
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, write_run
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.run_figures import score_line
-from nephoscope.scoring import Score
-from nephoscope.study import make_study
+from nephoscope.cli.live import Silence
+from nephoscope.measuring.measurement import run_study
+from nephoscope.scoring.formulas import Score
+from nephoscope.study.reading import make_study
+from nephoscope.tables.columns import score_line
 from sample_studies import phases, sim_study, throughput, write_study
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from nephoscope.live import VisibleConsole
-from nephoscope.tables import of_texts, terminal
-from nephoscope.terminal_table import TerminalTable
+from nephoscope.cli.live import VisibleConsole
+from nephoscope.tables.model import of_texts, terminal
+from nephoscope.tables.terminal import TerminalTable
 
 FIGURES = st.one_of(
     st.builds(lambda value: f"{value:,.4g}", st.floats(allow_nan=False, allow_infinity=False)),

@@ -21,8 +21,8 @@ from rich.console import Group
 from rich.text import Text
 
 from commands import call, finish, start
-from nephoscope.live import JsonView, LineView, VisibleConsole
-from nephoscope.tables import Column, Table, markdown, of_texts, terminal, write_tables
+from nephoscope.cli.live import JsonView, LineView, VisibleConsole
+from nephoscope.tables.model import Column, Table, markdown, of_texts, terminal, write_tables
 from nephoscope.visible import VisibleFormatter, json_text, visible
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_the_log_is_visible() -> None:
     assert VisibleFormatter("%(levelname)s %(message)s").format(record) == f"WARNING server says {SHOWN}"
     # The command line installs it, and nothing else.
     program = (
-        "import logging, sys; from nephoscope import cli; sys.argv[1:] = ['systems'];"
+        "import logging, sys; from nephoscope.cli import app as cli; sys.argv[1:] = ['systems'];"
         "cli.leave = lambda code: None; cli.main(); logging.getLogger('x').warning(chr(27) + ']52')"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.compare import ONE_RUN_A_SIDE, compare_runs, comparison_table
 from nephoscope.errors import InputError
-from nephoscope.scores import scores_of
+from nephoscope.results.compare import ONE_RUN_A_SIDE, compare_runs, comparison_table
+from nephoscope.results.scores import scores_of
 from nephoscope.store import StoredRun
 from sample_studies import Tables, phases, sim_study, throughput
 from stored_runs import Step, write_run

@@ -13,7 +13,7 @@ from commands import call
 from databases import FOREIGN, SERVERS, Server, query, study_of
 from nephoscope import _engine
 from nephoscope.dialects import DIALECTS
-from nephoscope.workload import PACKAGED
+from nephoscope.study.packaged import PACKAGED
 from sample_studies import phases, write_study
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import typer
 from docs_pages import PAGES, Block, blocks, name, prose
 from page_shell import NOT_RUN, SHELLS, steps_of, steps_on
 
-from nephoscope.cli import app
-from nephoscope.figure_scores import score_systems
-from nephoscope.figures import read_figures
-from nephoscope.preparing import prepare
-from nephoscope.price_book import load_price_book
-from nephoscope.study import read_study
-from nephoscope.workload import packaged_workloads
+from nephoscope.cli.app import app
+from nephoscope.measuring.preparing import prepare
+from nephoscope.scoring.given import read_figures
+from nephoscope.scoring.given_scores import score_systems
+from nephoscope.scoring.prices import load_price_book
+from nephoscope.study.packaged import packaged_workloads
+from nephoscope.study.reading import read_study
 
 HERE = Path(__file__).parent
 BLOCKS = [block for page in PAGES for block in blocks(page)]

@@ -12,9 +12,10 @@ import pytest
 from docs_pages import ROOT, prose
 
 from nephoscope.errors import InputError
-from nephoscope.preparing import any_url, prepare
-from nephoscope.study import find_study, make_study, read_study
-from nephoscope.systems.base import Action
+from nephoscope.measuring.preparing import any_url, prepare
+from nephoscope.settings.actions import Action
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from nephoscope.systems.hooks import Hooks
 from nephoscope.systems.url import Url, UrlSettings
 

@@ -51,6 +51,10 @@ def test_a_provider_and_an_evaluator_of_ones_own_work(tmp_path: Path, environmen
     assert p99_ms["burst"] > 10 * p99_ms["calm"] > 0
     assert {point["mix"] for point in scores["points"]} == {"SELECT, calm", "SELECT, burst"}
     assert scores["scores"]["F"]["value"] == 0
+    assert "Latency in bursts, and between them" in measured
+    page = (folder / "runs" / "latest" / "report.html").read_text()
+    assert '<a href="#bursts">Bursts</a>' in page
+    assert "<h2>Bursts</h2>" in page
     assert "no interruption" in measured
     assert (folder / "log").read_text().split() == ["started", "ended", "started", "ended"]
     events = (folder / "runs" / "latest" / "events.jsonl").read_text().splitlines()

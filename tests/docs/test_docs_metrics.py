@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope import monitor
+from nephoscope.cli.live import Silence
+from nephoscope.collectors import monitor
 from nephoscope.evaluators.points import Latency, Point
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.price_book import built_in_price_books
-from nephoscope.scoring import DEFINITIONS
+from nephoscope.measuring.measurement import run_study
+from nephoscope.scoring.formulas import DEFINITIONS
+from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.layout import INTERVALS, SYSTEM
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 
 if TYPE_CHECKING:
     from pathlib import Path

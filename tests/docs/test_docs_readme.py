@@ -9,7 +9,7 @@ import tomllib
 from docs_pages import ROOT, blocks, prose, section
 from rich.console import Console
 
-from nephoscope.summary import next_steps
+from nephoscope.cli.printing import next_steps
 
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from nephoscope.evaluated_tables import elasticity, transitions
-from nephoscope.evaluators.allocations import Answer, Timeline
-from nephoscope.evaluators.played import _rarely_asked, _Reader
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
-from nephoscope.run_figures import RunFigures
-from nephoscope.systems.base import Resources
+from nephoscope.evaluators.elasticity.allocations import AllocationTimeline, Answer
+from nephoscope.evaluators.elasticity.reading import _rarely_asked, _Reader
+from nephoscope.evaluators.elasticity.tables import elasticity, transitions
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
+from nephoscope.settings.resources import Resources
+from nephoscope.tables.columns import RunFigures
 
 PERIOD_S, ASKING_S, SLOT_S, REST_S = 1.0, 0.1, 20.0, 10.0
 CHANGES = (REST_S, REST_S + SLOT_S, REST_S + 2 * SLOT_S)
 """Of the load: two slots, and nothing after them."""
 
 
-def timeline(*steps: tuple[float, float], silent: tuple[float, float] = (0.0, 0.0)) -> Timeline:
+def timeline(*steps: tuple[float, float], silent: tuple[float, float] = (0.0, 0.0)) -> AllocationTimeline:
     """Ask each second about vCores that truly change at these times; ``silent`` is a time without answers."""
     answers = []
     for at in (number * PERIOD_S for number in range(60)):
@@ -27,10 +27,10 @@ def timeline(*steps: tuple[float, float], silent: tuple[float, float] = (0.0, 0.
             vcores = [1.0, *(level for since, level in steps if since <= at)][-1]
             given = Resources(vcores=vcores, memory_gb=4, storage_gb=10)
             answers.append(Answer(at, at + ASKING_S, given))
-    return Timeline.asked(answers, CHANGES)
+    return AllocationTimeline.asked(answers, CHANGES)
 
 
-def detail_of(line: Timeline) -> dict[str, Any]:
+def detail_of(line: AllocationTimeline) -> dict[str, Any]:
     """Read a pattern of two slots, as a run's scores have it."""
     slots = [
         SimpleNamespace(

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope import _engine
+from nephoscope.engine.workload import Workload
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.asking import AllocationClock
-from nephoscope.evaluators.elasticity import Elasticity, ElasticitySettings
+from nephoscope.evaluators.elasticity.evaluator import Elasticity
+from nephoscope.evaluators.elasticity.settings import ElasticitySettings
 from nephoscope.interrupts import Interrupted
+from nephoscope.study.packaged import find_workload
 from nephoscope.systems.url import Url, UrlSettings
-from nephoscope.workload import Workload, find_workload
 
 if TYPE_CHECKING:
     from pathlib import Path

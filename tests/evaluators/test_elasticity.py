@@ -11,17 +11,19 @@ import pytest
 
 from commands import finish, start
 from nephoscope.calibration.elasticity import BASE, planted_cost
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, Allocation, allocated_cost, load_price_book
-from nephoscope.report import build_view
-from nephoscope.run_figures import seconds
+from nephoscope.evaluators.elasticity.section import build as build_section
+from nephoscope.report.build import build_view
+from nephoscope.report.kit.run import Run
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, Stretch, allocated_cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
+from nephoscope.tables.columns import seconds
 from sample_studies import Tables, sim_study, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nephoscope.report.charts import TimeChart
+    from nephoscope.report.kit.charts import TimeChart
 
 pytestmark = pytest.mark.alone
 
@@ -249,7 +251,7 @@ def test_the_interval_of_e1_is_not_that_of_a_level_that_moves(measured: dict[str
 def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
     measured: dict[str, Measured],
 ) -> None:
-    shown = build_view(measured["spike"].run).elasticity
+    shown = build_section(Run(measured["spike"].run))
     assert shown is not None
     load, tps, vcores = shown.charts
     assert load.x == tps.x == vcores.x
@@ -264,7 +266,7 @@ def test_the_report_has_load_throughput_and_allocation_on_one_time_axis(
     assert [row.load for row in shown.transitions] == ["0 → 2", "2 → 8", "8 → 2", "2 → 0"]
     assert [row.sessions for row in shown.patterns] == ["2, 8, 2"]
     assert "The allocation: as the provider told it." in shown.note
-    assert build_view(measured["unknown"].run).elasticity is None
+    assert build_section(Run(measured["unknown"].run)) is None
 
 
 def test_patterns_do_not_stand_among_mixes(measured: dict[str, Measured]) -> None:
@@ -293,7 +295,7 @@ def test_a_provider_that_tells_nothing_has_constant_resources(measured: dict[str
     assert detail["allocation"].startswith("the provider tells no allocation")
     assert detail["assumed"] is None
     book = load_price_book(DEFAULT_PRICE_BOOK)
-    dollars = allocated_cost([Allocation(WINDOW_S, Resources.model_validate(BASE))], book)
+    dollars = allocated_cost([Stretch(WINDOW_S, Resources.model_validate(BASE))], book)
     assert [entry["cost"] for entry in detail["patterns"]] == pytest.approx([dollars] * 2)
     assert all(change["scaling_s"] is None for change in detail["patterns"][0]["transitions"])
     assert one.e1["value"] == pytest.approx(

@@ -17,10 +17,10 @@ from groups_lab import needs_groups, place
 from commands import finish, start
 from nephoscope import _engine
 from nephoscope.calibration.serverless import QuotaWatch
-from nephoscope.price_book import load_price_book
+from nephoscope.scoring.prices import load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
-from nephoscope.systems.embedded_serverless import EmbeddedServerless, EmbeddedServerlessSettings
+from nephoscope.systems.postgres.serverless import EmbeddedServerless, EmbeddedServerlessSettings
 from sample_studies import write_study
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from postgres_lab import Lab
 
-    from nephoscope.evaluators.allocations import Timeline
+    from nephoscope.evaluators.elasticity.allocations import AllocationTimeline
 
 pytestmark = [needs_groups, pytest.mark.alone]
 
@@ -75,7 +75,7 @@ def study_of(lab: Lab, policy: str, **measure: Any) -> Path:
     return write_study(lab.base, tables)
 
 
-def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, Timeline]:
+def played(lab: Lab, policy: str, **measure: Any) -> tuple[StoredRun, AllocationTimeline]:
     """Play a pattern, and watch the quota."""
     study = study_of(lab, policy, **measure)
     with (

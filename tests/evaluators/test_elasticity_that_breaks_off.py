@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import finish, start, wait_for
+from nephoscope.engine.workload import Workload
 from nephoscope.errors import MeasurementError
-from nephoscope.evaluators.elasticity import Elasticity, ElasticitySettings
+from nephoscope.evaluators.elasticity.evaluator import Elasticity
+from nephoscope.evaluators.elasticity.settings import ElasticitySettings
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Allocation, Resources
-from nephoscope.workload import Workload, find_workload
+from nephoscope.study.packaged import find_workload
+from nephoscope.systems.base import Allocation
 from sample_studies import sim_study, write_study
 
 if TYPE_CHECKING:

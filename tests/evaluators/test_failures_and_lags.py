@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope.errors import InputError
-from nephoscope.scores import scores_of
+from nephoscope.results.scores import scores_of
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from sample_studies import sim_study
 from stored_runs import INTERVAL_S, Step, begin_run
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import Ended, finish, start
-from nephoscope.live import LineView, VisibleConsole
+from nephoscope.cli.live import LineView, VisibleConsole
 from nephoscope.store import StoredRun
 from sample_studies import write_study
 

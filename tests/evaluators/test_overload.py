@@ -11,11 +11,11 @@ import pytest
 
 from commands import call
 from nephoscope.evaluators.points import Point
-from nephoscope.report import Selection
-from nephoscope.scores import scores_of
+from nephoscope.results.scores import scores_of
+from nephoscope.results.verdicts import kept_up
 from nephoscope.statistics import is_at_least
 from nephoscope.store import StoredRun
-from nephoscope.verdicts import kept_up
+from nephoscope.store.protocol import Selection
 from sample_studies import phases, sim_study, throughput
 from stored_runs import Step, write_run
 

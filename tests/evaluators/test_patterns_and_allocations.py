@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.evaluators.allocations import Answer, Timeline
-from nephoscope.evaluators.patterns import PATTERNS, ParetoSettings, sessions
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, load_price_book
-from nephoscope.study import make_study
-from nephoscope.systems.base import Resources
+from nephoscope.evaluators.elasticity.allocations import AllocationTimeline, Answer
+from nephoscope.evaluators.elasticity.patterns import PATTERNS, ParetoSettings, sessions
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, load_price_book
+from nephoscope.settings.resources import Resources
+from nephoscope.study.reading import make_study
 from sample_studies import sim_study
 
 BOOK = load_price_book(DEFAULT_PRICE_BOOK)
@@ -23,8 +23,8 @@ def resources(vcores: float, nodes: int = 1) -> Resources:
     return Resources(nodes=nodes, vcores=vcores, memory_gb=2 * vcores, storage_gb=9)
 
 
-def timeline(*steps: tuple[float, float]) -> Timeline:
-    return Timeline([(at, resources(vcores)) for at, vcores in steps])
+def timeline(*steps: tuple[float, float]) -> AllocationTimeline:
+    return AllocationTimeline([(at, resources(vcores)) for at, vcores in steps])
 
 
 # --- patterns
@@ -92,7 +92,7 @@ def test_a_time_line_holds_from_its_steps_on_and_before_the_first() -> None:
 
 
 def test_nodes_count_as_often_as_there_are() -> None:
-    line = Timeline([(0, resources(2)), (5, resources(2, nodes=3))])
+    line = AllocationTimeline([(0, resources(2)), (5, resources(2, nodes=3))])
     assert (line.vcores(4), line.vcores(5), line.full) == (2, 6, 6)
 
 
@@ -131,8 +131,12 @@ def test_provisioning_is_within_its_bounds(
 # --- allocations that were asked for
 
 
-def asked(*answers: tuple[float, float], changes: tuple[float, ...] = (), took: float = 0.1) -> Timeline:
-    return Timeline.asked([Answer(at, at + took, resources(vcores)) for at, vcores in answers], changes)
+def asked(
+    *answers: tuple[float, float], changes: tuple[float, ...] = (), took: float = 0.1
+) -> AllocationTimeline:
+    return AllocationTimeline.asked(
+        [Answer(at, at + took, resources(vcores)) for at, vcores in answers], changes
+    )
 
 
 def test_a_change_lies_between_the_last_question_of_before_and_the_answer_that_has_it() -> None:

@@ -16,10 +16,10 @@ import pytest
 from scipy.stats import t as student
 
 from commands import Ended, call, finish, start
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
-from nephoscope.report import Selection
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
+from nephoscope.store.protocol import Selection
 from sample_studies import RESOURCES, Tables, phases, sim_study, throughput, write_study
 
 if TYPE_CHECKING:

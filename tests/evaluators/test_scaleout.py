@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call, finish, start, wait_for
+from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
-from nephoscope.live import Silence
-from nephoscope.loads import READS
-from nephoscope.measure import run_study
-from nephoscope.preparing import prepare
-from nephoscope.run_figures import RunFigures
-from nephoscope.run_tables import tables_of
-from nephoscope.scores import scores_of
+from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.preparing import prepare
+from nephoscope.results.scores import scores_of
+from nephoscope.results.tables import tables_of
+from nephoscope.settings.loads import READS
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.folders import is_alive
+from nephoscope.study.reading import make_study
+from nephoscope.systems.machine.folders import is_alive
+from nephoscope.tables.columns import RunFigures
 from sample_studies import RESOURCES, write_study
 from stored_runs import INTERVAL_S, Step, begin_run
 

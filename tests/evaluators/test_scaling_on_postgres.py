@@ -13,10 +13,10 @@ import pytest
 
 from commands import finish, start, wait_for
 from databases import query, running_server, study_of
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
+from nephoscope.cli.live import Silence
+from nephoscope.measuring.measurement import run_study
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from sample_studies import write_study
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
-from nephoscope.price_book import DEFAULT_PRICE_BOOK, cost, load_price_book
-from nephoscope.scores import scores_of
+from nephoscope.results.scores import scores_of
+from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
 from sample_studies import RESOURCES, sim_study, throughput
 from stored_runs import Step, begin_run, write_run
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.price_book import cost, load_price_book
-from nephoscope.run_figures import RunFigures
-from nephoscope.run_tables import tables_of
+from nephoscope.measuring.measurement import run_study
+from nephoscope.results.tables import tables_of
+from nephoscope.scoring.prices import cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.base import Resources
+from nephoscope.study.reading import make_study
+from nephoscope.tables.columns import RunFigures
 from sample_studies import RESOURCES
 
 if TYPE_CHECKING:

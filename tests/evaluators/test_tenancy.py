@@ -11,11 +11,11 @@ import pytest
 
 from commands import call
 from databases import Server, running_server
-from nephoscope.evaluators.contention import PATTERNS, contended, pattern_of
-from nephoscope.price_book import cost, load_price_book
+from nephoscope.evaluators.tenancy.patterns import PATTERNS, contended, pattern_of
+from nephoscope.scoring.prices import cost, load_price_book
+from nephoscope.settings.resources import Resources
 from nephoscope.statistics import jain_index
 from nephoscope.store import StoredRun
-from nephoscope.systems.base import Resources
 from sample_studies import RESOURCES, Tables, sim_study, write_study
 
 if TYPE_CHECKING:

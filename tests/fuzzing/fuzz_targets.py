@@ -10,12 +10,12 @@ import tomllib
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError
-from nephoscope.measure import page_of
-from nephoscope.report.reader import Selection
-from nephoscope.scores import scores_of, scores_or_why, scores_text
+from nephoscope.measuring.measurement import page_of
+from nephoscope.results.scores import scores_of, scores_or_why, scores_text
 from nephoscope.store import FILES, StoredRun
+from nephoscope.store.protocol import Selection
 from nephoscope.store.writer import seal
-from nephoscope.study import make_study, read_study
+from nephoscope.study.reading import make_study, read_study
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,13 +9,13 @@ import pytest
 
 from databases import query, running_server
 from nephoscope import _engine
+from nephoscope.cli.live import Silence
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings, set_up
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.evaluators.load import Load
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.probes import Endpoint, Probes, ProbeSettings, set_up
+from nephoscope.evaluators.load.evaluator import LoadEvaluator
+from nephoscope.measuring.measurement import run_study
 from nephoscope.store import FILES, RunWriter, StoredRun
-from nephoscope.study import make_study
+from nephoscope.study.reading import make_study
 from nephoscope.systems.base import System
 from sample_studies import phases, sim_study
 
@@ -118,9 +118,9 @@ def test_the_writes_of_the_simulated_database_are_looked_for(tmp_path: Path, wri
 def test_an_evaluator_has_probes_on_the_clock_of_its_load(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drive = Load.drive
+    drive = LoadEvaluator.drive
 
-    def probed(self: Load, means: Means) -> None:
+    def probed(self: LoadEvaluator, means: Means) -> None:
         wait = means.load.wait
 
         def wait_with_probes() -> None:
@@ -130,7 +130,7 @@ def test_an_evaluator_has_probes_on_the_clock_of_its_load(
         monkeypatch.setattr(means.load, "wait", wait_with_probes)
         drive(self, means)
 
-    monkeypatch.setattr(Load, "drive", probed)
+    monkeypatch.setattr(LoadEvaluator, "drive", probed)
     name = f"sim://{tmp_path.name}?{QUICK}"
     study = sim_study(
         phases({"concurrency": 1, "duration": "1500ms"}),

@@ -15,7 +15,7 @@ from postgres_lab import Lab, users_of
 from browser import CHROMIUM, sheets_of
 from commands import Ended, finish, start
 from nephoscope.store import StoredRun
-from nephoscope.tables import with_interval
+from nephoscope.tables.model import with_interval
 from sample_studies import BRIEF_QUICKSTART
 
 if TYPE_CHECKING:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from report_html import Page
 from report_runs import RUNS
 
-from nephoscope.report import ReportView, build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.kit.parts import Part
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
     from report_stored import SyntheticRun
+
+    from nephoscope.report.view import ReportView
+
+
+P = TypeVar("P", bound=Part)
 
 
 @cache
@@ -32,3 +39,8 @@ def html(name: str) -> str:
 @cache
 def page(name: str) -> Page:
     return Page(html(name))
+
+
+def section(shown: ReportView, kind: type[P]) -> P | None:
+    """Return what a measurement shows on the page."""
+    return next((one.part for one in shown.sections if isinstance(one.part, kind)), None)

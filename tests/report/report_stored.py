@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.report.reader import ALL, Selection
 from nephoscope.store.layout import PROBES
+from nephoscope.store.protocol import ALL, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

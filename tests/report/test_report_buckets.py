@@ -7,8 +7,8 @@ import pytest
 from report_pages import run
 from report_runs import RUNS
 
-from nephoscope.report.buckets import MOST_POINTS, TimeBuckets, bucket_length
-from nephoscope.report.facts import Run
+from nephoscope.report.kit.buckets import MOST_POINTS, TimeBuckets, bucket_length
+from nephoscope.report.kit.run import Run
 
 RECORDED = [name for name in RUNS if name != "empty"]
 

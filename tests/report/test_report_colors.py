@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nephoscope.report.charts import CATEGORIES
+from nephoscope.report.kit.charts import CATEGORIES
 
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 

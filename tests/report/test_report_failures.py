@@ -7,19 +7,21 @@ from typing import Any
 
 import pytest
 from report_evaluated import FAILURES, failover_run
-from report_pages import html, run, view
+from report_pages import html, run, section, view
 
-from nephoscope.report import build_view, render
+from nephoscope.evaluators.failover.section import FailureSection
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 
 def charts() -> Any:
-    part = view("failover").failures
+    part = section(view("failover"), FailureSection)
     assert part is not None
     return part.charts
 
 
 def test_the_statement_has_the_range_and_what_was_lost() -> None:
-    part = view("failover").failures
+    part = section(view("failover"), FailureSection)
     assert part is not None
     assert part.statement == (
         "3 failures (crash of rw): the service was back after 0 ms to 2 s; it did not come back after 1 of them, "
@@ -72,7 +74,9 @@ def test_an_interval_without_a_row_is_zero() -> None:
     given = failover_run()
     starts = given.intervals.column("start_s").to_pylist()
     kept = [place for place, start in enumerate(starts) if start is not None and not 12.0 <= start < 14.0]
-    part = build_view(dataclasses.replace(given, intervals=given.intervals.take(kept))).failures
+    part = section(
+        build_view(dataclasses.replace(given, intervals=given.intervals.take(kept))), FailureSection
+    )
     assert part is not None
     tps = dict(part.charts[0].lines[0].data)
     assert [tps[x] for x in (0.0, 0.5, 1.0, 1.5)] == [0.0] * 4
@@ -80,7 +84,7 @@ def test_an_interval_without_a_row_is_zero() -> None:
 
 
 def test_the_table_says_what_did_not_end() -> None:
-    part = view("failover").failures
+    part = section(view("failover"), FailureSection)
     assert part is not None
     assert [row.outage_s for row in part.rows] == [2.0, 0.0, None]
     assert [row.interrupted for row in part.rows] == [True, False, True]
@@ -101,7 +105,7 @@ def test_medians_and_what_came_later_stand_below_the_table() -> None:
     given = dataclasses.replace(
         given, scores={**(given.scores or {}), "details": details, "scores": {"F": score}}
     )
-    part = build_view(given).failures
+    part = section(build_view(given), FailureSection)
     assert part is not None
     assert part.medians == ("F, outage of rw: mean 2 s, median 1.90 s",)
     assert part.later == (
@@ -119,7 +123,7 @@ def test_a_run_whose_scores_have_no_details_is_read_from_f() -> None:
     score = {"value": 2.0, "unit": "s", "ci95": None, "repetitions": 1}
     detail = {"fault": "kill", "failures": [FAILURES[0]]}
     scores = {**(given.scores or {}), "details": {}, "scores": {"F": {**score, "detail": detail}}}
-    part = build_view(dataclasses.replace(given, scores=scores)).failures
+    part = section(build_view(dataclasses.replace(given, scores=scores)), FailureSection)
     assert part is not None
     assert [row.name for row in part.rows] == ["kill of rw, repetition 1"]
     assert part.outage.value == 2.0
@@ -129,7 +133,7 @@ def test_more_failures_than_can_be_drawn_are_in_the_table() -> None:
     given = failover_run()
     told = {"fault": "crash", "late_s": 0.1, "failures": [FAILURES[0]] * 14}
     scores = {**(given.scores or {}), "details": {"failover": {"0": told}}}
-    part = build_view(dataclasses.replace(given, scores=scores)).failures
+    part = section(build_view(dataclasses.replace(given, scores=scores)), FailureSection)
     assert part is not None
     assert (len(part.charts), len(part.rows)) == (12, 14)
     assert part.note == "2 more failures are in the table only."
@@ -147,5 +151,5 @@ def test_damaged_scores_give_a_page(damaged: Any) -> None:
 
 
 def test_a_run_without_failures_has_no_section() -> None:
-    assert view("sweep").failures is None
+    assert section(view("sweep"), FailureSection) is None
     assert 'id="failures"' not in html("sweep")

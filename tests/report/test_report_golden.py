@@ -14,7 +14,8 @@ from report_html import Page
 from report_runs import failed_run, killed_run, sweep_run
 from report_scaling import parameters_run, scaleout_run
 
-from nephoscope.report import build_view, render
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 GOLDEN = Path(__file__).parent / "golden"
 RUNS = {

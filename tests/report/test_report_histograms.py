@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nephoscope.report.histograms import Buckets, few_beyond
+from nephoscope.report.kit.histograms import Buckets, few_beyond
 
 MS = 1_000_000
 BUCKETS = st.dictionaries(st.integers(1000, 10**11), st.integers(1, 10**6), min_size=1, max_size=40).map(

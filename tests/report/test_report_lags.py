@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 import pytest
 from report_evaluated import lag_run, marker
-from report_pages import html, run, view
+from report_pages import html, run, section, view
 
-from nephoscope.report import build_view
-from nephoscope.report.facts import Run
-from nephoscope.report.lag_samples import LagSamples
-
-if TYPE_CHECKING:
-    from nephoscope.report.measured import Lags
+from nephoscope.evaluators.lag.samples import LagSamples
+from nephoscope.evaluators.lag.section import LagSection
+from nephoscope.report.build import build_view
+from nephoscope.report.kit.run import Run
 
 
-def part() -> Lags:
-    found = view("lag").lags
+def part() -> LagSection:
+    found = section(view("lag"), LagSection)
     assert found is not None
     return found
 
@@ -84,9 +81,10 @@ def test_several_replicas_have_a_row_each() -> None:
     import pyarrow as pa  # noqa: PLC0415
 
     rows = [*given.probes.to_pylist(), *(marker(1.0 + n, "insert", 7.0, node="ro2") for n in range(8))]
-    found = build_view(
-        dataclasses.replace(given, probes=pa.Table.from_pylist(rows, given.probes.schema))
-    ).lags
+    found = section(
+        build_view(dataclasses.replace(given, probes=pa.Table.from_pylist(rows, given.probes.schema))),
+        LagSection,
+    )
     assert found is not None
     nodes = {(row.load, row.kind, row.node): row.count for row in found.rows}
     assert nodes["even", "insert", "ro2"] == 8
@@ -101,7 +99,9 @@ def test_the_servers_own_view_stands_on_the_same_axis() -> None:
     assert behind.message == "At most: node2 8,192 bytes."
     assert (behind.x.low, behind.x.high) == (course.x.low, course.x.high)
     given = lag_run()
-    without = build_view(dataclasses.replace(given, system_metrics=given.system_metrics.slice(0, 0))).lags
+    without = section(
+        build_view(dataclasses.replace(given, system_metrics=given.system_metrics.slice(0, 0))), LagSection
+    )
     assert without is not None
     assert [chart.id for chart in without.timeline] == ["lag-course"]
 
@@ -111,9 +111,10 @@ def test_more_markers_than_can_be_drawn_keep_the_longest() -> None:
     import pyarrow as pa  # noqa: PLC0415
 
     rows = [marker(n * 0.003, "insert", 900.0 if n == 1234 else 1.0) for n in range(3000)]
-    found = build_view(
-        dataclasses.replace(given, probes=pa.Table.from_pylist(rows, given.probes.schema))
-    ).lags
+    found = section(
+        build_view(dataclasses.replace(given, probes=pa.Table.from_pylist(rows, given.probes.schema))),
+        LagSection,
+    )
     assert found is not None
     drawn = found.timeline[0].lines[0].data
     assert len(drawn) <= 2000
@@ -122,6 +123,6 @@ def test_more_markers_than_can_be_drawn_keep_the_longest() -> None:
 
 
 def test_a_run_without_markers_has_no_section() -> None:
-    assert view("sweep").lags is None
+    assert section(view("sweep"), LagSection) is None
     assert 'id="lag"' not in html("sweep")
     assert "10 % of cases" not in html("sweep")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nephoscope.report import numbers
+from nephoscope.tables import numbers
 
 NOT_NUMBERS = [None, math.nan, math.inf, -math.inf, "12", True]
 MINUS = "\u2212"

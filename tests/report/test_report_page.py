@@ -13,8 +13,8 @@ from report_documents import STUDY
 from report_pages import html, page, view
 from report_runs import ATTACK, RUNS
 
-from nephoscope.report import assets
-from nephoscope.report.toml import highlight
+from nephoscope.report.kit import assets
+from nephoscope.report.kit.toml import highlight
 from nephoscope.visible import visible
 
 LOADING = {

@@ -6,20 +6,23 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_pages import html, view
+from report_pages import html, section, view
 from report_scaling import parameters_run, scaled, scaleout_run, value
 
-from nephoscope.report import build_view, render
+from nephoscope.evaluators.scaleout.section import ScaleOutSection
+from nephoscope.evaluators.sweep.section import ParameterSection
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
-    from nephoscope.report.measured_scaling import ParameterEntry, Parameters, ScaleOut
+    from nephoscope.evaluators.sweep.section import ParameterEntry
 
 
-def scaleout(*entries: Any, **scores: Any) -> ScaleOut:
+def scaleout(*entries: Any, **scores: Any) -> ScaleOutSection:
     given = scaleout_run()
     details = {"scaleout": {str(place): entry for place, entry in enumerate(entries)}}
     whole = {**(given.scores or {}), "details": details, **scores}
-    found = build_view(dataclasses.replace(given, scores=whole)).scaleout
+    found = section(build_view(dataclasses.replace(given, scores=whole)), ScaleOutSection)
     assert found is not None
     return found
 
@@ -28,14 +31,14 @@ def swept(*values: Any, **more: Any) -> ParameterEntry:
     given = parameters_run()
     entry = {"parameter": "work_mem", "before": "4MB", "values": list(values), **more}
     whole = {**(given.scores or {}), "details": {"sweep": {"4": entry}}}
-    found = build_view(dataclasses.replace(given, scores=whole)).parameters
+    found = section(build_view(dataclasses.replace(given, scores=whole)), ParameterSection)
     assert found is not None
     [only] = found.entries
     return only
 
 
-def parameters() -> Parameters:
-    found = view("parameters").parameters
+def parameters() -> ParameterSection:
+    found = section(view("parameters"), ParameterSection)
     assert found is not None
     return found
 
@@ -44,7 +47,7 @@ def parameters() -> Parameters:
 
 
 def test_each_mix_says_what_a_node_brought() -> None:
-    part = view("scaleout").scaleout
+    part = section(view("scaleout"), ScaleOutSection)
     assert part is not None
     [entry] = part.entries
     assert entry.statement == (
@@ -241,6 +244,6 @@ def test_damaged_scores_give_a_page(evaluator: str, damaged: Any) -> None:
 
 
 def test_a_run_without_either_has_neither_section() -> None:
-    assert (view("sweep").scaleout, view("sweep").parameters) == (None, None)
+    assert (section(view("sweep"), ScaleOutSection), section(view("sweep"), ParameterSection)) == (None, None)
     assert 'id="scaleout"' not in html("sweep")
     assert 'id="parameters"' not in html("sweep")

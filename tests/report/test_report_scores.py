@@ -10,14 +10,15 @@ import pytest
 from report_pages import run, view
 from report_scaling import scaled
 
-from nephoscope.report import build_view, render
-from nephoscope.run_figures import RunFigures
-from nephoscope.scoring import PERFECT, Score, o_score
-from nephoscope.summary import run_markdown
+from nephoscope.cli.printing import run_markdown
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
+from nephoscope.scoring.formulas import PERFECT, Score, o_score
+from nephoscope.tables.columns import RunFigures
 
 if TYPE_CHECKING:
-    from nephoscope.report.measured import Scores
-    from nephoscope.scoring import Absent, ScoreName
+    from nephoscope.report.view import Scores
+    from nephoscope.scoring.formulas import Absent, ScoreName
 
 VALUES: dict[ScoreName, float] = {"P": 1e6, "E1": 1e5, "R": 3.0, "F": 0.5, "E2": 0.5, "C": 1e-7, "T": 2e4}
 

@@ -6,9 +6,11 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from report_pages import run
+from report_pages import run, section
 
-from nephoscope.report import build_view, render
+from nephoscope.evaluators.tenancy.section import TenancySection
+from nephoscope.report.build import build_view
+from nephoscope.report.page import render
 
 if TYPE_CHECKING:
     from nephoscope.report.view import ReportView
@@ -38,7 +40,7 @@ def view_with(tenancy: Any) -> ReportView:
 
 
 def test_the_tenant_that_loses_the_most_is_named() -> None:
-    found = view_with(GIVEN).tenancy
+    found = section(view_with(GIVEN), TenancySection)
     assert found is not None
     assert found.statement == (
         "Beside the others <i2> keeps 33 % of the throughput that it has alone, the least of all tenants and "
@@ -63,7 +65,10 @@ def test_the_page_has_the_section_and_escapes_names() -> None:
 def test_tenants_without_a_measurement_alone_have_no_interference() -> None:
     pattern = GIVEN["patterns"]["high_contention"]  # type: ignore[index]
     tenants = {name: {**entry, "share": None} for name, entry in pattern["tenants"].items()}
-    found = view_with({**GIVEN, "patterns": {"mine": {**pattern, "tenants": tenants, "jain": None}}}).tenancy
+    found = section(
+        view_with({**GIVEN, "patterns": {"mine": {**pattern, "tenants": tenants, "jain": None}}}),
+        TenancySection,
+    )
     assert found is not None
     assert found.statement.startswith("No tenant was measured both alone and beside others")
 

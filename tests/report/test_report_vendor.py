@@ -6,7 +6,7 @@ import hashlib
 import re
 from importlib.resources import files
 
-from nephoscope.report import assets
+from nephoscope.report.kit import assets
 
 VENDOR = files("nephoscope.report").joinpath("vendor")
 

@@ -9,19 +9,24 @@ import math
 import pytest
 from report_documents import TAU
 from report_html import Page
-from report_pages import run, view
+from report_pages import run, section, view
 from report_runs import ATTACK, RUNS, sweep_run
 
-from nephoscope.report import Selection, build_view, render
-from nephoscope.report.histograms import Buckets
-from nephoscope.report.parts import Estimate
-from nephoscope.report.view import ReportView
+from nephoscope.evaluators.elasticity.section import ElasticitySection
+from nephoscope.evaluators.throughput.section import SweepSection
+from nephoscope.report.build import build_view
+from nephoscope.report.kit.histograms import Buckets
+from nephoscope.report.kit.parts import Estimate
+from nephoscope.report.page import render
+from nephoscope.store.protocol import Selection
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_every_run_gives_a_view_without_a_number_that_is_none(name: str) -> None:
-    text = json.dumps(view(name).model_dump(mode="json"), allow_nan=False)
-    assert ReportView.model_validate_json(text) == view(name)
+    shown = view(name)
+    for part in (shown.model_copy(update={"sections": ()}), *(one.part for one in shown.sections)):
+        text = json.dumps(part.model_dump(mode="json"), allow_nan=False)
+        assert type(part).model_validate_json(text) == part
 
 
 def test_a_number_that_is_not_finite_is_absent() -> None:
@@ -76,7 +81,7 @@ def test_a_score_that_is_not_a_number_is_absent() -> None:
 
 
 def test_the_sweep_marks_saturation_and_says_why_it_stopped() -> None:
-    sweep = view("sweep").sweep
+    sweep = section(view("sweep"), SweepSection)
     assert sweep is not None
     assert {row.mix: row.concurrency for row in sweep.saturation} == TAU
     assert "p99 grew by 41 %" in sweep.saturation[0].why
@@ -86,8 +91,8 @@ def test_the_sweep_marks_saturation_and_says_why_it_stopped() -> None:
 
 
 def test_a_run_at_one_load_has_no_sweep() -> None:
-    assert view("open_loop").sweep is None
-    assert view("hour").sweep is None
+    assert section(view("open_loop"), SweepSection) is None
+    assert section(view("hour"), SweepSection) is None
 
 
 def test_the_steps_of_a_search_are_drawn_and_do_not_count() -> None:
@@ -95,17 +100,18 @@ def test_the_steps_of_a_search_are_drawn_and_do_not_count() -> None:
     row = found.headline.mixes[0]
     assert (row.load, row.repetitions) == ("2 sessions", 3)
     assert found.latency.groups[0].detail == "2 sessions \N{MIDDLE DOT} 3 \N{MULTIPLICATION SIGN} 5.30 s"
-    assert found.sweep is not None
-    loads = [point.load for point in found.sweep.points]
+    swept = section(found, SweepSection)
+    assert swept is not None
+    loads = [point.load for point in swept.points]
     assert (
         loads
         == [*(f"{n} · step of the search" for n in ("1 session", "2 sessions", "4 sessions"))]
         + ["2 sessions"] * 3
     )
-    line, repetitions = found.sweep.charts[0].lines[:2]
+    line, repetitions = swept.charts[0].lines[:2]
     assert [x for x, _ in line.data] == [1, 2, 4]
     assert len(repetitions.data) == 3
-    assert "Lines join the steps of the search" in found.sweep.charts[0].note
+    assert "Lines join the steps of the search" in swept.charts[0].note
 
 
 def test_warm_up_is_shown_but_does_not_count() -> None:
@@ -268,7 +274,7 @@ def test_failures_and_the_loads_beside_lags_are_not_averaged(name: str) -> None:
 
 
 def test_patterns_have_the_stretch_of_time_in_which_they_were_played() -> None:
-    part = view("elasticity").elasticity
+    part = section(view("elasticity"), ElasticitySection)
     assert part is not None
     assert view("elasticity").timeline.axis.end_s == 180
     for chart in part.charts:

@@ -12,13 +12,14 @@ import pytest
 from report_evaluated import FAILURES
 from report_pages import html, run
 
-from nephoscope import _engine, side_by_side
+from nephoscope import _engine
+from nephoscope.cli.printing import run_markdown
 from nephoscope.errors import InputError
-from nephoscope.report.numbers import MINUS
-from nephoscope.run_figures import RunFigures
-from nephoscope.run_tables import tables_of
-from nephoscope.summary import run_markdown
-from nephoscope.tables import Column, Table, arrow, check_folder, markdown, terminal, write_tables
+from nephoscope.results import side_by_side
+from nephoscope.results.tables import tables_of
+from nephoscope.tables.columns import RunFigures
+from nephoscope.tables.model import Column, Table, arrow, check_folder, markdown, terminal, write_tables
+from nephoscope.tables.numbers import MINUS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

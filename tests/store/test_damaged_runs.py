@@ -14,11 +14,11 @@ import pytest
 import tomli_w
 
 from nephoscope.errors import NephoscopeError
-from nephoscope.measure import page_of
-from nephoscope.run_figures import RunFigures
-from nephoscope.run_tables import tables_of
-from nephoscope.scores import scores_of, scores_text
+from nephoscope.measuring.measurement import page_of
+from nephoscope.results.scores import scores_of, scores_text
+from nephoscope.results.tables import tables_of
 from nephoscope.store import FILES, StoredRun
+from nephoscope.tables.columns import RunFigures
 from sample_studies import RESOURCES, sim_study, throughput
 from stored_runs import INTERVAL_S, Step, begin_run
 

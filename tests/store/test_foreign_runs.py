@@ -14,7 +14,7 @@ import pytest
 
 from commands import call, finish, start
 from nephoscope.errors import InputError
-from nephoscope.measure import write_results
+from nephoscope.measuring.measurement import write_results
 from nephoscope.store import FILES, StoredRun, reader
 from nephoscope.store.layout import LIMITS
 from sample_studies import phases, sim_study, write_study

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephoscope import side_by_side
-from nephoscope.compare import compare_runs
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.measure import write_results
-from nephoscope.report import Selection
+from nephoscope.measuring.measurement import write_results
+from nephoscope.results import side_by_side
+from nephoscope.results.compare import compare_runs
 from nephoscope.store import FILES, RunWriter, StoredRun, new_run_directory
 from nephoscope.store.layout import check_runs
+from nephoscope.store.protocol import Selection
 from sample_studies import phases, sim_study
 from stored_runs import Step, begin_run
 

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
-from nephoscope.study import find_study, make_study, read_study
-from nephoscope.units import format_duration, parse_duration
+from nephoscope.settings.units import format_duration, parse_duration
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from sample_studies import RESOURCES, Tables, sim_study, write_study
 
 # --- lengths of time

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.beside_paper import reasons
+from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
-from nephoscope.preparing import any_url
-from nephoscope.scoring import PERFECT
-from nephoscope.series import measured_before, parts
+from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.preparing import any_url
+from nephoscope.measuring.series import measured_before, parts
+from nephoscope.results.beside_paper import reasons
+from nephoscope.scoring.formulas import PERFECT
 from nephoscope.store import StoredRun
-from nephoscope.study import find_study, make_study, read_study
+from nephoscope.study.packaged import find_study
+from nephoscope.study.reading import make_study, read_study
 from sample_studies import Tables, phases, sim_study, throughput, write_study
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
-from nephoscope.price_book import built_in_price_books
+from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.systems.url import Url
 from sample_studies import phases, sim_study, throughput, write_study
 
@@ -22,6 +22,8 @@ MIXES = (
     " such as 15:5:80 stands for tpcb_like, simple_update, select_only"
 )
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access"
+
+PROVIDERS = "providers are embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
 
 WRONG = {
     # names of keys and tables
@@ -79,8 +81,7 @@ WRONG = {
     "'prepared'; it is 'fast'",
     "load.isolation='snapshot'": "load.isolation: input should be 'read uncommitted', 'read committed', "
     "'repeatable read' or 'serializable'; it is 'snapshot'",
-    "system.provider='aws'": "system.provider: it is 'aws'; providers are "
-    "embedded-postgres, embedded-serverless, sim, url",
+    "system.provider='aws'": f"system.provider: it is 'aws'; {PROVIDERS}",
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
@@ -176,11 +177,11 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
     "system.rw='oracle://h/db'": 'system.rw: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.ro='oracle://h/db'": 'system.ro: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, noop://, sim://",
-    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, mysql://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, mysql://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
@@ -294,7 +295,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
     study.write_text("")
     assert refused(tmp_path, "load.threads=2", study).splitlines() == [
         f"{study}: study.name: it is missing",
-        f"{study}: system.provider: it is missing; providers are embedded-postgres, embedded-serverless, sim, url",
+        f"{study}: system.provider: it is missing; {PROVIDERS}",
         f"{study}: measure: a study measures something: it needs at least one [[measure]]",
     ]
 
@@ -304,7 +305,7 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are cloudybench, failures, perfect, quickstart, serverless\n"
+        "studies are cloudybench, failures, perfect, quickstart, quickstart-sqlite, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())

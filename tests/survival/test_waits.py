@@ -17,9 +17,9 @@ import pytest
 from commands import call, finish, start, wait_for
 from databases import Server, query, running_server, study_of
 from nephoscope import _engine
+from nephoscope.collectors.monitor import Monitor
+from nephoscope.collectors.presence import Presence
 from nephoscope.errors import MeasurementError
-from nephoscope.monitor import Monitor
-from nephoscope.presence import Presence
 from nephoscope.store import FILES
 from sample_studies import phases, sim_study, write_study
 

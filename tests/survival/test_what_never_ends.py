@@ -22,7 +22,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import act_beside
 from nephoscope.store import FILES, StoredRun
-from nephoscope.systems import processes
+from nephoscope.systems.machine import processes
 from sample_studies import Tables, write_study
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_hook_that_never_returns_does_not_hold_up_an_interruption(tmp_path: Pa
 
 NEVER_RETURNS = """
 import sys, time
-from nephoscope import cli
+from nephoscope.cli import app as cli
 from nephoscope.systems.sim import Sim
 Sim.act = lambda *_, **__: time.sleep(10**6)
 sys.argv = ["nephoscope", "run", "study.toml"]

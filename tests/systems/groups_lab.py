@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope.errors import InputError
-from nephoscope.systems.control_groups import Place, find_place
-from nephoscope.systems.embedded_serverless import EmbeddedServerless, EmbeddedServerlessSettings
-from nephoscope.systems.group_guard import members
+from nephoscope.systems.machine.control_groups import Place, find_place
+from nephoscope.systems.machine.group_guard import members
+from nephoscope.systems.postgres.serverless import EmbeddedServerless, EmbeddedServerlessSettings
 
 if TYPE_CHECKING:
     from postgres_lab import Lab

@@ -2,8 +2,9 @@
 
 A third node is prepared, and is started by whoever wants one more.
 
-All of it listens on the loopback interface and lives in one folder. It runs as a user without privileges under one
-supervisor (``nephoscope.systems.supervisor``), which ends every process of it with the test, whatever ends that.
+All of it listens on the loopback interface and lives in one folder. It runs as a user without privileges under
+one supervisor (``nephoscope.systems.machine.supervisor``), which ends every process of it with the test, whatever ends
+that.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from postgres_lab import ROOT, Lab, ordinary_python
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.account import Account, server_accounts
-from nephoscope.systems.postgres_install import find_install
-from nephoscope.systems.supervised import Order, SupervisedProcess
+from nephoscope.systems.machine.account import Account, server_accounts
+from nephoscope.systems.machine.supervised import Order, SupervisedProcess
+from nephoscope.systems.postgres.install import find_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

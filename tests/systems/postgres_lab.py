@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nephoscope
-from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
-from nephoscope.systems.folders import fast_folder, is_alive
+from nephoscope.systems.machine.folders import fast_folder, is_alive
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from signal import Signals
 
     from nephoscope.systems.base import System
-    from nephoscope.systems.postgres_provider import PostgresProvider
+    from nephoscope.systems.postgres.provider import PostgresProvider
 
 ROOT = os.geteuid() == 0
 GONE_S = 10.0
@@ -36,7 +36,7 @@ needs_root = pytest.mark.skipif(not ROOT, reason="only root has privileges to dr
 _HOLDER = """
 import os, signal, sys, time
 from nephoscope.errors import InputError
-from nephoscope.systems.embedded_postgres import EmbeddedPostgres, EmbeddedPostgresSettings
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 settings = EmbeddedPostgresSettings(

@@ -12,7 +12,7 @@ from postgres_lab import GONE_S, Lab
 
 from commands import call
 from nephoscope.systems.cache import bytes_of, cached
-from nephoscope.systems.folders import LOCK_FILE
+from nephoscope.systems.machine.folders import LOCK_FILE
 
 
 def test_data_is_removed_when_its_server_has_ended(lab: Lab) -> None:

@@ -17,12 +17,12 @@ from groups_lab import needs_groups, place, use_of
 from postgres_lab import wait_for, wait_until_gone
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems import control_group, control_groups, group_guard
-from nephoscope.systems.account import server_accounts
-from nephoscope.systems.control_group import ControlGroup, groups_of
-from nephoscope.systems.control_groups import Place, find_place
-from nephoscope.systems.group_guard import clear, members
-from nephoscope.systems.supervised import Order, SupervisedProcess
+from nephoscope.systems.machine import control_group, control_groups, group_guard
+from nephoscope.systems.machine.account import server_accounts
+from nephoscope.systems.machine.control_group import ControlGroup, groups_of
+from nephoscope.systems.machine.control_groups import Place, find_place
+from nephoscope.systems.machine.group_guard import clear, members
+from nephoscope.systems.machine.supervised import Order, SupervisedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -317,8 +317,8 @@ def test_what_an_earlier_run_has_left_is_replaced(tmp_path: Path) -> None:
 def test_a_group_does_not_outlive_who_made_it(tmp_path: Path, number: signal.Signals) -> None:
     script = (
         "import sys, time; from pathlib import Path\n"
-        "from nephoscope.systems.control_group import ControlGroup\n"
-        "from nephoscope.systems.control_groups import find_place\n"
+        "from nephoscope.systems.machine.control_group import ControlGroup\n"
+        "from nephoscope.systems.machine.control_groups import find_place\n"
         "one = ControlGroup(find_place(), Path(sys.argv[1])); one.entrances()\n"
         "print(*one.folders, flush=True); time.sleep(60)\n"
     )

@@ -21,12 +21,13 @@ from commands import call, finish, start
 from commands import wait_for as wait_long_for
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems import embedded_serverless
-from nephoscope.systems.base import Action, Resources
-from nephoscope.systems.control_group import groups_of
-from nephoscope.systems.embedded_serverless import EmbeddedServerlessSettings
-from nephoscope.systems.group_guard import members
-from nephoscope.systems.machine import Machine
+from nephoscope.settings.actions import Action
+from nephoscope.settings.resources import Resources
+from nephoscope.systems.machine.capacity import Machine
+from nephoscope.systems.machine.control_group import groups_of
+from nephoscope.systems.machine.group_guard import members
+from nephoscope.systems.postgres import serverless as embedded_serverless
+from nephoscope.systems.postgres.serverless import EmbeddedServerlessSettings
 from sample_studies import throughput, write_study
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from postgres_lab import Lab
 
     from nephoscope.systems.base import System
-    from nephoscope.systems.embedded_serverless import EmbeddedServerless
+    from nephoscope.systems.postgres.serverless import EmbeddedServerless
 
 pytestmark = [needs_groups, pytest.mark.alone]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems import account
-from nephoscope.systems.folders import FolderLock, cache_folder, is_alive, make_folder, write_file
+from nephoscope.systems.machine import account
+from nephoscope.systems.machine.folders import FolderLock, cache_folder, is_alive, make_folder, write_file
 
 
 def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_the_lock_of_a_dead_process_is_waited_for(tmp_path: Path) -> None:
     script = (
         "import os, sys\n"
         "from pathlib import Path\n"
-        "from nephoscope.systems.folders import FolderLock\n"
+        "from nephoscope.systems.machine.folders import FolderLock\n"
         "lock = FolderLock(Path(sys.argv[1]))\n"
         "lock.acquire(0, wait_for_living=False, hint='')\n"
         "if os.fork() == 0:\n"

@@ -12,8 +12,9 @@ from postgres_lab import wait_for
 from pydantic import ValidationError
 
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Resources
-from nephoscope.systems.folders import is_alive
+from nephoscope.settings.actions import Action
+from nephoscope.settings.resources import Resources
+from nephoscope.systems.machine.folders import is_alive
 from nephoscope.systems.url import Url, UrlSettings
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nephoscope.systems.machine import storage_bytes, this_machine
+from nephoscope.systems.machine.capacity import storage_bytes, this_machine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,14 +15,15 @@ from postgres_lab import Lab, lab_with_database, users_of, wait_for
 from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Resources
-from nephoscope.systems.folders import is_alive
+from nephoscope.settings.actions import Action
+from nephoscope.settings.resources import Resources
+from nephoscope.systems.machine.folders import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nephoscope.systems.base import Done
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 
 class Cluster:

@@ -15,13 +15,14 @@ from pydantic import ValidationError
 
 from databases import query
 from nephoscope.errors import MeasurementError
-from nephoscope.systems import postgres_node, processes
-from nephoscope.systems.base import Action
-from nephoscope.systems.embedded_postgres import EmbeddedPostgresSettings
-from nephoscope.systems.postgres_node import Node
+from nephoscope.settings.actions import Action
+from nephoscope.systems.machine import processes
+from nephoscope.systems.postgres import node as postgres_node
+from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
+from nephoscope.systems.postgres.node import Node
 
 if TYPE_CHECKING:
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 
 def node_of(provider: EmbeddedPostgres, name: str) -> Node:
@@ -145,7 +146,7 @@ def test_a_cluster_with_a_paused_node_ends_in_good_order(ready_lab: Lab) -> None
 @pytest.mark.parametrize("action", ["nodes()", "act(Action.PAUSE)", "act(Action.KILL)"])
 def test_a_cluster_ends_with_a_parent_that_is_killed(ready_lab: Lab, action: str) -> None:
     process = ready_lab.holding(
-        "from nephoscope.systems.base import Action\n"
+        "from nephoscope.settings.actions import Action\n"
         f"provider.{action}\n"
         "print('done', flush=True); sys.stdin.read()",
         replicas=1,
@@ -266,7 +267,7 @@ def test_a_cluster_comes_back_as_it_was_whoever_was_promoted(
 
 def test_a_run_that_is_killed_after_a_promotion_loses_nothing(ready_lab: Lab) -> None:
     process = ready_lab.holding(
-        "from nephoscope.systems.base import Action\n"
+        "from nephoscope.settings.actions import Action\n"
         "provider.act(Action.PROMOTE)\n"
         "provider._server.psql('CREATE TABLE kept AS SELECT 42 AS answer', 'nephoscope')\n"
         "print('done', flush=True); sys.stdin.read()",
@@ -281,7 +282,7 @@ def test_a_run_that_is_killed_after_a_promotion_loses_nothing(ready_lab: Lab) ->
 
 
 ROLES_MOVE = """
-from nephoscope.systems.base import Action
+from nephoscope.settings.actions import Action
 ways = [provider.act(action).detail.get("how") for action in (Action.PROMOTE, Action.KILL, Action.PROMOTE)]
 print("moved", *(next(iter(way.values())) for way in ways if way), flush=True)
 """

@@ -13,16 +13,17 @@ from pydantic import ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.study import make_study
-from nephoscope.systems.base import Action, Resources
-from nephoscope.systems.embedded_postgres import EmbeddedPostgresSettings
-from nephoscope.systems.group_guard import members
+from nephoscope.settings.actions import Action
+from nephoscope.settings.resources import Resources
+from nephoscope.study.reading import make_study
+from nephoscope.systems.machine.group_guard import members
+from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
 from sample_studies import sim_study, throughput
 
 if TYPE_CHECKING:
     from postgres_lab import Lab
 
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 pytestmark = pytest.mark.alone
 
@@ -84,7 +85,7 @@ def test_where_it_is_not_permitted_that_is_told(ready_lab: Lab, monkeypatch: pyt
         provider.start()
     with ready_lab.provider(cpu_quota="if-permitted") as provider:
         monkeypatch.undo()
-        monkeypatch.setattr("nephoscope.systems.embedded_postgres.find_place", _refused)
+        monkeypatch.setattr("nephoscope.systems.postgres.embedded.find_place", _refused)
         facts = provider.start().facts
         assert facts["no_cpu_quota"] == "not here"
         assert "cpu_quota" not in facts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nephoscope.systems.scaling import Levels, PolicyName, Sample, Scaling
+from nephoscope.systems.cluster.scaling import Levels, PolicyName, Sample, Scaling
 
 POLICIES = get_args(PolicyName)
 QUARTERS = Levels(least=0.25, most=2.0, step=0.25)

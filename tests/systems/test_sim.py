@@ -11,12 +11,13 @@ import pytest
 from pydantic import ValidationError
 
 from nephoscope import _engine
+from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
+from nephoscope.measuring.measurement import run_study
+from nephoscope.settings.actions import Action
+from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.base import Action, Resources
+from nephoscope.study.reading import make_study
 from nephoscope.systems.sim import Sim, SimSettings
 from sample_studies import phases, sim_study
 

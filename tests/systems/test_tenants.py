@@ -13,10 +13,12 @@ from commands import call
 from databases import Server, query, running_server, study_of
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.resources import Resources
+from nephoscope.settings.tenants import TenantsTable
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.base import Resources, System
-from nephoscope.tenants import TenantsTable, check_tenants, make_room, tenants_of
+from nephoscope.study.reading import make_study
+from nephoscope.systems.base import System
+from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
 from sample_studies import phases, sim_study, write_study
 
 if TYPE_CHECKING:

@@ -25,13 +25,15 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from nephoscope import loads, registry, study
-from nephoscope.units import format_duration, parse_duration
+from nephoscope import registry
+from nephoscope.settings import loads
+from nephoscope.settings.units import format_duration, parse_duration
+from nephoscope.study import reading as study
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nephoscope.tables import Table
+    from nephoscope.tables.model import Table
 
 DOCS = Path(__file__).parents[2] / "docs"
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w.:]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -191,8 +193,8 @@ def models() -> set[type[BaseModel]]:
     """Find every model that a study may reach: its tables, and what is registered."""
     found: set[type[BaseModel]] = set()
     waiting: list[Any] = [field.annotation for field in study.Study.model_fields.values()]
-    waiting += [registry.provider(name).settings_type for name in registry.names("systems")]
-    waiting += [registry.evaluator(name).settings_type for name in registry.names("evaluators")]
+    waiting += [registry.load("systems", name).settings_type for name in registry.names("systems")]
+    waiting += [registry.load("evaluators", name).settings_type for name in registry.names("evaluators")]
     while waiting:
         hint = waiting.pop()
         if isinstance(hint, type) and issubclass(hint, BaseModel):

@@ -2,6 +2,7 @@
 //!
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
+//! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
 //! * [`Admin`] is for set-up, loading and checks; [`probe_tables`] are those that probes speak of.
@@ -18,6 +19,7 @@ pub mod noop;
 mod open;
 pub mod postgres;
 pub mod sim;
+pub mod sqlite;
 
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
 pub use contract::dialect::{Dialect, Lexer};

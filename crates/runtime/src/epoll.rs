@@ -18,7 +18,7 @@ use crate::buffer::Inbox;
 use crate::clock::{Nanos, SECOND};
 use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
 
-const BELL: u64 = u64::MAX;
+const EVENTFD: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const EVENTS: usize = 256;
 
@@ -53,7 +53,7 @@ pub(crate) struct Epoll {
     /// What the timerfd is set to; `Nanos::MAX` where it is not set.
     armed: Nanos,
     next_scan: Nanos,
-    rung: bool,
+    signalled: bool,
 }
 
 fn timespec(time: Nanos) -> Timespec {
@@ -61,12 +61,12 @@ fn timespec(time: Nanos) -> Timespec {
 }
 
 impl Epoll {
-    pub(crate) fn new(bell: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(eventfd: &OwnedFd) -> io::Result<Self> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         let edge = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&set, bell, epoll::EventData::new_u64(BELL), edge)?;
+        epoll::add(&set, eventfd, epoll::EventData::new_u64(EVENTFD), edge)?;
         epoll::add(&set, &timer, epoll::EventData::new_u64(TIMER), edge)?;
         Ok(Self {
             set,
@@ -76,13 +76,13 @@ impl Epoll {
             generations: 0,
             armed: Nanos::MAX,
             next_scan: 0,
-            rung: false,
+            signalled: false,
         })
     }
 
-    /// Whether another thread has rung since the last call.
-    pub(crate) fn take_bell(&mut self) -> bool {
-        std::mem::take(&mut self.rung)
+    /// Whether another thread has signalled since the last call.
+    pub(crate) fn take_signal(&mut self) -> bool {
+        std::mem::take(&mut self.signalled)
     }
 
     pub(crate) fn register(&mut self, fd: OwnedFd) -> io::Result<Key> {
@@ -239,7 +239,7 @@ impl Epoll {
         for event in &self.events {
             let data = event.data.u64();
             match data {
-                BELL => self.rung = true,
+                EVENTFD => self.signalled = true,
                 TIMER => self.armed = Nanos::MAX,
                 _ => {
                     let generation = (data >> 32) as u32;

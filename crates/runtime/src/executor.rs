@@ -33,7 +33,7 @@ const MAIN: usize = usize::MAX;
 /// What other threads can reach.
 struct Remote {
     woken: Mutex<Vec<usize>>,
-    bell: OwnedFd,
+    eventfd: OwnedFd,
     /// When the present turn of the loop began.
     turn: AtomicU64,
 }
@@ -74,8 +74,8 @@ impl Wake for TaskWaker {
             }
         } else {
             self.remote.woken.lock().unwrap_or_else(PoisonError::into_inner).push(self.index);
-            // The bell can only fail when its counter is full, and then it is ringing already.
-            let _ = rustix::io::write(&self.remote.bell, &1u64.to_ne_bytes());
+            // A write fails only where the counter is full, and then the eventfd is readable already.
+            let _ = rustix::io::write(&self.remote.eventfd, &1u64.to_ne_bytes());
         }
     }
 }
@@ -116,8 +116,8 @@ impl Runtime {
     /// A runtime that waits as asked for. Fails where the kernel does not know or allow that.
     pub fn with_io(io: Io) -> io::Result<Self> {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        let reactor = Reactor::new(io, &bell)?;
+        let eventfd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        let reactor = Reactor::new(io, &eventfd)?;
         let now = clock::now();
         Ok(Self(Rc::new(Inner {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -127,7 +127,7 @@ impl Runtime {
             punctual: RefCell::new(Punctual::new(now)),
             io,
             reactor: RefCell::new(reactor),
-            remote: Arc::new(Remote { woken: Mutex::default(), bell, turn: AtomicU64::new(now) }),
+            remote: Arc::new(Remote { woken: Mutex::default(), eventfd, turn: AtomicU64::new(now) }),
         })))
     }
 
@@ -269,10 +269,10 @@ impl Runtime {
     }
 
     fn collect_remote(&self, main: &TaskWaker) {
-        if !self.0.reactor.borrow_mut().take_bell() {
+        if !self.0.reactor.borrow_mut().take_signal() {
             return;
         }
-        let _ = rustix::io::read(&self.0.remote.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.0.remote.eventfd, &mut [0; 8]);
         self.queue_woken(main);
     }
 

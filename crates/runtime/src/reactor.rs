@@ -72,10 +72,10 @@ macro_rules! each {
 }
 
 impl Reactor {
-    pub(crate) fn new(io: Io, bell: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(io: Io, eventfd: &OwnedFd) -> io::Result<Self> {
         Ok(match io {
-            Io::Epoll => Self::Epoll(Epoll::new(bell)?),
-            Io::Uring => Self::Uring(Uring::new(bell)?),
+            Io::Epoll => Self::Epoll(Epoll::new(eventfd)?),
+            Io::Uring => Self::Uring(Uring::new(eventfd)?),
         })
     }
 
@@ -87,9 +87,9 @@ impl Reactor {
         }
     }
 
-    /// Whether another thread has rung since the last call.
-    pub(crate) fn take_bell(&mut self) -> bool {
-        each!(self, inner => inner.take_bell())
+    /// Whether another thread has signalled since the last call.
+    pub(crate) fn take_signal(&mut self) -> bool {
+        each!(self, inner => inner.take_signal())
     }
 
     /// Takes a socket that listens, is connected, or whose connect has begun.

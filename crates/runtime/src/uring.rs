@@ -28,7 +28,7 @@ use crate::buffer::Inbox;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
 use buffers::{Buffers, GROUP};
-use source::{ACCEPTABLE, BELL, CANCELLED, CONNECTED, RECEIVED, SENT, Source, tag};
+use source::{ACCEPTABLE, CANCELLED, CONNECTED, EVENTFD, RECEIVED, SENT, Source, tag};
 
 const ENTRIES: u32 = 1024;
 /// A socket that is not full takes as much as this at once.
@@ -44,20 +44,20 @@ pub(crate) struct Uring {
     waiting: VecDeque<squeue::Entry>,
     /// The error with which the ring has failed for good: nothing that it was given will end.
     failed: Option<Errno>,
-    bell: i32,
+    eventfd: i32,
     sources: Slab<Source>,
     /// Sources that hold too much.
     full: Vec<usize>,
     /// Left behind with the sources whose operations do not end.
     buffers: ManuallyDrop<Buffers>,
     next_scan: Nanos,
-    rung: bool,
-    bell_is_watched: bool,
+    signalled: bool,
+    eventfd_is_watched: bool,
 }
 
 impl Uring {
     /// Fails where the kernel is too old (before 6.1) or forbids io_uring.
-    pub(crate) fn new(bell: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(eventfd: &OwnedFd) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -68,20 +68,20 @@ impl Uring {
             .build(ENTRIES)?;
         // SAFETY: `drop` leaves them where the kernel may still write into them.
         let buffers = ManuallyDrop::new(unsafe { Buffers::register(&ring.submitter())? });
-        let bell = bell.as_raw_fd();
+        let eventfd = eventfd.as_raw_fd();
         let sources = Slab::new();
         let waiting = VecDeque::new();
         Ok(Self {
             ring,
             waiting,
             failed: None,
-            bell,
+            eventfd,
             sources,
             full: Vec::new(),
             buffers,
             next_scan: 0,
-            rung: false,
-            bell_is_watched: false,
+            signalled: false,
+            eventfd_is_watched: false,
         })
     }
 
@@ -91,8 +91,8 @@ impl Uring {
         Some(io::Error::other(format!("io_uring failed: {}", io::Error::from(failed))))
     }
 
-    pub(crate) fn take_bell(&mut self) -> bool {
-        mem::take(&mut self.rung)
+    pub(crate) fn take_signal(&mut self) -> bool {
+        mem::take(&mut self.signalled)
     }
 
     pub(crate) fn register(&mut self, fd: OwnedFd) -> Key {
@@ -270,9 +270,9 @@ impl Uring {
         if now >= self.next_scan {
             self.scan(now);
         }
-        self.watch_bell();
+        self.watch_eventfd();
         if self.failed.is_some() {
-            self.wait_for_bell(now, idle, next);
+            self.wait_for_eventfd(now, idle, next);
             return;
         }
         // What does not fit in now does when this has been handed over.
@@ -332,29 +332,29 @@ impl Uring {
     }
 
     /// The wait of a turn without the ring: timers and other threads' messages still come.
-    fn wait_for_bell(&mut self, now: Nanos, idle: bool, next: Option<Nanos>) {
+    fn wait_for_eventfd(&mut self, now: Nanos, idle: bool, next: Option<Nanos>) {
         let until = next.map_or(now + SECOND, |next| next.min(now + SECOND));
         let length = if idle { until.saturating_sub(now) } else { 0 };
-        // SAFETY: the runtime holds the bell for longer than this.
-        let bell = unsafe { BorrowedFd::borrow_raw(self.bell) };
-        let mut bell = [PollFd::new(&bell, PollFlags::IN)];
+        // SAFETY: the runtime holds the eventfd for longer than this.
+        let eventfd = unsafe { BorrowedFd::borrow_raw(self.eventfd) };
+        let mut eventfd = [PollFd::new(&eventfd, PollFlags::IN)];
         let length = rustix::event::Timespec {
             tv_sec: (length / SECOND) as i64,
             tv_nsec: (length % SECOND) as rustix::ffi::c_long,
         };
-        self.rung |= matches!(poll(&mut bell, Some(&length)), Ok(1..));
+        self.signalled |= matches!(poll(&mut eventfd, Some(&length)), Ok(1..));
     }
 
     /// Deals with the operations that have ended, and with what has arrived.
     fn collect(&mut self) {
-        let Self { ring, sources, buffers, full, rung, bell_is_watched, .. } = self;
+        let Self { ring, sources, buffers, full, signalled, eventfd_is_watched, .. } = self;
         for event in ring.completion() {
             let (kind, slot) = (event.user_data() >> 32, (event.user_data() & 0xffff_ffff) as usize);
             match kind {
                 CANCELLED => {}
-                BELL => {
-                    *rung = true;
-                    *bell_is_watched = cqueue::more(event.flags());
+                EVENTFD => {
+                    *signalled = true;
+                    *eventfd_is_watched = cqueue::more(event.flags());
                 }
                 RECEIVED => {
                     let (source, goes_on) = (&mut sources[slot], cqueue::more(event.flags()));
@@ -384,14 +384,14 @@ impl Uring {
         }
     }
 
-    fn watch_bell(&mut self) {
-        if mem::replace(&mut self.bell_is_watched, true) {
+    fn watch_eventfd(&mut self) {
+        if mem::replace(&mut self.eventfd_is_watched, true) {
             return;
         }
         let readable = PollFlags::IN.bits();
-        let poll = opcode::PollAdd::new(Fd(self.bell), u32::from(readable)).multi(true).build();
-        // SAFETY: it refers to no memory, and the runtime holds the bell for longer than this.
-        unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(BELL, 0))) };
+        let poll = opcode::PollAdd::new(Fd(self.eventfd), u32::from(readable)).multi(true).build();
+        // SAFETY: it refers to no memory, and the runtime holds the eventfd for longer than this.
+        unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(EVENTFD, 0))) };
     }
 
     fn scan(&mut self, now: Nanos) {

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
+from nephoscope.cli.live import Silence
 from nephoscope.errors import MeasurementError
-from nephoscope.live import Silence
-from nephoscope.measure import run_study
+from nephoscope.measuring.measurement import run_study
 from nephoscope.store import StoredRun
-from nephoscope.study import make_study
-from nephoscope.systems.folders import fast_folder
+from nephoscope.study.reading import make_study
+from nephoscope.systems.machine.folders import fast_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,13 +11,15 @@ from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.failover import failure
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import ROLES, Action, Done
+from nephoscope.settings.actions import Action
+from nephoscope.settings.base import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nephoscope.calibration.base import Bench
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.base import Done
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 _LOST = 37
 _PATIENCE_S = 15.0

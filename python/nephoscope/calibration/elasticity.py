@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading, Watch, origin_s
-from nephoscope.price_book import (
+from nephoscope.scoring.prices import (
     DEFAULT_PRICE_BOOK,
     ELASTIC_RESOURCES,
-    Allocation,
+    Stretch,
     allocated_cost,
     load_price_book,
 )
+from nephoscope.settings.resources import Resources
 from nephoscope.statistics import half_width
 from nephoscope.store import FILES
-from nephoscope.systems.base import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def planted_cost(start_s: float, end_s: float, steps: Sequence[tuple[float, floa
     line = [(-math.inf, BASE["vcores"]), *steps]
     edges = [start_s, *(at for at, _ in steps if start_s < at < end_s), end_s]
     pieces = [
-        Allocation(after - before, _resources(max(step for step in line if step[0] <= before)[1]))
+        Stretch(after - before, _resources(max(step for step in line if step[0] <= before)[1]))
         for before, after in pairwise(edges)
     ]
     return allocated_cost(pieces, load_price_book(DEFAULT_PRICE_BOOK), ELASTIC_RESOURCES)

@@ -11,13 +11,14 @@ from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
-from nephoscope.systems.base import Action, Done
+from nephoscope.settings.actions import Action
+from nephoscope.systems.base import Done
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nephoscope.calibration.base import Bench, Measured
-    from nephoscope.systems.embedded_postgres import EmbeddedPostgres
+    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
     from nephoscope.systems.sim import Sim
 
 _PROBE_RATE = 200.0

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.calibration.base import Case, Reading
-from nephoscope.report import Selection
 from nephoscope.statistics import half_width
+from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.systems.base import Action, Done, Provider, Resources, Role, System, SystemSettings
+from nephoscope.settings.registered import SystemSettings
+from nephoscope.systems.base import Done, Provider, System
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from nephoscope.settings.actions import Action
+    from nephoscope.settings.base import Role
+    from nephoscope.settings.resources import Resources
     from nephoscope.systems.base import Allocation
 
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading, Watch, origin_s
 from nephoscope.calibration.elasticity import compare
-from nephoscope.evaluators.allocations import Timeline
-from nephoscope.price_book import load_price_book
-from nephoscope.systems.base import Resources
-from nephoscope.systems.control_group import LEAST_VCORES, groups_of
-from nephoscope.systems.control_groups import Place, find_place
-from nephoscope.systems.group_guard import members
+from nephoscope.evaluators.elasticity.allocations import AllocationTimeline
+from nephoscope.scoring.prices import load_price_book
+from nephoscope.settings.resources import Resources
+from nephoscope.systems.machine.control_group import LEAST_VCORES, groups_of
+from nephoscope.systems.machine.control_groups import Place, find_place
+from nephoscope.systems.machine.group_guard import members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,10 +72,10 @@ class QuotaWatch(Watch):
         vcores = int(quota) / int(period)
         return 0.0 if vcores <= LEAST_VCORES and not members(group) else vcores
 
-    def timeline(self, run: StoredRun, resources: Callable[[float], Resources]) -> Timeline:
+    def timeline(self, run: StoredRun, resources: Callable[[float], Resources]) -> AllocationTimeline:
         """Put what was seen on the clock of a run; ``resources`` are those of so many vCores."""
         origin = origin_s(run.manifest) or 0.0
-        return Timeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in self.seen])
+        return AllocationTimeline([(one.at_ns / 1e9 - origin, resources(one.vcores)) for one in self.seen])
 
 
 def _resources(vcores: float) -> Resources:

@@ -12,8 +12,8 @@ from nephoscope.errors import MeasurementError, NephoscopeError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.base import Means
-    from nephoscope.loadrun import LoadRun
     from nephoscope.systems.base import Provider
 
 T = TypeVar("T")

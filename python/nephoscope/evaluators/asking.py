@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.acting import GRACE_S, Acting
-from nephoscope.units import describe_count
+from nephoscope.settings.units import describe_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,23 +9,24 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.loads import Endpoints, Load, Reads
-from nephoscope.probes import Endpoint, Probes, ProbeSettings
-from nephoscope.tenants import tenants_of
+from nephoscope import registry
+from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
+from nephoscope.settings.loads import Endpoints, Load, Reads
+from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nephoscope.engine.loadrun import LoadRun
+    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.connected import Shortfall
+    from nephoscope.evaluators.demand import Demand, Room, RoomSource
     from nephoscope.evaluators.points import Point
-    from nephoscope.loadrun import LoadRun
-    from nephoscope.price_book import Prices
-    from nephoscope.room import Demand, Room, Rooms
-    from nephoscope.scoring import Absent, Score, ScoreName
-    from nephoscope.store import StoredRun
-    from nephoscope.study import MeasureSettings, Study
-    from nephoscope.systems.base import Provider, Resources, System
-    from nephoscope.workload import DescribedWorkload
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.scoring.formulas import Absent, Score, ScoreName
+    from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.reading import Study
+    from nephoscope.systems.base import Provider, System
 
 _REST_S = 0.2
 """How long a load rests, so that its connections are closed by then."""
@@ -40,7 +41,7 @@ class Means:
     system: System
     """As it is when the evaluator begins: nodes may have come or gone since the start."""
     study: Study
-    rooms: Rooms | None = None
+    rooms: RoomSource | None = None
     """How many sessions the servers take, where that was asked."""
 
     def room(self, mix: Mapping[str, float]) -> Room | None:
@@ -87,28 +88,6 @@ class Means:
             lag=lag,
             watch=watch,
         )
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A stored run, as an evaluator reads it."""
-
-    run: StoredRun
-    index: int
-    """The place of the evaluator's entry among the study's ``[[measure]]``: its phases are labelled with it."""
-    resources: Resources | None
-    prices: Prices
-    interval_s: float
-
-    def why_not(self) -> str | None:
-        """Say why the entry could not be measured, if that was told while it was driven."""
-        for event in self.run.events:
-            if (
-                event.get("event") in ("unsupported", "fault_failed", "action_failed")
-                and event.get("measure") == self.index
-            ):
-                return str(event["message"])
-        return None
 
 
 @dataclass
@@ -168,3 +147,9 @@ class Evaluator(ABC):
     def labels(self, index: int, **labels: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever JSON can hold
         """Label a phase, so that ``read`` finds it again."""
         return {"measure": index, **labels}
+
+
+def evaluator_class(name: str) -> type[Evaluator]:
+    """Return the class of an evaluator. Raises ``InputError``."""
+    loaded: type[Evaluator] = registry.load("evaluators", name)
+    return loaded

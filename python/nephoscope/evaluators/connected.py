@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.scoring import Absent
+from nephoscope.scoring.formulas import Absent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 from nephoscope import _engine
 from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.connected import Connections, Shortfall
-from nephoscope.report.reader import Selection
 from nephoscope.statistics import (
     block_bootstrap_ci,
     is_at_least,
@@ -20,13 +19,14 @@ from nephoscope.statistics import (
     no_less_than_0,
     steady_state,
 )
+from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nephoscope.evaluators.base import Stored
+    from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase, StoredRun
 
 _WHOLE = 0.98

@@ -9,20 +9,20 @@ from pydantic import Field, model_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.points import latency_of
-from nephoscope.loads import MOST_CONCURRENCY
-from nephoscope.systems.base import Settings
-from nephoscope.units import Duration, describe_count
+from nephoscope.settings.base import Settings
+from nephoscope.settings.loads import MOST_CONCURRENCY
+from nephoscope.settings.units import Duration, describe_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
-    from nephoscope.evaluators.base import Stored
+    from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.connected import Shortfall
+    from nephoscope.evaluators.demand import Room
     from nephoscope.evaluators.points import Point
-    from nephoscope.loadrun import LoadRun
-    from nephoscope.loads import Load
-    from nephoscope.room import Room
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.loads import Load
 
 
 _DOUBLINGS_IN_VAIN = 2

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope import __version__
-from nephoscope.report.buckets import TimeBuckets
-from nephoscope.report.facts import Run
+from nephoscope import __version__, registry
+from nephoscope.report.kit.buckets import TimeBuckets
+from nephoscope.report.kit.method import redacted
+from nephoscope.report.kit.run import Run
 from nephoscope.report.sections import (
     accounting,
     costs,
-    elasticity,
     environment,
     errors,
-    failures,
     headline,
-    lags,
     latency,
     metrics,
-    parameters,
-    scaleout,
     scores,
-    sweep,
-    tenancy,
     timeline,
     title,
     verdicts,
 )
-from nephoscope.report.view import ReportView
+from nephoscope.report.view import ReportView, Shown
 
 if TYPE_CHECKING:
-    from nephoscope.report.reader import RunReader
+    from collections.abc import Iterator
+
+    from nephoscope.store.protocol import RunReader
 
 
 def build_view(reader: RunReader) -> ReportView:
@@ -44,22 +40,26 @@ def build_view(reader: RunReader) -> ReportView:
         headline=headline.build(run, judged),
         scores=scores.build(run),
         verdicts=judged,
-        sweep=sweep.build(run),
+        sections=tuple(_sections(run)),
         timeline=timeline.build(run, buckets),
-        elasticity=elasticity.build(run),
-        failures=failures.build(run),
-        lags=lags.build(run),
-        scaleout=scaleout.build(run),
-        parameters=parameters.build(run),
         latency=latency.build(run),
-        tenancy=tenancy.build(run),
         cost=costs.build(run),
         errors=errors.build(run),
         accounting=accounting.build(run),
         client=metrics.build_client(run, buckets),
         system=metrics.build_system(run, buckets),
-        study=environment.redacted(reader.study),
+        study=redacted(reader.study),
         environment=environment.build(run),
         reproduce=environment.reproduce(run),
         generator=f"nephoscope {run.manifest.get('nephoscope') or __version__}",
     )
+
+
+def _sections(run: Run) -> Iterator[Shown]:
+    """Build what the evaluators show of the run, each by the ``section`` of its folder."""
+    for module in registry.shown("section"):
+        if (part := module.build(run)) is not None:
+            package = module.__name__.rpartition(".")[0]
+            template = f"{package}/section.html.j2"
+            place = getattr(module, "PLACE", registry.LAST)
+            yield Shown(place=place, anchor=module.ANCHOR, label=module.LABEL, template=template, part=part)

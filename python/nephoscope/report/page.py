@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FunctionLoader, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from nephoscope.report import assets, numbers, toml
-from nephoscope.report.histograms import few_beyond
+from nephoscope.report.kit import assets, toml
+from nephoscope.report.kit.histograms import few_beyond
+from nephoscope.tables import numbers
 from nephoscope.visible import visible
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def _rendered(template: str, view: ReportView | SeveralView) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("nephoscope.report", "templates"),
+        loader=ChoiceLoader([PackageLoader("nephoscope.report", "templates"), FunctionLoader(_of_package)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -81,6 +83,13 @@ def _environment() -> Environment:
         "milliseconds": numbers.milliseconds,
     }
     return environment
+
+
+def _of_package(name: str) -> str | None:
+    """Return a template that stands in the folder of an evaluator: ``package/section.html.j2``."""
+    package, _, file = name.partition("/")
+    template = files(package) / file if file else None
+    return template.read_text(encoding="utf-8") if template is not None and template.is_file() else None
 
 
 def _data(part: BaseModel) -> Markup:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from nephoscope.report.charts import Dash, category
-from nephoscope.report.numbers import plain
-from nephoscope.report.parts import Part
-from nephoscope.scoring import DEFAULT_RESOLUTION_S, DEFINITIONS, PERFECT
+from nephoscope.report.kit.charts import Dash, category
+from nephoscope.report.kit.parts import Part
+from nephoscope.scoring.formulas import DEFAULT_RESOLUTION_S, DEFINITIONS, PERFECT
+from nephoscope.tables.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import __version__
 from nephoscope.report import radar
-from nephoscope.report.charts import Axis, Line, XYChart, category
-from nephoscope.report.facts import Run
-from nephoscope.report.numbers import count, finite, number
-from nephoscope.report.parts import Part
+from nephoscope.report.kit import scored
+from nephoscope.report.kit.charts import Axis, Line, XYChart, category
+from nephoscope.report.kit.parts import Part
+from nephoscope.report.kit.run import Run
 from nephoscope.report.radar import Radar
-from nephoscope.report.sections import scored, title
+from nephoscope.report.sections import title
 from nephoscope.statistics import mean_ci
+from nephoscope.tables.numbers import count, finite, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.report.reader import RunReader
-    from nephoscope.tables import Table
+    from nephoscope.store.protocol import RunReader
+    from nephoscope.tables.model import Table
 
 
 _FACTS = ("Study", "System", "Workload", "Measured", "Duration", "Load")

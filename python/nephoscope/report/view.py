@@ -9,10 +9,51 @@ from __future__ import annotations
 
 from typing import Literal
 
-from nephoscope.report.charts import TimeAxis, TimeChart, XYChart
-from nephoscope.report.measured import Elasticity, Failures, Lags, Scores, Tenancy
-from nephoscope.report.measured_scaling import Parameters, ScaleOut
-from nephoscope.report.parts import Estimate, Fact, FactTable, Level, Number, Part
+from pydantic import SerializeAsAny
+
+from nephoscope.report.kit.charts import TimeAxis, TimeChart, XYChart
+from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part, Percentiles
+
+
+class ScoreRow(Part):
+    """One of the PERFECT scores."""
+
+    key: str
+    name: str
+    meaning: str
+    better: Literal["higher", "lower"] | None = None
+    unit: str = ""
+    estimate: Estimate = Estimate()
+    repetitions: int | None = None
+    how: str = ""
+
+
+class AbsentScores(Part):
+    """Scores that are absent for one and the same reason; each with its name."""
+
+    scores: tuple[Fact, ...]
+    reason: str
+
+
+class OTerm(Part):
+    """A part of O on the scale of the logarithm; ``left``, ``width`` and ``zero`` are shares of its bar's track."""
+
+    key: str
+    value: float
+    left: float
+    width: float
+    zero: float
+    color: str
+
+
+class Scores(Part):
+    """All scores: those that were measured, and why the others were not."""
+
+    statement: str
+    rows: tuple[ScoreRow, ...] = ()
+    absent: tuple[AbsentScores, ...] = ()
+    terms: tuple[OTerm, ...] = ()
+    note: str = ""
 
 
 class Banner(Part):
@@ -30,21 +71,6 @@ class Title(Part):
     status: str
     banner: Banner | None = None
     facts: tuple[Fact, ...] = ()
-
-
-class Percentiles(Part):
-    """Latencies in ms, of committed transactions, from the intended start; of what had not ended, its wait."""
-
-    mean: Number = None
-    p50: Number = None
-    p90: Number = None
-    p95: Number = None
-    p99: Number = None
-    p999: Number = None
-    max: Number = None
-    count: int = 0
-    at_least: tuple[str, ...] = ()
-    """Which of these are lower bounds."""
 
 
 class KeyFigure(Part):
@@ -91,39 +117,7 @@ class Verdict(Part):
     time_s: Number = None
 
 
-class Saturation(Part):
-    """Where a mix saturates (τ), and why the search stopped."""
-
-    mix: str
-    concurrency: Number = None
-    tps: Number = None
-    why: str = ""
-    color: str = "c0"
-
-
-class PointRow(Part):
-    """One measured point: a mix at one load, one repetition."""
-
-    mix: str
-    load: str
-    repetition: int | None = None
-    tps: Estimate
-    goodput: Number = None
-    latency: Percentiles
-    failed: int | None = None
-    steady: bool | None = None
-    saturated: bool = False
-
-
-class Sweep(Part):
-    """Throughput and tail latency over the load."""
-
-    charts: tuple[XYChart, ...] = ()
-    saturation: tuple[Saturation, ...] = ()
-    points: tuple[PointRow, ...] = ()
-
-
-class Timeline(Part):
+class TimelineSection(Part):
     """What happened when: charts with one time axis, and the phases that they share."""
 
     axis: TimeAxis
@@ -152,7 +146,7 @@ class LatencyGroup(Part):
     color: str = "c0"
 
 
-class Latency(Part):
+class LatencySection(Part):
     """The distribution of latencies over the measured phases."""
 
     charts: tuple[XYChart, ...] = ()
@@ -161,7 +155,7 @@ class Latency(Part):
     scope: str = ""
 
 
-class CostLine(Part):
+class CostRow(Part):
     """A resource and what it costs; ``share`` of the whole, 0 to 1."""
 
     resource: str
@@ -173,12 +167,12 @@ class CostLine(Part):
     color: str = "c0"
 
 
-class Cost(Part):
+class CostSection(Part):
     """What the system costs per minute by a price book."""
 
     price_book: str
     nodes: int | None = None
-    lines: tuple[CostLine, ...] = ()
+    lines: tuple[CostRow, ...] = ()
     per_minute: Number = None
 
 
@@ -251,6 +245,16 @@ class Metrics(Part):
     note: str = ""
 
 
+class Shown(Part):
+    """The section of a measurement: ``place`` is where it stands on the page, ``template`` lays out ``part``."""
+
+    place: int
+    anchor: str
+    label: str
+    template: str
+    part: SerializeAsAny[Part]
+
+
 class ReportView(Part):
     """The whole page."""
 
@@ -259,16 +263,10 @@ class ReportView(Part):
     headline: Headline
     scores: Scores
     verdicts: tuple[Verdict, ...]
-    sweep: Sweep | None
-    timeline: Timeline
-    elasticity: Elasticity | None
-    failures: Failures | None
-    lags: Lags | None
-    scaleout: ScaleOut | None
-    parameters: Parameters | None
-    latency: Latency
-    tenancy: Tenancy | None
-    cost: Cost | None
+    sections: tuple[Shown, ...]
+    timeline: TimelineSection
+    latency: LatencySection
+    cost: CostSection | None
     errors: Errors
     accounting: Accounting
     client: Metrics

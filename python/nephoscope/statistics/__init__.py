@@ -22,7 +22,7 @@ from nephoscope.statistics.comparison import (
 from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
 from nephoscope.statistics.intervals import (
     SEED,
-    Estimate,
+    MeanEstimate,
     block_bootstrap_ci,
     half_width,
     mean_ci,
@@ -37,7 +37,7 @@ __all__ = [
     "SEED",
     "Between",
     "Comparison",
-    "Estimate",
+    "MeanEstimate",
     "SteadyState",
     "Survival",
     "Verdict",

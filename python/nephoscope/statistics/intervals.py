@@ -38,7 +38,7 @@ _WIDEST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MeanEstimate:
     """A mean with its 95 % confidence interval, in the unit of the values."""
 
     mean: float
@@ -58,7 +58,7 @@ def no_less_than_0(ci95: tuple[float, float] | None) -> tuple[float, float] | No
     return None if ci95 is None else (max(ci95[0], 0.0), max(ci95[1], 0.0))
 
 
-def mean_ci(values: Values, seed: int = SEED) -> Estimate:
+def mean_ci(values: Values, seed: int = SEED) -> MeanEstimate:
     """Mean over repetitions with its 95 % confidence interval.
 
     From 6 repetitions up a bootstrap: studentised (bootstrap-t; Efron and Tibshirani 1993, section 12.5),
@@ -83,21 +83,21 @@ def mean_ci(values: Values, seed: int = SEED) -> Estimate:
     n = len(x)
     mean = math.fsum(x) / n
     if n == 1:
-        return Estimate(mean, None, n, "one value")
+        return MeanEstimate(mean, None, n, "one value")
     if is_constant(x):
-        return Estimate(mean, (mean, mean), n, "constant")
+        return MeanEstimate(mean, (mean, mean), n, "constant")
     error = standard_error(x)
     quantile = float(stdtrit(n - 1, _TAILS[1]))
     if not LEAST_REPETITIONS_TO_RESAMPLE <= n <= _MOST_REPETITIONS_TO_RESAMPLE:
-        return Estimate(mean, (mean - quantile * error, mean + quantile * error), n, "student t")
+        return MeanEstimate(mean, (mean - quantile * error, mean + quantile * error), n, "student t")
     low, high = _studentised_quantiles(x, seed)
     widest = _WIDEST * quantile
-    return Estimate(
+    return MeanEstimate(
         mean, (mean - min(high, widest) * error, mean - max(low, -widest) * error), n, "bootstrap t"
     )
 
 
-def block_bootstrap_ci(series: Values, seed: int = SEED) -> Estimate:
+def block_bootstrap_ci(series: Values, seed: int = SEED) -> MeanEstimate:
     """Mean over the equal intervals of one repetition, with its 95 % confidence interval.
 
     It tells how well this one run pins down its own mean; how much another run would differ it cannot know.
@@ -118,9 +118,9 @@ def block_bootstrap_ci(series: Values, seed: int = SEED) -> Estimate:
     n = len(x)
     mean = math.fsum(x) / n
     if n < LEAST_INTERVALS:
-        return Estimate(mean, None, n, "too few intervals")
+        return MeanEstimate(mean, None, n, "too few intervals")
     if is_constant(x):
-        return Estimate(mean, (mean, mean), n, "constant")
+        return MeanEstimate(mean, (mean, mean), n, "constant")
     centred = x - mean
     phi = prewhitening_phi(centred, fitted=1)
     innovations = centred[1:] - phi * centred[:-1]
@@ -130,10 +130,10 @@ def block_bootstrap_ci(series: Values, seed: int = SEED) -> Estimate:
     block = min(max(math.ceil(block_length(innovations)), shortest), longest)
     low, high = np.quantile(_block_deviations(innovations, block, seed), _TAILS)
     factor = _fixed_b_factor(block / m) / (1 - phi)
-    return Estimate(mean, (float(mean + factor * low), float(mean + factor * high)), n, "block bootstrap")
+    return MeanEstimate(mean, (float(mean + factor * low), float(mean + factor * high)), n, "block bootstrap")
 
 
-def moving_mean_ci(series: Values) -> Estimate:
+def moving_mean_ci(series: Values) -> MeanEstimate:
     """Mean over the equal intervals of one repetition whose level moves, with its 95 % confidence interval.
 
     While a system scales, how its rate moves is no error of the rate's mean; what one interval differs from the next
@@ -147,11 +147,11 @@ def moving_mean_ci(series: Values) -> Estimate:
     n = len(x)
     mean = math.fsum(x) / n
     if n < LEAST_INTERVALS:
-        return Estimate(mean, None, n, "too few intervals")
+        return MeanEstimate(mean, None, n, "too few intervals")
     differences = np.diff(x)
     error = math.sqrt(float(differences @ differences) / 2 / (n - 1) / n)
     half = float(stdtrit(n - 1, _TAILS[1])) * error
-    return Estimate(mean, (mean - half, mean + half), n, "differences")
+    return MeanEstimate(mean, (mean - half, mean + half), n, "differences")
 
 
 def standard_error(x: NDArray[np.float64]) -> float:

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import check_regular, open_regular, read_regular
-from nephoscope.report.reader import ALL, Selection
 from nephoscope.store.layout import (
     FILES,
     FORMAT,
@@ -31,6 +30,7 @@ from nephoscope.store.layout import (
     optional_columns,
     table_of,
 )
+from nephoscope.store.protocol import ALL, Selection
 from nephoscope.store.schema import (
     MOST_NAME,
     MOST_SECONDS,

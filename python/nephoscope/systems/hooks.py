@@ -15,8 +15,10 @@ from pydantic import Field, ValidationError, field_validator
 
 from nephoscope.errors import MeasurementError
 from nephoscope.masking import masked
-from nephoscope.systems.base import Action, Resources, Settings
-from nephoscope.units import Duration
+from nephoscope.settings.actions import Action
+from nephoscope.settings.base import Settings
+from nephoscope.settings.resources import Resources
+from nephoscope.settings.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,22 +11,17 @@ from pydantic import Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.base import (
-    Action,
-    Allocation,
-    Done,
-    Provider,
-    Resources,
-    ResourcesChange,
-    Role,
-    System,
-    SystemSettings,
-)
-from nephoscope.units import Duration  # noqa: TC001 - pydantic looks it up at run time
+from nephoscope.settings.actions import Action
+from nephoscope.settings.registered import SystemSettings
+from nephoscope.settings.resources import Resources, ResourcesChange
+from nephoscope.settings.units import Duration
+from nephoscope.systems.base import Allocation, Done, Provider, System
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
+
+    from nephoscope.settings.base import Role
 
 _numbers = itertools.count(1)
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.systems.base import (
-    Action,
-    Allocation,
-    Done,
-    Provider,
-    Resources,
-    Role,
-    System,
-    SystemSettings,
-)
+from nephoscope.settings.actions import Action
+from nephoscope.settings.registered import SystemSettings
+from nephoscope.settings.urls import Urls
+from nephoscope.settings.variables import endpoint
+from nephoscope.systems.base import Allocation, Done, Provider, System
 from nephoscope.systems.hooks import Hooks, HookSettings
-from nephoscope.systems.postgres_parameters import shown
-from nephoscope.units import one_as_list
-from nephoscope.variables import endpoint
+from nephoscope.systems.postgres.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-Urls = Annotated[list[str], BeforeValidator(one_as_list)]
+    from nephoscope.settings.base import Role
+    from nephoscope.settings.resources import Resources
 
 
 class UrlSettings(SystemSettings):

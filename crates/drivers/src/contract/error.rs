@@ -70,6 +70,9 @@ impl ErrorClass {
     }
 }
 
+/// The code of what is asked of a transaction that has failed, in every driver.
+const FAILED: &str = "25P02";
+
 /// An error of a database or of the way to it. Boxed inside, so that a result is small.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Detail>);
@@ -94,6 +97,24 @@ impl Error {
     pub fn with_unknown_outcome(mut self) -> Self {
         self.0.outcome_unknown = true;
         self
+    }
+
+    /// The same error as one after which nothing was done, whatever its class.
+    #[must_use]
+    pub(crate) fn with_known_outcome(mut self) -> Self {
+        self.0.outcome_unknown = false;
+        self
+    }
+
+    /// A statement was refused because its transaction has failed. The SQLSTATE is `in_failed_sql_transaction`.
+    pub(crate) fn in_failed_transaction() -> Self {
+        Self::new(ErrorClass::Other, FAILED, "the transaction has failed; roll it back")
+    }
+
+    /// A transaction that had failed was to be committed.
+    pub(crate) fn not_committed() -> Self {
+        const WHY: &str = "the transaction had failed, so it was rolled back and not committed";
+        Self::new(ErrorClass::Other, FAILED, WHY)
     }
 
     /// The connection broke, or could not be made.

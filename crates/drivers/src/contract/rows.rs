@@ -100,6 +100,12 @@ impl Rows {
         self.starts.len() < MOST_ROWS && self.cells.len() + bytes <= MOST_BYTES
     }
 
+    /// Whether what was added takes more bytes than there may be.
+    #[inline]
+    pub(crate) fn is_over_full(&self) -> bool {
+        self.cells.len() > MOST_BYTES
+    }
+
     /// Adds a row whose cells are encoded as the store keeps them.
     pub fn push_cells(&mut self, cells: &[u8]) {
         if let Some(set) = self.sets.last_mut() {
@@ -119,6 +125,25 @@ impl Rows {
         let length = body.map_or(-1, |body| body.len() as i32);
         self.cells.extend_from_slice(&length.to_be_bytes());
         self.cells.extend_from_slice(body.unwrap_or_default());
+    }
+
+    /// Adds a cell to the newest row that begins with a byte of the driver's own.
+    #[inline]
+    pub(crate) fn push_marked_cell(&mut self, mark: u8, body: &[u8]) {
+        let length = body.len() as i32 + 1;
+        self.cells.extend_from_slice(&length.to_be_bytes());
+        self.cells.push(mark);
+        self.cells.extend_from_slice(body);
+    }
+
+    /// Forgets a result and those that came after it: their statement is run again.
+    pub(crate) fn take_back(&mut self, result: ResultIndex) {
+        let Some(set) = self.sets.get(result.0 as usize) else { return };
+        if let Some(start) = self.starts.get(set.first) {
+            self.cells.truncate(*start);
+        }
+        self.starts.truncate(set.first);
+        self.sets.truncate(result.0 as usize);
     }
 
     /// How many rows a result has.
@@ -196,6 +221,13 @@ mod tests {
         assert_eq!(rows.named(second, 1, "c"), Some(Value::Text(b"three")));
         assert_eq!(rows.named(second, 1, "a"), None);
         assert_eq!(rows.value(first, 1, 0), None);
+        rows.take_back(second);
+        assert_eq!((rows.count(first), rows.count(second)), (1, 0));
+        let again = rows.begin(&columns(&["c"]));
+        assert_eq!((again, rows.count(again)), (second, 0));
+        rows.push_row();
+        rows.push_cell(Some(b"four"));
+        assert_eq!(rows.named(second, 0, "c"), Some(Value::Text(b"four")));
         rows.clear();
         assert_eq!(rows.count(first), 0);
         assert_eq!(rows.named(first, 0, "a"), None);

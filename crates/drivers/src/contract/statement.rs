@@ -1,6 +1,10 @@
 //! SQL with named parameters.
 
+use std::fmt;
+
 use crate::contract::dialect::Lexer;
+use crate::contract::error::Error;
+use crate::contract::value::Params;
 
 /// A statement of a workload: SQL whose parameters are written `:name`, cut at them, so that each driver writes
 /// them as its server wants.
@@ -57,6 +61,26 @@ impl Statement {
     #[must_use]
     pub fn params(&self) -> &[String] {
         &self.params
+    }
+
+    /// The error of a call of a statement that a connection does not have.
+    pub(crate) fn missing(index: usize) -> Error {
+        Error::other(format!("there is no statement number {index}"))
+    }
+
+    /// Says whether a call gives as many values as there are parameters.
+    #[inline]
+    pub(crate) fn check_count(&self, given: &Params) -> Result<(), Error> {
+        let (label, wanted, got) = (self.name(), self.params.len(), given.len());
+        if wanted == got {
+            return Ok(());
+        }
+        Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")))
+    }
+
+    /// The error of a value that its parameter cannot take.
+    pub(crate) fn misfit(&self, param: usize, why: impl fmt::Display) -> Error {
+        Error::other(format!("{}, parameter :{}: {why}", self.name, self.params[param]))
     }
 
     /// The SQL with every parameter written by `write`, which is told the parameter's number, counted from 0.

@@ -7,7 +7,7 @@ use super::given::{Given, Keys};
 use super::secret::Password;
 use crate::contract::error::ConfigError;
 
-fn error(what: &str) -> ConfigError {
+pub(crate) fn error(what: &str) -> ConfigError {
     ConfigError(format!("url: {what}"))
 }
 
@@ -121,7 +121,7 @@ fn read_database(path: &str, keys: &Keys, given: &mut Given) -> Result<(), Confi
 }
 
 /// Reads one `name=value`. More than one '=' is accepted, unlike in libpq: the first ends the name.
-fn read_parameter(parameter: &str, keys: &Keys, given: &mut Given) -> Result<(), ConfigError> {
+pub(crate) fn read_parameter(parameter: &str, keys: &Keys, given: &mut Given) -> Result<(), ConfigError> {
     let (name, value) = parameter.split_once('=').ok_or_else(|| {
         error("a parameter after the '?' has no '='; write '&' in a value as %26, '?' in a password as %3F")
     })?;
@@ -164,6 +164,6 @@ fn decode(text: &str, what: &str) -> Result<Vec<u8>, ConfigError> {
     Ok(decoded)
 }
 
-fn decode_text(text: &str, what: &str) -> Result<String, ConfigError> {
+pub(crate) fn decode_text(text: &str, what: &str) -> Result<String, ConfigError> {
     String::from_utf8(decode(text, what)?).map_err(|_| error(&format!("{what} is not UTF-8")))
 }

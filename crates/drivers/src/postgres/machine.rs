@@ -13,6 +13,7 @@ use nephoscope_runtime::Inbox;
 use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::{Columns, ResultIndex, Rows, too_many};
+use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
 use crate::net::frame::make_room;
 pub(crate) use crate::net::session::Progress;
@@ -106,12 +107,9 @@ impl Machine {
             Command::Execute(index) => index,
         };
         let Some(statement) = self.statements.get_mut(index) else {
-            return Err(Error::other(format!("there is no statement number {index}")));
+            return Err(Statement::missing(index));
         };
-        if params.len() != statement.params.len() {
-            let (label, wanted, got) = (statement.statement.name(), statement.params.len(), params.len());
-            return Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")));
-        }
+        statement.statement.check_count(params)?;
         let start = out.len();
         let parses = (statement.parsed == Parsed::No).then_some(index);
         if parses.is_some() {
@@ -236,8 +234,7 @@ impl Machine {
         };
         self.reply = Reply { affected: wire::affected(tag), result: self.result.take() };
         if *commit && tag.starts_with(b"ROLLBACK") {
-            const WHY: &str = "the transaction had failed, so it was rolled back and not committed";
-            self.error.get_or_insert_with(|| Error::new(ErrorClass::Other, "25P02", WHY));
+            self.error.get_or_insert_with(Error::not_committed);
         }
         // In the simple mode one message may hold several statements; all but the last are only counted.
         if self.mode != StatementMode::Simple {
@@ -382,14 +379,6 @@ fn push_text_row(columns: Option<&Columns>, mut cells: &[u8], rows: &mut Rows) -
     Ok(())
 }
 
-fn misfit(statement: &Prepared, place: usize, why: &types::Misfit) -> Error {
-    Error::other(format!(
-        "{}, parameter :{}: {why}",
-        statement.statement.name(),
-        statement.statement.params()[place]
-    ))
-}
-
 /// `Bind` and `Execute`, and `Parse` before them in the extended mode.
 #[inline]
 fn write_bound(
@@ -412,7 +401,7 @@ fn write_bound(
         }
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
-        let binary = types::encode(*of, value, out).map_err(|why| misfit(statement, place, &why))?;
+        let binary = types::encode(*of, value, out).map_err(|why| statement.statement.misfit(place, why))?;
         let size = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&size.to_be_bytes());
         out[formats + 2 * place + 1] = u8::from(binary);
@@ -433,7 +422,7 @@ fn write_simple(statement: &Prepared, params: &Params, out: &mut Vec<u8>) -> Res
     let values: Vec<Value<'_>> = params.iter().collect();
     statement.statement.render(out, |param, out| {
         types::write_literal(statement.params[param], values[param], out)
-            .map_err(|why| misfit(statement, param, &why))
+            .map_err(|why| statement.statement.misfit(param, why))
     })?;
     out.push(0);
     wire::end_message(out, start);

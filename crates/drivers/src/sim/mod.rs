@@ -251,9 +251,7 @@ impl SimConnection {
                 (Command::Begin, None) => self.state = ConnectionState::InTransaction,
                 (Command::Commit, None) if self.state == ConnectionState::Failed => {
                     self.state = ConnectionState::Idle;
-                    error = Some(failed_transaction(
-                        "the transaction had failed, so it was rolled back and not committed",
-                    ));
+                    error = Some(Error::not_committed());
                 }
                 (Command::Commit, None) => {
                     self.state = ConnectionState::Idle;
@@ -261,7 +259,7 @@ impl SimConnection {
                 }
                 (Command::Execute(_), None) if self.state == ConnectionState::Idle => self.server.committed(),
                 (Command::Execute(_), None) if self.state == ConnectionState::Failed => {
-                    error = Some(failed_transaction("the transaction has failed; roll it back"));
+                    error = Some(Error::in_failed_transaction());
                 }
                 (Command::Execute(_), None) => {}
                 (_, Some(_)) => {
@@ -277,10 +275,6 @@ impl SimConnection {
 
 fn planted(class: ErrorClass) -> Error {
     Error::new(class, "sim", format!("planted {} error", class.name()))
-}
-
-fn failed_transaction(message: &str) -> Error {
-    Error::new(ErrorClass::Other, "25P02", message)
 }
 
 impl Drop for SimConnection {

@@ -25,9 +25,7 @@ impl<F: FnMut(u64, &mut dyn RowEncoder) -> Result<bool, Error>> RowSource for So
 }
 
 /// A source of a list of rows.
-fn listed<'a>(
-    rows: &'a [&'a [Value<'a>]],
-) -> Source<impl FnMut(u64, &mut dyn RowEncoder) -> Result<bool, Error> + 'a> {
+pub(crate) fn listed<'a>(rows: &'a [&'a [Value<'a>]]) -> impl RowSource + 'a {
     Source(0, |row, encoder: &mut dyn RowEncoder| {
         let Some(values) = rows.get(row as usize) else { return Ok(false) };
         values.iter().try_for_each(|value| encoder.push(*value))?;
@@ -35,11 +33,11 @@ fn listed<'a>(
     })
 }
 
-fn names(columns: &[&str]) -> Vec<String> {
+pub(crate) fn names(columns: &[&str]) -> Vec<String> {
     columns.iter().map(ToString::to_string).collect()
 }
 
-fn cells(table: &Table) -> Vec<Vec<&str>> {
+pub(crate) fn cells(table: &Table) -> Vec<Vec<&str>> {
     table.rows.iter().map(|row| row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect()).collect()
 }
 

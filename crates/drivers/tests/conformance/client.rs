@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use nephoscope_drivers::{
-    Command, Connection, ConnectionState, Driver, Error, Params, Reply, Rows, Statement, Value, Want,
+    Command, Connection, ConnectionState, Dialect, Driver, Error, Params, Reply, Rows, Statement, Value, Want,
 };
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_runtime::{Io, Runtime};
 
-use crate::fixtures::in_words_of;
+use crate::fixtures::in_dialect;
 
 /// How long a reply is waited for that is sure to come.
 const PATIENCE: Nanos = 20 * SECOND;
@@ -35,26 +35,33 @@ pub(crate) fn runtime() -> Runtime {
 pub(crate) struct Client {
     connection: Box<dyn Connection>,
     statements: Arc<[Statement]>,
+    dialect: &'static Dialect,
     /// The rows of every reply since they were last cleared.
     pub(crate) rows: Rows,
     runtime: Runtime,
 }
 
 impl Client {
-    /// Connects with statements, each a name and its SQL.
+    /// Connects with statements, each a name and its SQL in the words of the suite, which are `PostgreSQL`'s.
     pub(crate) fn try_new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Result<Self, Error> {
         let dialect = driver.dialect();
-        let read = |name, sql| Statement::read(name, &in_words_of(dialect, sql), dialect.lexer);
-        let statements: Arc<[Statement]> = statements.iter().map(|(name, sql)| read(name, sql)).collect();
+        let read =
+            |(name, sql): &(&str, &str)| Statement::read(name, &in_dialect(dialect, sql), dialect.lexer);
+        let statements: Arc<[Statement]> = statements.iter().map(read).collect();
         let runtime = runtime();
         let connection = runtime.block_on(driver.connect(&runtime, &statements))?;
-        Ok(Self { connection, statements, rows: Rows::default(), runtime })
+        Ok(Self { connection, statements, dialect, rows: Rows::default(), runtime })
     }
 
     /// Connects with statements to a system that is there.
     #[track_caller]
     pub(crate) fn new(driver: &dyn Driver, statements: &[(&str, &str)]) -> Self {
         Self::try_new(driver, statements).unwrap_or_else(|error| panic!("{}: {error}", driver.redacted_url()))
+    }
+
+    /// Whether it speaks a dialect.
+    pub(crate) fn speaks(&self, dialect: &Dialect) -> bool {
+        self.dialect == dialect
     }
 
     pub(crate) fn state(&self) -> ConnectionState {

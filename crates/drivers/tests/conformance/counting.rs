@@ -4,8 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -144,11 +144,19 @@ pub(crate) fn nothing_is_lost_or_counted_twice(fixture: &dyn Fixture) {
     let name = unique("counted");
     let Some(ledger) = fixture.ledger(&name).map_err(cannot).ok() else { return };
     let driver = Arc::clone(&ledger.driver);
-    let account = run(&ledger, &|| fixture.kill(&*driver, &name).unwrap());
+    let spared = OnceLock::new();
+    let account = run(&ledger, &|| {
+        if let Err(why) = fixture.kill(&*driver, &name) {
+            let _ = spared.set(why);
+        }
+    });
     let (mut committed, unknown) = (account.committed.into_inner(), account.unknown.into_inner());
     let ended = committed.len() + unknown.len() + account.failed.get() as usize;
     assert_eq!((account.started.get(), ended), (TRANSACTIONS, TRANSACTIONS as usize));
-    assert!(ended > committed.len(), "no transaction was hit by a kill");
+    match spared.get() {
+        Some(why) => cannot(why),
+        None => assert!(ended > committed.len(), "no transaction was hit by a kill"),
+    }
     match (ledger.entries)() {
         Entries::Counted(count) => {
             assert!((committed.len()..=committed.len() + unknown.len()).contains(&(count as usize)));

@@ -19,6 +19,8 @@ mod kills;
 mod mysql;
 mod notices;
 mod results;
+mod sqlite_files;
+mod sqlite_locks;
 mod timeouts;
 mod transactions;
 mod types;
@@ -169,6 +171,45 @@ macro_rules! every_postgres {
     };
 }
 
+/// What holds for SQLite besides.
+macro_rules! every_sqlite {
+    ($fixture:path) => {
+        tests! { $fixture;
+            sqlite_locks:
+                a_wait_for_the_write_lock_ends_with_the_transaction_that_holds_it
+                a_session_that_waits_leaves_its_thread_to_others
+                who_waits_long_tries_seldom
+                a_lock_is_waited_for_up_to_the_time_limit
+                a_wait_for_a_lock_can_be_cancelled
+                a_commit_that_readers_hold_up_waits_for_them
+                a_reader_that_cannot_become_a_writer_is_a_serialization_failure
+                transactions_that_begin_with_the_lock_do_not_fail
+                sessions_of_a_thread_take_turns
+                two_threads_lose_nothing
+                a_long_statement_ends_at_its_time_limit
+                a_connection_that_is_dropped_leaves_no_lock;
+            sqlite_files:
+                values_are_kept_in_their_storage_classes
+                values_of_columns_come_back
+                affected_counts_what_was_touched_or_returned
+                a_file_that_is_read_only_takes_no_writes
+                a_file_that_is_no_database_is_named
+                options_are_set_on_every_connection
+                a_statement_follows_the_schema
+                errors_have_the_names_of_sqlite
+                a_constraint_that_fails_at_commit_is_the_commits_error
+                rows_without_an_end_fail_and_the_session_goes_on
+                statements_that_run_first_are_run_in_order
+                several_statements_give_the_last_result
+                a_failed_load_leaves_the_table_unchanged
+                every_value_is_loaded
+                the_facts_tell_version_and_settings
+                set_up_waits_for_a_lock_and_can_be_interrupted
+                what_probes_say_is_understood;
+        }
+    };
+}
+
 /// The registered drivers: a name that begins with the driver's, its fixture, and the checks that it has to pass.
 macro_rules! drivers {
     ($($name:ident: $fixture:path => $($checks:ident)*;)*) => {
@@ -184,6 +225,10 @@ macro_rules! drivers {
 drivers! {
     noop: crate::fixtures::noop::fixture => every_driver every_strict;
     sim: crate::fixtures::sim::fixture => every_driver every_strict;
+    sqlite_simple: crate::fixtures::sqlite::simple => every_driver every_strict every_sqlite;
+    sqlite_extended: crate::fixtures::sqlite::extended => every_driver every_strict every_sqlite;
+    sqlite_prepared: crate::fixtures::sqlite::prepared => every_driver every_strict every_sqlite;
+    sqlite_rollback_journal: crate::fixtures::sqlite::rollback_journal => every_driver every_strict every_sqlite;
     mysql_simple: crate::fixtures::mysql::simple => every_driver every_mysql;
     mysql_extended: crate::fixtures::mysql::extended => every_driver every_mysql;
     mysql_prepared: crate::fixtures::mysql::prepared => every_driver every_mysql;
@@ -203,8 +248,12 @@ drivers! {
 #[test]
 fn every_scheme_is_registered() {
     for (scheme, _) in SCHEMES {
-        let user = if ["postgresql", "mysql"].contains(&scheme) { "somebody@" } else { "" };
-        let driver = open(&format!("{scheme}://{user}"), &Settings::default()).unwrap();
+        let rest = match scheme {
+            "postgresql" | "mysql" => "somebody@",
+            "sqlite" => "/never/opened.db",
+            _ => "",
+        };
+        let driver = open(&format!("{scheme}://{rest}"), &Settings::default()).unwrap();
         let registered = REGISTERED.iter().any(|name| name.starts_with(driver.name()));
         assert!(registered, "the driver of {scheme}:// has no line in the table of the conformance suite");
     }
@@ -226,7 +275,7 @@ fn left_out(fixture: &dyn Fixture) -> Vec<&'static str> {
 
 /// Whatever a driver is excused from is listed here, so that a check cannot go missing by a fixture's excuse.
 #[test]
-fn nothing_is_left_out_but_what_noop_cannot_have() {
+fn nothing_is_left_out_but_what_a_driver_cannot_have() {
     let noop = left_out(&*fixtures::noop::fixture().unwrap());
     let classes = ErrorClass::ALL.map(ErrorClass::name);
     assert_eq!(noop, [&["kill", "faulty", "slow", "ledger"][..], &classes].concat());
@@ -234,6 +283,8 @@ fn nothing_is_left_out_but_what_noop_cannot_have() {
     if let Some(mysql) = fixtures::mysql::prepared() {
         assert_eq!(left_out(&*mysql), ["shutting_down"], "see why in the fixture");
     }
+    let sqlite = left_out(&*fixtures::sqlite::prepared().unwrap());
+    assert_eq!(sqlite, ["kill", "slow", "deadlock", "shutting_down"]);
     if let Some(postgres) = fixtures::postgres::prepared() {
         assert!(left_out(&*postgres).is_empty());
     }

@@ -7,6 +7,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::client::Client;
 use crate::fixtures::Fixture;
 use crate::fixtures::postgres::Postgres;
+use crate::fixtures::sqlite;
 
 /// The SQL types of the suite.
 const TYPES: [&str; 17] = [
@@ -36,9 +37,13 @@ fn echo(fixture: &dyn Fixture) -> Client {
     Client::new(&*fixture.open("types"), &statements)
 }
 
-/// Sends a value as a type and says whether `expected` comes back; floats are compared by their bits.
+/// Sends a value as a type and says whether `expected` comes back; floats are compared by their bits. SQLite knows
+/// no types but its own: there it is what it makes of the value.
 fn comes_back(client: &mut Client, of: &str, value: Value<'_>, expected: Value<'_>) -> Result<(), String> {
     client.rows.clear();
+    if client.speaks(nephoscope_drivers::sqlite::DIALECT) {
+        return sqlite::comes_back(client, of, value);
+    }
     let reply = client.call(of, &[value]).map_err(|error| format!("{of} {value:?}: {error}"))?;
     let got = client.value(reply);
     let same = match (got, expected) {
@@ -168,7 +173,9 @@ pub(crate) fn null_of_every_type_comes_back(fixture: &dyn Fixture) {
 }
 
 /// Values with the types that they do not fit, and what the error has to say.
-const MISFITS: [(&str, Value<'static>, &str); 15] = [
+pub(crate) type Misfits = &'static [(&'static str, Value<'static>, &'static str)];
+
+pub(crate) const MISFITS: [(&str, Value<'static>, &str); 15] = [
     ("bool", Value::Int(1), "1 does not fit the type boolean"),
     ("int2", Value::Int(32_768), "32768 does not fit the type smallint"),
     ("int4", Value::Int(-2_147_483_649), "-2147483649 does not fit the type integer"),
@@ -200,7 +207,7 @@ pub(crate) fn values_that_do_not_fit_are_refused_before_anything_is_sent(fixture
             client.control(Command::Begin).unwrap();
         }
         let state = client.state();
-        for (of, value, message) in MISFITS {
+        for &(of, value, message) in fixture.misfits() {
             if fixture.echoes() {
                 comes_back(&mut client, of, value, value).unwrap();
             } else {
@@ -222,7 +229,7 @@ pub(crate) fn values_that_do_not_fit_are_refused_before_anything_is_sent(fixture
 }
 
 /// Runs a property with values from a strategy.
-fn property<S: Strategy>(strategy: S, check: impl Fn(S::Value) -> Result<(), String>) {
+pub(crate) fn property<S: Strategy>(strategy: S, check: impl Fn(S::Value) -> Result<(), String>) {
     let config = Config { cases: 100, failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&strategy, |value| check(value).map_err(TestCaseError::fail));
     outcome.unwrap_or_else(|error| panic!("{error}"));
@@ -247,7 +254,7 @@ pub(crate) fn random_values_come_back(fixture: &dyn Fixture) {
 }
 
 /// A decimal as PostgreSQL prints it, worked out in another way than the driver's.
-fn decimal_text(units: i64, scale: u8) -> String {
+pub(crate) fn decimal_text(units: i64, scale: u8) -> String {
     let digits = format!("{:0>width$}", units.unsigned_abs(), width = usize::from(scale) + 1);
     let (whole, part) = digits.split_at(digits.len() - usize::from(scale));
     let sign = if units < 0 { "-" } else { "" };

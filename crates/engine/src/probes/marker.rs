@@ -163,23 +163,23 @@ impl Found {
 
 /// Wakes one task, again and again.
 #[derive(Default)]
-pub(crate) struct Bell {
-    rung: Cell<bool>,
+pub(crate) struct Notify {
+    notified: Cell<bool>,
     waiting: Cell<Option<Waker>>,
 }
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        self.rung.set(true);
+impl Notify {
+    pub(crate) fn notify(&self) {
+        self.notified.set(true);
         if let Some(waker) = self.waiting.take() {
             waker.wake();
         }
     }
 
-    /// Waits until it is rung, or has been since the last wait.
+    /// Waits until it is notified, or has been since the last wait.
     pub(crate) async fn wait(&self) {
         poll_fn(|cx| {
-            if self.rung.replace(false) {
+            if self.notified.replace(false) {
                 return Poll::Ready(());
             }
             self.waiting.set(Some(cx.waker().clone()));

@@ -14,7 +14,7 @@ use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use crate::probes::lane::{Endpoint, Lane};
-use crate::probes::marker::{Bell, Commit, Common, Found, KINDS, Marker};
+use crate::probes::marker::{Commit, Common, Found, KINDS, Marker, Notify};
 use crate::probes::sample::{Kind, Outcome};
 
 /// Connections are tried no closer together.
@@ -200,7 +200,7 @@ pub(crate) struct Replica {
     /// When a connection was tried last.
     tried: Cell<Nanos>,
     /// There is something new to be looked for, or a commit has ended.
-    bell: Bell,
+    notify: Notify,
 }
 
 impl Replica {
@@ -212,7 +212,7 @@ impl Replica {
             lane: RefCell::default(),
             looks: RefCell::default(),
             tried: Cell::default(),
-            bell: Bell::default(),
+            notify: Notify::default(),
         }
     }
 
@@ -245,12 +245,12 @@ impl Replica {
     /// A marker's commit is sent: it is looked for from now on.
     pub(crate) fn look_for(&self, marker: &Rc<Marker>) {
         self.looks.borrow_mut().add(marker);
-        self.bell.ring();
+        self.notify.notify();
     }
 
     /// A commit has ended.
     pub(crate) fn wake(&self) {
-        self.bell.ring();
+        self.notify.notify();
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -263,7 +263,7 @@ impl Replica {
             self.looks.borrow_mut().sweep(&common, &self.endpoint);
             let next = self.looks.borrow_mut().next();
             let Some(range) = next else {
-                self.bell.wait().await;
+                self.notify.wait().await;
                 continue;
             };
             let lane = self.lane.take();

@@ -12,7 +12,7 @@ use crate::reactor::store;
 pub(super) const RECEIVED: u64 = 0;
 pub(super) const SENT: u64 = 1;
 pub(super) const CONNECTED: u64 = 2;
-pub(super) const BELL: u64 = 3;
+pub(super) const EVENTFD: u64 = 3;
 pub(super) const CANCELLED: u64 = 4;
 pub(super) const ACCEPTABLE: u64 = 5;
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.numbers import finite
 from nephoscope.report.view import Accounting
+from nephoscope.tables.numbers import finite
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 
 def build(run: Run) -> Accounting:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.numbers import count, plain
-from nephoscope.report.parts import Fact, FactTable
+from nephoscope.report.kit.method import redacted, text_of
+from nephoscope.report.kit.parts import Fact, FactTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 # The tables of the manifest and their headings; what else it holds comes after them.
 _HEADINGS = {
@@ -22,9 +21,6 @@ _HEADINGS = {
     "clock": "Clock",
 }
 _ELSEWHERE = frozenset({"totals", "study", "status", "reason", "inputs"})
-
-# The store redacts URLs; the page does not rely on it, because a report is handed on.
-_SECRET = re.compile(r"(?P<head>\b[a-z][a-z0-9+.-]*://[^\s:/@]*):[^\s/]*@", re.IGNORECASE)
 
 
 def build(run: Run) -> tuple[FactTable, ...]:
@@ -51,11 +47,6 @@ def reproduce(run: Run) -> tuple[Fact, ...]:
     )
 
 
-def redacted(text: str) -> str:
-    """Return the text without the password of any URL in it."""
-    return _SECRET.sub(r"\g<head>:•••@", text)
-
-
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[Fact]:
     for key, value in table.items():
         name = f"{prefix}{str(key).replace('_', ' ')}"
@@ -63,18 +54,3 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[Fact]:
             yield from _flat(value, f"{name} › ")  # noqa: RUF001 - a breadcrumb, and no "greater than"
         elif value not in (None, [], ""):
             yield Fact(label=name, value=redacted(text_of(value)))
-
-
-def text_of(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
-    """Return a setting or a fact in words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {text_of(entry)}" for key, entry in value.items())
-    if isinstance(value, list):
-        return ", ".join(text_of(entry) for entry in value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return count(value)
-    if isinstance(value, float):
-        return plain(value)
-    return str(value)

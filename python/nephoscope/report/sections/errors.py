@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.report.facts import class_name, in_order
-from nephoscope.report.numbers import count, finite
+from nephoscope.report.kit.run import class_name, in_order
 from nephoscope.report.view import ConnectionRow, ErrorRow, Errors
+from nephoscope.tables.numbers import count, finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
     Event = Mapping[str, Any]
 

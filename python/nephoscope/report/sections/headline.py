@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.numbers import finite
-from nephoscope.report.parts import Estimate
-from nephoscope.report.sections import key_figures, scored
-from nephoscope.report.sections.points import exact_latency, figures_of, headline_points
+from nephoscope.report.kit import scored
+from nephoscope.report.kit.parts import Estimate
+from nephoscope.report.kit.points import exact_latency, figures_of, headline_points
+from nephoscope.report.sections import key_figures
 from nephoscope.report.view import Headline, MixRow
+from nephoscope.tables.numbers import finite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nephoscope.report.facts import Point, Run
+    from nephoscope.report.kit.run import Run, ShownPoint
     from nephoscope.report.view import Verdict
 
 
@@ -45,7 +46,7 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     )
 
 
-def _row(run: Run, point: Point, detail: Mapping[str, Any]) -> MixRow:
+def _row(run: Run, point: ShownPoint, detail: Mapping[str, Any]) -> MixRow:
     figures = figures_of(run, point)
     given = finite(detail.get("tps"))
     tps = figures.tps if given is None else Estimate(value=given, ci95=scored.ci95(detail.get("ci95")))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.numbers import count, dollars, finite, number, percent, spread
-from nephoscope.report.sections import scored
+from nephoscope.report.kit import scored
 from nephoscope.report.view import KeyFigure
-from nephoscope.scoring import BY_ENDS
+from nephoscope.scoring.formulas import BY_ENDS
+from nephoscope.tables.numbers import count, dollars, finite, number, percent, spread
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
     from nephoscope.report.view import MixRow, Verdict
 
 

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.charts import Axis, Line, XYChart, category
-from nephoscope.report.facts import in_order
-from nephoscope.report.histograms import BINS_PER_DECADE, Buckets
-from nephoscope.report.numbers import count, duration, number
-from nephoscope.report.reader import Selection
-from nephoscope.report.sections.points import (
+from nephoscope.report.kit.charts import Axis, Line, XYChart, category
+from nephoscope.report.kit.histograms import BINS_PER_DECADE, Buckets
+from nephoscope.report.kit.points import (
     exact_latency,
     failed_latency,
     headline_points,
     rows_of,
     service_times,
 )
-from nephoscope.report.view import Latency, LatencyGroup, LatencyRow
+from nephoscope.report.kit.run import in_order
+from nephoscope.report.view import LatencyGroup, LatencyRow, LatencySection
+from nephoscope.store.protocol import Selection
+from nephoscope.tables.numbers import count, duration, number
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Point, Run
-    from nephoscope.report.view import Percentiles
+    from nephoscope.report.kit.parts import Percentiles
+    from nephoscope.report.kit.run import Run, ShownPoint
 
 # In a closed loop the two are the same but for scheduling; a reader need not see them twice.
 _SAME = 1.05
 
 
-def build(run: Run) -> Latency:
+def build(run: Run) -> LatencySection:
     """Return the section, for the points of the headline."""
     points = headline_points(run)
     merged = [(point, run.histogram(Selection(phases=point.numbers))) for point in points]
     drawn = [(point, buckets) for point, buckets in merged if buckets.total]
     left = _left(run, points)
-    return Latency(
+    return LatencySection(
         charts=(_histogram(run, drawn, left), _tail(run, drawn, left)) if drawn else (),
         groups=tuple(_group(run, point) for point in points),
         tenants=_tenants(run),
@@ -40,7 +40,7 @@ def build(run: Run) -> Latency:
     )
 
 
-def _scope(run: Run, points: tuple[Point, ...]) -> str:
+def _scope(run: Run, points: tuple[ShownPoint, ...]) -> str:
     parts = [f"{point.name} at {point.load}" if point.load else point.name for point in points]
     where = "warm-up, because no phase was measured" if run.nothing_measured else "the measured phases"
     if not parts:
@@ -49,14 +49,14 @@ def _scope(run: Run, points: tuple[Point, ...]) -> str:
     return f"Committed transactions of {where}: {'; '.join(parts)}. {failed}"
 
 
-def _left(run: Run, points: tuple[Point, ...]) -> str:
+def _left(run: Run, points: tuple[ShownPoint, ...]) -> str:
     """Say of how many transactions a chart shows nothing, because they had not ended with their phase."""
     phases = frozenset(number for point in points for number in point.numbers)
     late = run.histogram(Selection(phases=phases, kind="censored")).total
     return f" Without {count(late)} that had not ended with their phase." if late else ""
 
 
-def _histogram(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYChart:
+def _histogram(run: Run, drawn: list[tuple[ShownPoint, Buckets]], left: str) -> XYChart:
     medians = [f"{point.name} {number(buckets.at(50), 3)}" for point, buckets in drawn]
     return XYChart(
         id="latency-histogram",
@@ -73,7 +73,7 @@ def _histogram(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYCha
     )
 
 
-def _tail(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYChart:
+def _tail(run: Run, drawn: list[tuple[ShownPoint, Buckets]], left: str) -> XYChart:
     tails = [f"{point.name} {number(buckets.at(99.9), 3)}" for point, buckets in drawn]
     return XYChart(
         id="latency-tail",
@@ -90,7 +90,7 @@ def _tail(run: Run, drawn: list[tuple[Point, Buckets]], left: str) -> XYChart:
     )
 
 
-def _group(run: Run, point: Point) -> LatencyGroup:
+def _group(run: Run, point: ShownPoint) -> LatencyGroup:
     phases = point.numbers
     names = in_order(str(name) for name in run.intervals.transactions[rows_of(run, phases)])
     rows = [_row(run, phases, name) for name in names]

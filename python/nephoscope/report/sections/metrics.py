@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nephoscope.report.charts import TimeChart, TimeLine, category
-from nephoscope.report.facts import in_order
-from nephoscope.report.numbers import duration, number, percent
+from nephoscope.report.kit.charts import TimeChart, TimeLine, category
+from nephoscope.report.kit.run import in_order
 from nephoscope.report.view import MetricRow, Metrics
+from nephoscope.tables.numbers import duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.buckets import TimeBuckets
-    from nephoscope.report.charts import Dash
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.buckets import TimeBuckets
+    from nephoscope.report.kit.charts import Dash
+    from nephoscope.report.kit.run import Run
 
 CLIENT = "client"
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.charts import category
-from nephoscope.report.measured import AbsentScores, OTerm, ScoreRow, Scores
-from nephoscope.report.numbers import count, dollars, duration, finite, number, plain, spread
-from nephoscope.report.parts import Estimate, Fact
-from nephoscope.report.sections import scored
-from nephoscope.report.sections.environment import text_of
-from nephoscope.scoring import BY_ENDS, PERFECT
+from nephoscope.report.kit import scored
+from nephoscope.report.kit.charts import category
+from nephoscope.report.kit.method import text_of
+from nephoscope.report.kit.parts import Estimate, Fact
+from nephoscope.report.view import AbsentScores, OTerm, ScoreRow, Scores
+from nephoscope.scoring.formulas import BY_ENDS, PERFECT
+from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 # Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
 _SCORES: dict[str, tuple[str, str, str, str]] = {
@@ -181,7 +181,7 @@ def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
 
 
 def _how_t(run: Run, detail: Mapping[str, Any]) -> str:
-    told = scored.table(scored.table(run.scores.get("details")).get("tenancy"))
+    told = scored.details(run, "tenancy")
     patterns = [
         str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
     ]

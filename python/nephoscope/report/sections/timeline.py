@@ -6,25 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.report.charts import Band, Moment, TimeAxis, TimeChart, TimeLine, category, transaction_look
-from nephoscope.report.facts import class_name
-from nephoscope.report.histograms import NS_PER_MS
-from nephoscope.report.numbers import count, elapsed, finite, number
-from nephoscope.report.view import Timeline
+from nephoscope.report.kit.charts import (
+    Band,
+    Moment,
+    TimeAxis,
+    TimeChart,
+    TimeLine,
+    category,
+    transaction_look,
+)
+from nephoscope.report.kit.histograms import NS_PER_MS
+from nephoscope.report.kit.run import class_name
+from nephoscope.report.view import TimelineSection
+from nephoscope.tables.numbers import count, elapsed, finite, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from nephoscope.report.buckets import TimeBuckets
-    from nephoscope.report.charts import Dash
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.buckets import TimeBuckets
+    from nephoscope.report.kit.charts import Dash
+    from nephoscope.report.kit.run import Run
 
 _PERCENTILES = (("p50", 50.0), ("p95", 95.0), ("p99", 99.0), ("max", 100.0))
 
 
-def build(run: Run, buckets: TimeBuckets) -> Timeline:
+def build(run: Run, buckets: TimeBuckets) -> TimelineSection:
     """Return the charts that share the run's time axis; charts that would be empty are left out."""
     charts = [
         _throughput(run, buckets),
@@ -35,7 +43,7 @@ def build(run: Run, buckets: TimeBuckets) -> Timeline:
     drawn = [chart for chart in charts if chart is not None]
     if drawn:
         drawn[-1] = drawn[-1].model_copy(update={"slider": True})
-    return Timeline(axis=axis(run), charts=tuple(drawn), note=resolution(buckets))
+    return TimelineSection(axis=axis(run), charts=tuple(drawn), note=resolution(buckets))
 
 
 def axis(run: Run) -> TimeAxis:

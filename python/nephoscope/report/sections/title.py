@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.numbers import ABSENT, count, duration, plain
-from nephoscope.report.parts import Fact
+from nephoscope.report.kit.parts import Fact
 from nephoscope.report.view import Banner, Title
+from nephoscope.tables.numbers import ABSENT, count, duration, plain
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Run
+    from nephoscope.report.kit.run import Run
 
 _BANNERS = {
     "failed": ("problem", "This measurement failed", "The figures below are what was recorded until then."),

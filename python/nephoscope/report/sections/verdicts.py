@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.numbers import count, finite
 from nephoscope.report.view import Verdict
+from nephoscope.tables.numbers import count, finite
 
 if TYPE_CHECKING:
-    from nephoscope.report.facts import Run
-    from nephoscope.report.parts import Level
+    from nephoscope.report.kit.parts import Level
+    from nephoscope.report.kit.run import Run
 
 _LEVELS: dict[str, Level] = {
     "ok": "ok",

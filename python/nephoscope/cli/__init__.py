@@ -1,0 +1,1 @@
+"""The commands: what they do and print."""

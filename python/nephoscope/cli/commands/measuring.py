@@ -1,0 +1,121 @@
+"""Commands that measure."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nephoscope.cli.consoles import ERR, OUT, complain
+from nephoscope.cli.live import make_view
+from nephoscope.cli.options import (
+    IoOption,
+    JsonOption,
+    OutOption,
+    ResumeOption,
+    SetOption,
+    StudyArgument,
+    study_of,
+)
+from nephoscope.errors import MeasurementError
+from nephoscope.visible import json_text, visible
+
+if TYPE_CHECKING:
+    from nephoscope.measuring.measurement import Outcome
+    from nephoscope.study.reading import Study
+
+
+def run(
+    study: StudyArgument,
+    settings: SetOption = None,
+    out: OutOption = Path("runs"),
+    *,
+    io: IoOption = None,
+    as_json: JsonOption = False,
+    resume: ResumeOption = False,
+) -> None:
+    """Run a study: measure, keep what was measured, write a report; of several scale factors a run of each."""
+    from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
+
+    found = parts(study_of(study, settings, io))
+    for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
+        _finish(_measure(part, out, as_json=as_json), as_json=as_json)
+
+
+def quickstart(
+    out: OutOption = Path("runs"),
+    settings: SetOption = None,
+    *,
+    system: Annotated[
+        Literal["postgres", "sqlite"],
+        typer.Option(help="What is measured: sqlite needs no server and gives P, in a minute."),
+    ] = "postgres",
+    io: IoOption = None,
+) -> None:
+    """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
+    from nephoscope.cli.printing import kept_data, next_steps, own_name  # noqa: PLC0415 - imports that only measuring needs
+
+    study = study_of("quickstart" if system == "postgres" else f"quickstart-{system}", settings, io)
+    outcome = _measure(study, out, as_json=False)
+    if outcome.status == "measured":
+        OUT.print(next_steps(own_name(), kept_data(study)))
+    _finish(outcome, as_json=False)
+
+
+def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
+    from nephoscope.cli.printing import summary  # noqa: PLC0415
+    from nephoscope.measuring.measurement import run_study  # noqa: PLC0415
+
+    view = make_view(as_json=as_json)
+    try:
+        outcome = run_study(study, out, view)
+    finally:
+        view.end()  # it may have ended while it was loading
+    if as_json:
+        facts: dict[str, Any] = {
+            "run": str(outcome.folder),
+            "status": outcome.status,
+            "reason": outcome.reason or outcome.lacking,
+        }
+        sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
+    else:
+        OUT.print(summary(outcome))
+    return outcome
+
+
+def _finish(outcome: Outcome, *, as_json: bool) -> None:
+    if outcome.unwritten is not None:
+        raise MeasurementError(outcome.unwritten)
+    if outcome.status == "measured" and outcome.lacking is None:
+        return
+    if not as_json:
+        failed = "the run failed: " if outcome.status == "failed" else ""
+        complain(f"{failed}{outcome.reason or outcome.lacking or outcome.status}", MeasurementError.exit_code)
+    raise typer.Exit(MeasurementError.exit_code)
+
+
+def calibrate(
+    evaluator: Annotated[
+        str | None, typer.Argument(help="The evaluator whose cases are run; all if left out.")
+    ] = None,
+    *,
+    short: Annotated[
+        bool, typer.Option("--short", help="Let each case take as little time as it can.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the instrument on this machine against planted truths: about five minutes, --short about two."""
+    from nephoscope import calibration  # noqa: PLC0415
+    from nephoscope.calibration.table import calibration_table  # noqa: PLC0415
+
+    cases = calibration.cases_of(evaluator, short=short)
+    tell = (lambda _: None) if as_json else OUT.print
+    results = calibration.calibrate(cases, tell, short=short)
+    if as_json:
+        sys.stdout.write(json_text([result.to_json() for result in results]) + "\n")
+    else:
+        OUT.print(calibration_table(results))
+    if not all(result.holds for result in results):
+        raise MeasurementError(calibration.complaint(results))

@@ -1,0 +1,295 @@
+"""What commands print: tables for a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Group
+from rich.syntax import Syntax
+from rich.text import Text
+
+from nephoscope import _engine, registry
+from nephoscope.results.compare import comparison_table
+from nephoscope.results.tables import tables_of
+from nephoscope.settings.units import describe_bytes, describe_count, describe_value
+from nephoscope.store import FILES, StoredRun
+from nephoscope.systems.cache import bytes_of
+from nephoscope.systems.machine.folders import cache_folder
+from nephoscope.tables.columns import RunFigures
+from nephoscope.tables.given import notes_of_o
+from nephoscope.tables.model import markdown, terminal
+from nephoscope.tables.terminal import TerminalTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from nephoscope.engine.data import CheckResult
+    from nephoscope.engine.workload import Workload
+    from nephoscope.measuring.measurement import Outcome
+    from nephoscope.results.compare import Compared
+    from nephoscope.results.side_by_side import SideBySide
+    from nephoscope.study.reading import Study
+
+MARKS = {
+    "ok": ("✓", "green"),
+    "note": ("·", "cyan"),
+    "warning": ("!", "yellow"),
+    "problem": ("✗", "bold red"),
+}
+
+
+def summary(outcome: Outcome) -> RenderableType:
+    """Sum up a run: P as in CloudyBench's Table V, verdicts, where the report is."""
+    scores = outcome.scores
+    tables = {table.name: table for table in tables_of([figures_of(outcome)])}
+    parts: list[RenderableType] = [Text()]
+    if "throughput" in tables:
+        parts.append(terminal(tables["throughput"]))
+    elif (points := tables.get("points")) and (rows := [row for row in points.rows if not row["slot"]]):
+        parts.append(terminal(replace(points, title="", rows=rows)))
+    if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
+        parts.append(Text(f"no P-Score: {reason}", style="yellow"))
+    for table in tables.values():
+        if table.in_summary:
+            parts += [Text(), terminal(table)]
+    if len(scores["scores"]) > 1:
+        absent = scores["absent"].items()
+        parts += [Text(), terminal(tables["scores"])]
+        parts += [Text(f"no {name}: {why}", style="yellow") for name, why in absent if name != "P"]
+        parts += [Text(note, style="yellow") for note in notes_of_o(_detail_of_o(scores))]
+        parts.append(Text())
+    for mix, found in scores.get("saturation", {}).items():
+        sessions = describe_count(found["concurrency"], "session")
+        known = "saturated" if found["saturated"] else "not known to be saturated"
+        parts.append(Text(f"{mix}: {known} at {sessions} ({found['why']})"))
+    parts.append(Text())
+    for verdict in scores["verdicts"]:
+        mark, style = MARKS.get(verdict["level"], MARKS["note"])
+        parts.append(Text(f"{mark} {verdict['verdict']}: {verdict['detail']}", style=style))
+    parts += [Text(f"! {warning}", style="yellow") for warning in scores["warnings"]]
+    if outcome.unwritten is None:
+        parts += [Text(), Text(f"report: {outcome.page or outcome.folder / FILES.report}", style="bold")]
+    return Group(*parts)
+
+
+def _detail_of_o(scores: Mapping[str, Any]) -> Mapping[str, Any]:
+    detail: Mapping[str, Any] = scores.get("scores", {}).get("O", {}).get("detail", {})
+    return detail
+
+
+def figures_of(outcome: Outcome) -> RunFigures:
+    """Return what tables are made of."""
+    return RunFigures(outcome.folder.name, StoredRun(outcome.folder), outcome.scores)
+
+
+def run_markdown(figures: RunFigures) -> str:
+    """Write the tables of a run and its verdicts as Markdown, for an issue or a wiki."""
+    tables = tables_of([figures])
+    names = {table.name for table in tables}
+    # Each point by itself is too much beside the means of its repetitions.
+    shown = [table for table in tables if table.name != "points" or "throughput" not in names]
+    scores = figures.scores
+    notes = [f"no {name}: {reason}" for name, reason in scores["absent"].items()]
+    notes += notes_of_o(_detail_of_o(scores))
+    notes += [
+        f"{verdict['level']}: {verdict['verdict']}: {verdict['detail']}" for verdict in scores["verdicts"]
+    ]
+    notes += [f"warning: {warning}" for warning in scores["warnings"]]
+    return markdown(shown, notes)
+
+
+def several_summary(found: SideBySide, page: Path) -> RenderableType:
+    """Show runs side by side: what makes them hard to compare first, then CloudyBench's tables."""
+    parts: list[RenderableType] = [Text(f"! {warning}", style="bold yellow") for warning in found.warnings]
+    for table in found.tables:
+        parts += [Text(), terminal(table)]
+    parts += [Text(), *(Text(f"· {note}", style="cyan") for note in found.notes)]
+    parts += [Text(), Text(f"report: {page}", style="bold")]
+    return Group(*parts)
+
+
+def kept_data(study: Study) -> tuple[Path, int] | None:
+    """Tell where the data of a study's embedded server stays, and how many bytes that is; None where there are none."""
+    data = getattr(study.system, "data", None)
+    folder = Path(data) if data is not None else cache_folder()
+    return (folder, size) if (size := bytes_of(folder)) else None
+
+
+def own_name() -> str:
+    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
+    name, called = "nephoscope", Path(sys.argv[0])
+    found = shutil.which(name)
+    if not called.is_file() or (found is not None and Path(found).samefile(called)):
+        return name
+    with contextlib.suppress(ValueError):
+        called = called.absolute().relative_to(Path.cwd())
+    return str(called) if len(called.parts) > 1 else f"./{called}"
+
+
+def next_steps(name: str, kept: tuple[Path, int] | None) -> RenderableType:
+    """Say what to type next, for one's own database, and what stays; ``name`` is how this command is typed."""
+    heading = Text("\nNext, your own database", style="bold")
+    text = """ (an empty one, or a schema of its own):
+
+  cat > mine.toml <<'END'
+  study.name = "mine"
+  [system]
+  provider = "url"
+  rw = "postgresql://user@host/database"   # or ${DATABASE_URL}; passwords from ~/.pgpass or PGPASSWORD
+  resources = { vcores = 4, memory_gb = 16, storage_gb = 100, iops = 3000, network_gbps = 10 }
+  [workload]
+  name = "sales"
+  scale = 0.1
+  [load]
+  interval = "50ms"
+  [[measure]]
+  evaluator = "throughput"
+  mixes = ["RW"]
+  concurrency = [4, 16]
+  warmup = "500ms"
+  duration = "2s"
+  repetitions = 4
+  END
+"""
+    heading.append(f"{text}  {name} run mine.toml", style="not bold")
+    if kept is not None:
+        folder, size = kept
+        stays = f"\n\nThe servers' data stays in {folder} ({describe_bytes(size)})"
+        ours = folder == cache_folder()
+        heading.append(f"{stays}; {name} clean removes it." if ours else f"{stays}.", style="not bold")
+    return heading
+
+
+def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType:
+    """Show which invariants hold."""
+    if not results:
+        return Text(f"{workload}: there is nothing to check")
+    lines: list[RenderableType] = []
+    for result in results:
+        mark, style = {"holds": MARKS["ok"], "broken": MARKS["problem"]}.get(result.verdict, MARKS["note"])
+        detail = f" ({result.verdict}: {result.detail})" if result.detail else ""
+        lines.append(Text(f"{mark} {result.help}{detail}", style=style))
+    return Group(*lines)
+
+
+def comparison(compared: Compared) -> RenderableType:
+    """Show two runs side by side, what both say of themselves, and what is not known."""
+    parts: list[RenderableType] = [terminal(comparison_table(compared)), Text()]
+    for one in compared.said:
+        mark, style = MARKS[one.level]
+        parts.append(Text(f"{mark} {one.run}: {one.text}", style=style))
+    parts += [Text(f"· {note}", style="cyan") for note in compared.notes]
+    return Group(*parts)
+
+
+def comparison_json(compared: Compared) -> dict[str, Any]:
+    """Write a comparison for machines."""
+    return {
+        "figures": [
+            {
+                "name": figure.name,
+                "unit": figure.unit,
+                "baseline": figure.baseline,
+                "candidate": figure.candidate,
+                "difference": figure.comparison.difference,
+                "ci95": figure.comparison.ci95,
+                "relative": figure.comparison.relative,
+                "relative_ci95": figure.comparison.relative_ci95,
+                "visible": figure.comparison.visible,
+                "verdict": figure.comparison.verdict,
+                "note": figure.comparison.note,
+            }
+            for figure in compared.figures
+        ],
+        "said": [{"run": one.run, "level": one.level, "text": one.text} for one in compared.said],
+        "notes": list(compared.notes),
+    }
+
+
+def list_workloads(workloads: Sequence[Workload]) -> RenderableType:
+    """List workloads with a sentence each."""
+    return _list([(workload.name, workload.description["description"]) for workload in workloads])
+
+
+def _list(entries: Sequence[tuple[str, str]]) -> TerminalTable:
+    """List names with what they are."""
+    table = TerminalTable(["name", "about"], texts=(0, 1), left=(0, 1), has_header=False)
+    for entry in entries:
+        table.add_row(*entry)
+    return table
+
+
+def describe_workload(workload: Workload) -> RenderableType:
+    """Show all of a workload."""
+    about = workload.description
+    parts: list[RenderableType] = [
+        Text(f"{about['name']}: {about['description']}", style="bold"),
+        Text(str(workload.folder), style="dim"),
+        _heading("Tables"),
+    ]
+    for table in about["tables"]:
+        columns = ", ".join(f"{column['name']} {column['generator']}" for column in table["columns"])
+        parts.append(Text(f"{table['name']} ({table['rows']:,} rows at scale {workload.scale:g}): {columns}"))
+    parts.append(_heading("Transactions"))
+    for transaction in about["transactions"]:
+        reads = " (only reads)" if transaction["read_only"] else ""
+        parts.append(Text(f"{transaction['name']}{reads}: {transaction['help']}"))
+    parts.append(_heading("Mixes"))
+    for mix in about["mixes"]:
+        weights = ", ".join(
+            f"{name} {mix['weights'][name]:g}" for name in workload.transactions if name in mix["weights"]
+        )
+        parts.append(Text(f"{mix['name']}: {weights}"))
+    if about["options"]:
+        parts.append(_heading("Options"))
+        parts += [
+            Text(
+                f"{option['name']} ({option['kind']}; {describe_value(option['default'])}): {option['help']}"
+            )
+            for option in about["options"]
+        ]
+    if about["invariants"]:
+        parts.append(_heading("Invariants"))
+        for invariant in about["invariants"]:
+            when = "" if invariant["when"] == "always" else " (until a run has changed the data)"
+            parts.append(Text(f"{invariant['statement']}: {invariant['help']}{when}"))
+    parts.append(_heading("SQL"))
+    sql = "\n\n".join(
+        f"-- name: {statement['name']}\n{statement['sql']};"
+        for statement in (*about["statements"], *about["checks"])
+    )
+    sections = "\n\n".join(
+        f"-- schema, {name}\n{about['schema'][name]};"
+        for name in ("create", "keys", "drop")
+        if about["schema"][name]
+    )
+    parts.append(Syntax(f"{sql}\n\n{sections}", "sql", background_color="default", word_wrap=True))
+    return Group(*parts)
+
+
+def _heading(text: str) -> Text:
+    return Text(f"\n{text}", style="bold cyan")
+
+
+def list_systems() -> RenderableType:
+    """List providers, drivers and evaluators."""
+    parts: list[RenderableType] = []
+    entries = {
+        "Providers of systems (system.provider)": [
+            (name, registry.load("systems", name).summary) for name in registry.names("systems")
+        ],
+        "Drivers, by the scheme of a URL": [(f"{scheme}://", about) for scheme, about in _engine.schemes()],
+        "Evaluators (measure.evaluator)": [
+            (name, registry.load("evaluators", name).summary) for name in registry.names("evaluators")
+        ],
+    }
+    for heading, rows in entries.items():
+        parts += [_heading(heading), _list(rows)]
+    return Group(*parts)

@@ -1,0 +1,1 @@
+"""What is measured beside a load, a file a source."""

@@ -1,0 +1,18 @@
+"""What each dialect of SQL says in its own way about the data of workloads: catalogue, transactions, sessions.
+
+Each database that stores data has an entry in ``DIALECTS``; all that follows from it is the same for every database.
+"""
+
+from collections.abc import Mapping
+
+from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.postgres import POSTGRES
+from nephoscope.dialects.sqlite import SQLITE
+
+__all__ = ["ANY_URL", "DIALECTS", "Dialect"]
+
+DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "sqlite": SQLITE}
+"""By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
+
+ANY_URL = "postgresql://reader@localhost/none"
+"""A URL that names no endpoint: for whoever asks for a dialect alone, and is told of no other."""

@@ -1,0 +1,345 @@
+"""The data that a workload runs on: loading it, knowing what is there, checking it.
+
+What was loaded is noted in a table of its own, beside the workload's tables (``records.py``): so that loading again
+does nothing, a load that broke off is seen, and what runs have added can be told from what was lost.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nephoscope import _engine
+from nephoscope.collectors.presence import Presence, lasting_labels, name_of
+from nephoscope.dialects import DIALECTS
+from nephoscope.engine import ownership, records
+from nephoscope.engine.records import BOOK_S, Detail, Identity, Record, Unfinished
+from nephoscope.errors import MeasurementError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nephoscope.engine.workload import Workload
+
+    Progress = Callable[[Sequence[tuple[str, int, int]]], object]
+
+
+@dataclass(frozen=True)
+class LoadOutcome:
+    """What loading has done."""
+
+    loaded: bool
+    """False where everything was there already."""
+    message: str
+    rows: tuple[tuple[str, int], ...] = ()
+    seconds: float = 0.0
+    """Of all of it: tables, rows, keys and indexes."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """What became of one invariant."""
+
+    name: str
+    help: str
+    verdict: str
+    """``holds``, ``broken``, ``unknown`` or ``not checked``; the last two with the reason in ``detail``."""
+    detail: str = ""
+
+
+class WorkloadData:
+    """The data of one workload in one database."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        url: str,
+        connect_timeout: float,
+        load_command: str = "nephoscope load STUDY",
+    ) -> None:
+        """Take the workload and the URL of an endpoint that takes writes; touch nothing yet.
+
+        Making the connection for set-up and checks may take ``connect_timeout`` seconds. Messages name the command that
+        loads the data.
+        """
+        self.workload = workload
+        self._url = url
+        self._connect_timeout = connect_timeout
+        self._load_command = load_command
+        self.stored = workload.description["dialect"] != "none"
+        """Whether there is a database behind the driver at all."""
+        if self.stored:
+            self._dialect = DIALECTS[workload.description["dialect"]]
+
+    @contextmanager
+    def _admin(
+        self, answer_timeout_s: float | None = None, presence: Presence | None = None
+    ) -> Iterator[_engine.Admin]:
+        admin = _engine.Admin(
+            self._url,
+            connect_timeout_s=self._connect_timeout,
+            answer_timeout_s=answer_timeout_s,
+        )
+        try:
+            if presence is not None:
+                admin.query(presence.announce(self._dialect), answer_timeout_s=BOOK_S)
+            yield admin
+        finally:
+            admin.close()
+
+    @contextmanager
+    def _transaction(self, admin: _engine.Admin) -> Iterator[Record | None]:
+        """Do something whole or not at all, alone with the record; gives it, or None where there is none."""
+        there = records.exists(admin, self._dialect)
+        admin.query(self._dialect.begin)
+        try:
+            take = self._dialect.lock.format(table=records.TABLE) if there else records.CREATE
+            admin.query(take, answer_timeout_s=BOOK_S)
+            yield self._read(admin) if there else None
+        except BaseException:
+            with suppress(MeasurementError):
+                admin.query("ROLLBACK")
+            raise
+        admin.query("COMMIT")
+
+    @property
+    def _identity(self) -> Identity:
+        options = {option["name"]: option["value"] for option in self.workload.description["options"]}
+        return Identity(scale=self.workload.scale, seed=self.workload.data_seed, options=options)
+
+    # --- what is there --------------------------------------------------------------------------------------
+
+    def _read(self, admin: _engine.Admin) -> Record | None:
+        return records.read(admin, self._dialect, self.workload.name)
+
+    def _write(self, admin: _engine.Admin, record: Record) -> None:
+        records.write(admin, self._dialect, self.workload.name, record)
+
+    def _sound(self, record: Record | None) -> Record | None:
+        """Give a record that can be believed. Raises ``MeasurementError``."""
+        if record is not None and record.damage:
+            raise MeasurementError(
+                f"the record of {self.workload.name} in the table {records.TABLE} is damaged ({record.damage}): "
+                f"what is known of the data is lost; to load it anew: {self._load_command} --force"
+            )
+        return record
+
+    def require(self) -> Detail:
+        """Make sure that the data is there, whole, and what the study says; give what is known of it.
+
+        Raises ``MeasurementError``: a broken load is never measured.
+        """
+        if not self.stored:
+            return Detail()
+        with self._admin(BOOK_S) as admin:
+            record = self._sound(self._read(admin))
+        name = self.workload.name
+        again = f"load it with: {self._load_command}"
+        if record is None:
+            raise MeasurementError(f"the data of {name} is not loaded ({self._identity}); {again}")
+        if record.state != "loaded":
+            raise MeasurementError(f"the data of {name} is incomplete: a load broke off; {again} --force")
+        if record.identity != self._identity:
+            raise MeasurementError(
+                f"the data of {name} is another: {self._difference(record)}; {again} --force"
+            )
+        return record.detail
+
+    def _difference(self, record: Record) -> str:
+        return f"loaded is {record.identity}, the study says {self._identity}"
+
+    def is_loaded(self) -> bool:
+        """Whether the data is there as the study says. Raises ``MeasurementError`` where its record is damaged."""
+        if not self.stored:
+            return True
+        with self._admin(BOOK_S) as admin:
+            record = self._sound(self._read(admin))
+        return record is not None and record.state == "loaded" and record.identity == self._identity
+
+    # --- loading --------------------------------------------------------------------------------------------
+
+    def load(self, *, force: bool, threads: int, progress: Progress) -> LoadOutcome:
+        """Load the data, unless it is there already; ``force`` loads it anew.
+
+        Raises ``MeasurementError``. What something else has made is never dropped.
+        """
+        name = self.workload.name
+        if not self.stored:
+            return LoadOutcome(
+                loaded=False, message=f"{name}: this driver stores nothing; there is nothing to load"
+            )
+        started = _engine.monotonic_ns()
+        presence = Presence.of(f"load of {name}")
+        with self._admin(presence=presence) as admin:
+            record = self._read(admin)
+            if not force and self._is_there(record):
+                return LoadOutcome(loaded=False, message=f"{name}: already loaded, {self._identity}")
+            self._refuse_while_in_use(admin, record)
+            made = self._make_tables(admin, presence, record)
+            rows, _ = _engine.load(json.dumps(self.workload.spec()), self._url, threads, progress)
+            with self._transaction(admin):
+                made += ownership.run_section(admin, self._dialect, self.workload, "keys", made)
+                self._write(admin, Record(self._identity, "loaded", Detail(made=made, rows=dict(rows))))
+        seconds = (_engine.monotonic_ns() - started) / 1e9
+        total = sum(count for _, count in rows)
+        message = f"{name}: loaded {total:,} rows, {self._identity}, in {seconds:.1f} s"
+        return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
+
+    def _is_there(self, record: Record | None) -> bool:
+        """Whether there is nothing to load. Raises ``MeasurementError`` where only force would help."""
+        record = self._sound(record)
+        if record is None or record.state != "loaded":
+            return False
+        if record.identity == self._identity:
+            return True
+        raise MeasurementError(
+            f"{self.workload.name}: {self._difference(record)}; to load it anew: {self._load_command} --force"
+        )
+
+    def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
+        if record is None:
+            return
+        known = {record.detail.loader, *(run.label for run in record.detail.unfinished)}
+        if busy := known & lasting_labels(admin, self._dialect):
+            raise MeasurementError(
+                f"the data of {self.workload.name} is in use: {name_of(busy.pop())} goes on; wait for its end"
+            )
+
+    def _make_tables(
+        self, admin: _engine.Admin, presence: Presence, before: Record | None
+    ) -> tuple[records.Made, ...]:
+        """Make the workload's tables in place of those that an earlier load has made; note what was made.
+
+        All of it is done or nothing. ``before`` is the record by which it was decided to do so.
+        """
+        with self._transaction(admin) as record:
+            if record != before:
+                raise MeasurementError(
+                    f"something else has begun to load or change the data of {self.workload.name} meanwhile"
+                )
+            mine = ownership.droppable(admin, self._dialect, self.workload, record)
+            if mine:
+                ownership.run_section(admin, self._dialect, self.workload, "drop", mine)
+            made = ownership.create(admin, self._dialect, self.workload)
+            self._write(admin, Record(self._identity, "loading", Detail(made=made, loader=presence.label)))
+        return made
+
+    # --- runs -----------------------------------------------------------------------------------------------
+
+    def begin_run(self, run: str, presence: Presence) -> None:
+        """Note that a run changes the data: should it be killed, its tallies are lost, and checks must know.
+
+        Raises ``MeasurementError``.
+        """
+        if not self.stored:
+            return
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
+            detail.unfinished.append(Unfinished(run=run, label=presence.label))
+
+    def others(self, presence: Presence) -> set[str]:
+        """Give the labels of what else goes on on the server. Raises ``MeasurementError``."""
+        if not self.stored:
+            return set()
+        with self._admin(BOOK_S) as admin:
+            return lasting_labels(admin, self._dialect, presence.label)
+
+    def end_run(
+        self,
+        presence: Presence,
+        tallies: Mapping[str, Mapping[str, float]],
+        handed_out: Mapping[str, int],
+    ) -> None:
+        """Note what a run has done: its tallies, and the keys that it has used up. Raises ``MeasurementError``."""
+        if not self.stored:
+            return
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
+            if not _settled(detail, presence):
+                raise MeasurementError(f"the data of {self.workload.name} was loaded anew meanwhile")
+            detail.changed = True
+            for name, tally in tallies.items():
+                sure, uncertain = detail.tallies.get(name, (0.0, 0.0))
+                detail.tallies[name] = (sure + tally["amount"], uncertain + tally["uncertain"])
+            detail.handed_out = dict(handed_out)
+
+    def forget_run(self, presence: Presence) -> None:
+        """Note that a run has ended without a single transaction. Raises ``MeasurementError``."""
+        if not self.stored:
+            return
+        with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
+            _settled(detail, presence)
+
+    @contextmanager
+    def _noting(self, admin: _engine.Admin) -> Iterator[Detail]:
+        """Change what is noted of data that is there."""
+        with self._transaction(admin) as found:
+            record = self._sound(found)
+            if record is None or record.state != "loaded":
+                raise MeasurementError(f"the data of {self.workload.name} is gone, or is being loaded anew")
+            yield record.detail
+            self._write(admin, record)
+
+    # --- checking -------------------------------------------------------------------------------------------
+
+    def check(self, *, external: bool = False) -> list[CheckResult]:
+        """Check the workload's invariants on the data as it is now.
+
+        Raises ``MeasurementError`` if the data is not there, or a check cannot be run.
+        """
+        detail = Detail(changed=True) if external else self.require()
+        if not self.stored:
+            return []
+        checks = {check["name"]: check for check in self.workload.description["checks"]}
+        with self._admin() as admin:
+            lost = self._what_is_lost(admin, detail)
+            return [
+                self._check_one(admin, invariant, checks[invariant["statement"]], detail, lost)
+                for invariant in self.workload.description["invariants"]
+            ]
+
+    def _what_is_lost(self, admin: _engine.Admin, detail: Detail) -> str:
+        """Say why it is not known what runs have added up; empty where it is."""
+        if not detail.unfinished:
+            return ""
+        alive = lasting_labels(admin, self._dialect)
+        for run in detail.unfinished:
+            if run.label in alive:
+                return f"the run {run.run} goes on: check again when it has ended"
+        return (
+            f"the run {detail.unfinished[0].run} did not end: what it has added up is not known; "
+            f"to load the data anew: {self._load_command} --force"
+        )
+
+    def _check_one(
+        self,
+        admin: _engine.Admin,
+        invariant: Mapping[str, Any],
+        check: Mapping[str, Any],
+        detail: Detail,
+        lost: str,
+    ) -> CheckResult:
+        name, help_text = invariant["statement"], invariant["help"]
+        if invariant["when"] == "loaded" and (detail.changed or detail.unfinished):
+            reason = "it holds only until a run has changed the data"
+            return CheckResult(name, help_text, "not checked", reason)
+        values = {}
+        for param in check["params"]:
+            kind, _, tally = param.partition("_")
+            sure, uncertain = detail.tallies.get(tally, (0.0, 0.0))
+            values[param] = uncertain if kind == "uncertain" else sure
+        if values and lost:
+            return CheckResult(name, help_text, "unknown", lost)
+        columns, rows = admin.query(_engine.render(check["sql"], values))
+        if not rows:
+            return CheckResult(name, help_text, "holds")
+        first = ", ".join(f"{column} {cell}" for column, cell in zip(columns, rows[0], strict=True))
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        return CheckResult(name, help_text, "broken", first + more)
+
+
+def _settled(detail: Detail, presence: Presence) -> bool:
+    """Take a run from the unfinished ones; says whether it was among them."""
+    before = len(detail.unfinished)
+    detail.unfinished = [run for run in detail.unfinished if run.label != presence.label]
+    return len(detail.unfinished) < before

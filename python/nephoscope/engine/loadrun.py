@@ -1,0 +1,438 @@
+"""A load that is going on: phases are asked for, records are read, written and watched."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nephoscope import _engine
+from nephoscope.collectors.client import Starvation
+from nephoscope.collectors.monitor import rss_mb
+from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.connected import is_short
+from nephoscope.interrupts import shielded
+from nephoscope.masking import masked
+from nephoscope.settings.loads import Load, lets_go
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from nephoscope.store import RunWriter
+
+_PUMP_S = 0.1
+_AHEAD_S = 0.1
+_END_S = 60.0
+"""How much longer than its transactions the end of a run may take: a transaction without an end is found after 10 s of
+processor time, or 15 s, and a busy machine has less of that than of time."""
+_SETTLE_S = 5.0
+"""How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
+
+
+class Watcher(Protocol):
+    """Whoever shows a run while it goes on."""
+
+    def phase(self, record: Mapping[str, Any]) -> None:
+        """Show that a phase begins."""
+
+    def interval(self, record: Mapping[str, Any]) -> None:
+        """Show an interval."""
+
+    def error(self, record: Mapping[str, Any]) -> None:
+        """Show errors of one kind."""
+
+    def gap(self, record: Mapping[str, Any]) -> None:
+        """Show that the tool itself did not run for a while."""
+
+    def expect(self, what: str | None) -> None:
+        """Take it that errors are the work of ``what`` from now on; with None, of nothing any more."""
+
+
+@dataclass(kw_only=True)
+class PhaseRecord:
+    """What a phase has brought so far."""
+
+    number: int
+    start_s: float = 0.0
+    end_s: float = 0.0
+    committed: int = 0
+    failed: int = 0
+    sessions: list[int] = field(default_factory=list)
+    """How many sessions were wanted as each interval ended."""
+    disconnected: list[int] = field(default_factory=list)
+    """Of these, how many lacked a connection."""
+    connections_failed: int = 0
+    """Connections that broke or could not be made."""
+    latency: _engine.Histogram = field(default_factory=_engine.Histogram)
+
+    @property
+    def tps(self) -> float:
+        """Committed transactions per second."""
+        seconds = self.end_s - self.start_s
+        return self.committed / seconds if seconds > 0 else 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether sessions had no connection, so that the phase does not count."""
+        return is_short(self.sessions, self.disconnected, self.connections_failed)
+
+    @property
+    def p99_ms(self) -> float:
+        """The 99th percentile of latency."""
+        return self.latency.quantile(0.99) / 1e6
+
+
+class LoadRun:
+    """One run of the engine, for all the evaluators of a study: one clock, one set of sessions."""
+
+    def __init__(
+        self,
+        description: Mapping[str, Any],
+        writer: RunWriter,
+        watcher: Watcher,
+        started: Callable[[int], None],
+    ) -> None:
+        """Take what the engine needs but for the phases; nothing starts before the first phase is asked for.
+
+        ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
+        """
+        self._description = dict(description)
+        self.writer = writer
+        """Where the run is written; for whoever measures beside the load."""
+        self._watcher = watcher
+        self._started = started
+        self._run: _engine.Run | None = None
+        self._cursor = 0.0
+        """When the next phase begins, in seconds since the start of the load."""
+        self.phases: dict[int, PhaseRecord] = {}
+        self._asked = 0
+        self._idle_phases: dict[int, bool] = {}
+        self._starvation = Starvation()
+        self.is_idle = False
+        """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
+        self.reached_s: float | None = None
+        """When an endpoint that has come had its first commit, in seconds since the start of the load."""
+        self._all_moved_s = 0.0
+        """When the last interval began in which every session was where the endpoints are, as ``reached_s``."""
+        counts = ("started", "committed", "aborted", "failed", "in_flight", "dropped", "unstarted")
+        self._totals = dict.fromkeys(counts, 0)
+        self.end: dict[str, Any] | None = None
+
+    # --- phases ---------------------------------------------------------------------------------------------
+
+    @property
+    def tenants(self) -> tuple[str, ...]:
+        """The names of the tenants; a system without tenants has one."""
+        return tuple(str(tenant["name"]) for tenant in self._description["tenants"])
+
+    def phase(
+        self,
+        name: str,
+        kind: str,
+        seconds: float,
+        load: Load | Mapping[str, Load],
+        labels: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Let a phase begin when those before it are over; gives its number. Does not wait.
+
+        ``load`` is that of the first tenant, and the others rest; or a load by tenant, with ``"*"`` for all of them,
+        over which a tenant's own lies: a tenant that is not named keeps the load that it had.
+        """
+        phase = {
+            "name": name,
+            "kind": kind,
+            # How long it should last, so that a phase which was cut short can be told.
+            "labels": {**(labels or {}), "planned_s": seconds},
+            "loads": self._loads(load, seconds),
+            "seconds": None,
+        }
+        number = self._asked
+        with shielded():
+            if self._run is None:
+                self._run = _engine.Run(json.dumps({**self._description, "phases": [phase]}))
+                self._started(self._run.origin_ns)
+            else:
+                self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
+            self._idle_phases[number] = lets_go(load)
+            self._asked += 1
+            self._cursor += seconds
+        return number
+
+    def _loads(self, load: Load | Mapping[str, Load], seconds: float) -> dict[str, Any]:
+        """Describe what a phase asks of each tenant, for the engine."""
+        first, *others = self.tenants
+        if isinstance(load, Load):
+            rest = dict.fromkeys(others, Load(concurrency=0.0))
+            load = {first: load, **rest}
+        return {tenant: one.to_engine(seconds) for tenant, one in load.items()}
+
+    def set(self, **changes: Any) -> float:  # noqa: ANN401 - the fields of Load
+        """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.
+
+        It is the load of the first tenant. The keys are the fields of ``Load``; what is not named stays as it is, and
+        sessions that are still needed keep their connections. May be called from another thread than the one that
+        waits. Changes take effect in their order: where later phases were asked for already, this one comes after them.
+        Gives the time at which it does, in seconds since the start of the load.
+        """
+        load = Load(**changes)
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        loads = {self.tenants[0]: load.to_engine(None)}
+        change = {"name": "change", "kind": "measure", "loads": loads, "seconds": None}
+        return self._run.change(json.dumps(change), is_phase=False)
+
+    def wait(self) -> None:
+        """Wait until every phase that was asked for is over, and its last interval is here.
+
+        The load goes on, in a phase of its own that does not count, until another is asked for.
+        """
+        if self._run is None:
+            return
+        end = self._cursor
+        last = self._asked - 1
+        # Asked for late, so that the load can be set by hand meanwhile: changes take effect in their order.
+        self.pump_until(end - _AHEAD_S)
+        nothing: dict[str, Any] = {}
+        settle = {"name": "settle", "kind": "pause", "labels": nothing, "loads": nothing, "seconds": None}
+        if self.end is None:
+            self._cursor = self._run.change(json.dumps(settle), is_phase=True, at_s=end)
+            self._asked += 1
+        self.pump_until(end)
+        limit = time.monotonic() + _SETTLE_S
+        while self.end is None and self._last_end(last) < self._cursor - 1e-6 and time.monotonic() < limit:
+            self._pump(0.02)
+        self._cursor = 0.0
+        if self.end is not None and self.end.get("failure"):
+            raise MeasurementError(str(self.end["failure"]))
+
+    def follow(self, since: float, limit_s: float) -> bool:
+        """Wait until every session has followed a change of the endpoints; says whether all have.
+
+        ``since`` is when the change takes effect, in seconds since the start of the load. Until then a session may be
+        within a transaction at an endpoint that is no more the load's.
+        """
+        until = self.elapsed + limit_s
+        while self.end is None and self._all_moved_s < since and self.elapsed < until:
+            self._pump(_PUMP_S)
+        return self.end is not None or self._all_moved_s >= since
+
+    @property
+    def planned_end(self) -> float:
+        """When the phases that were asked for are over, in seconds since the start of the load."""
+        return self._cursor
+
+    def pump_until(self, moment: float) -> None:
+        """Take records until a time since the start of the load, or its end."""
+        while self.end is None and self.elapsed < moment:
+            self._pump(min(_PUMP_S, max(moment - self.elapsed, 0.001)))
+
+    def pump_for(self, seconds: float) -> None:
+        """Take records for so long, also where the load has not begun or has ended."""
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            if self._run is None or self.end is not None:
+                time.sleep(left)
+            else:
+                self._pump(min(left, _PUMP_S))
+
+    def _last_end(self, number: int) -> float:
+        return self.phases[number].end_s if number in self.phases else 0.0
+
+    def note(self, event: str, time_ns: int | None = None, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Add an event to the run's, at a time on the monotonic clock or now.
+
+        What was before the load is at its start.
+        """
+        with shielded():
+            self.writer.event(self.time_of(time_ns), event, **facts)
+
+    def note_beside(self, event: str, time_ns: int, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """As `note`, from another thread than the main one, which interruptions are for: none is held back here."""
+        self.writer.event(self.time_of(time_ns), event, **facts)
+
+    def time_of(self, time_ns: int | None) -> float:
+        """Put a time of the monotonic clock, or now, on the load's: in seconds, 0 for what was before it."""
+        if self._run is None or time_ns is None:
+            return self.elapsed
+        return max(time_ns - self._run.origin_ns, 0) / 1e9
+
+    @contextmanager
+    def expecting(self, what: str) -> Iterator[None]:
+        """Tell whoever watches that a failure is planned, named ``what``: the errors in the context are its work."""
+        self._watcher.expect(what)
+        try:
+            yield
+        finally:
+            self._watcher.expect(None)
+
+    # --- records --------------------------------------------------------------------------------------------
+
+    def _pump(self, seconds: float) -> bool:
+        """Handle what comes within a time; says whether anything came."""
+        if self._run is None:
+            return False
+        with shielded():
+            text = self._run.next(seconds)
+            if text is not None:
+                self._handle(json.loads(text))
+        return text is not None
+
+    def _handle(self, record: dict[str, Any]) -> None:
+        match record["record"]:
+            case "interval":
+                self._interval(record)
+            case "phase":
+                facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
+                self.writer.event(record["time_s"], "phase", **facts)
+                self.is_idle = self._idle_phases.get(record["phase"], self.is_idle)
+                self._watcher.phase(record)
+            case "error":
+                record["message"] = masked(record["message"])
+                keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
+                self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
+                self._watcher.error(record)
+            case "gap":
+                self._gap(record)
+            case "end":
+                if failure := record.get("failure"):
+                    record["failure"] = masked(str(failure))
+                self.end = record
+
+    def _interval(self, record: dict[str, Any]) -> None:
+        self.writer.interval(record)
+        start, end = record["start_s"], record["end_s"]
+        phase = self.phases.get(record["phase"])
+        if phase is None:
+            phase = self.phases[record["phase"]] = PhaseRecord(number=record["phase"], start_s=start)
+        phase.end_s = end
+        latency = _engine.Histogram()
+        for series in record["series"]:
+            for outcome in ("committed", "aborted", "failed", "unstarted"):
+                self._totals[outcome] += series[outcome]
+            phase.committed += series["committed"]
+            phase.failed += series["failed"]
+            if encoded := series.get("latency"):
+                latency.add(_engine.Histogram.decode(encoded))
+        phase.latency.add(latency)
+        # Of all series together, for whoever watches: no percentile can be had from theirs.
+        record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
+        for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
+            total.append(sum(tenant[name] for tenant in record["tenants"]))
+        phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
+        self._client_metrics(record)
+        if not any(tenant["moving"] for tenant in record["tenants"]):
+            self._all_moved_s = start
+        for tenant in record["tenants"]:
+            self._tenant_events(end, tenant)
+            if (waited := tenant["woken_s"]) is not None:
+                facts = {"phase": record["phase"], "tenant": tenant["tenant"], "waited_s": round(waited, 6)}
+                self.writer.event(end, "woken", **facts)
+            if (at := tenant["reached_s"]) is not None:
+                self.reached_s = at
+                self.writer.event(at, "reached", phase=record["phase"], tenant=tenant["tenant"])
+        self._watcher.interval(record)
+
+    def _gap(self, record: Mapping[str, Any]) -> None:
+        facts = {
+            "stopped_s": round(record["stopped_s"], 3),
+            "suspended_s": round(record["suspended_s"], 3),
+            "message": _gap_text(record),
+        }
+        self.writer.event(record["time_s"], "gap", **facts)
+        self._watcher.gap({"time_s": record["time_s"], **facts})
+
+    def _client_metrics(self, record: Mapping[str, Any]) -> None:
+        committed = sum(series["committed"] for series in record["series"])
+        tenants = record["tenants"]
+        values = {"cpu_busy": record["cpu_busy"], "rss_mb": rss_mb()}
+        if (waited := self._starvation.share()) is not None:
+            values["cpu_wait"] = waited
+        if committed:
+            values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed
+        if lag := record["lag"]:
+            values |= {f"lag_{name}": lag[name] for name in ("p50_us", "p99_us", "max_us")}
+        for name in ("arrivals", "backlog", "dropped", "sessions", "connected", "disconnected"):
+            values[name] = float(sum(tenant[name] for tenant in tenants))
+        self.writer.metrics(record["end_s"], "client", values.items())
+
+    def _tenant_events(self, time_s: float, tenant: Mapping[str, Any]) -> None:
+        self._totals["dropped"] += tenant["dropped"]
+        if tenant["dropped"]:
+            self.writer.event(time_s, "dropped", tenant=tenant["tenant"], count=tenant["dropped"])
+        for state in ("lost", "restored", "refused"):
+            # The first connections of sessions that are added while the load runs are no events.
+            if tenant[state] and not (state == "restored" and not self._has_lost):
+                self.writer.event(
+                    time_s, "connection", state=state, tenant=tenant["tenant"], count=tenant[state]
+                )
+            self._has_lost |= state != "restored" and bool(tenant[state])
+
+    _has_lost = False
+
+    # --- the end --------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End the load: no transaction is started any more, and those in flight are waited for.
+
+        Returns when the engine has said its last, and at the latest after the time limits have passed.
+        """
+        if self._run is None:
+            return
+        self._run.stop()
+        limit = time.monotonic() + self._description["drain_timeout_ms"] / 1000 + _END_S
+        while self.end is None and time.monotonic() < limit:
+            self._pump(_PUMP_S)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """What became of all transactions; complete after ``stop``."""
+        totals = dict(self._totals)
+        if self.end is not None:
+            totals |= {key: self.end[key] for key in ("started", "in_flight", "uncertain")}
+        return totals
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there was a load at all; otherwise no transaction was started."""
+        return self._run is not None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole engine came to its end; otherwise it is not known what was started."""
+        return self.end is not None and bool(self.end["complete"])
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start of the load; 0 before it."""
+        return self._run.elapsed() if self._run is not None else 0.0
+
+    @property
+    def origin_ns(self) -> int:
+        """The start of the load on the monotonic clock. Raises ``MeasurementError`` before it."""
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        return self._run.origin_ns
+
+    def identity_fault(self) -> str | None:
+        """Say by how much started = committed + aborted + failed + in flight does not hold; None if it does."""
+        totals = self.totals
+        ended = sum(totals[key] for key in ("committed", "aborted", "failed", "in_flight"))
+        if not self.is_complete or totals["started"] == ended:
+            return None
+        return f"{totals['started']} transactions were started and {ended} are accounted for"
+
+
+def _gap_text(record: Mapping[str, Any]) -> str:
+    """Say what of a run is not the database's doing."""
+    since = f"from {record['time_s']:.1f} s on"
+    if record["suspended_s"] > record["stopped_s"]:
+        return (
+            f"the machine was suspended for {record['suspended_s']:.1f} s at {record['time_s']:.1f} s of the run,"
+            " in which its clock stood still: connections may have been lost by that alone"
+        )
+    return (
+        f"nephoscope itself did not run for {record['stopped_s']:.1f} s, {since}:"
+        " rates and latencies of that time are not the database's"
+    )

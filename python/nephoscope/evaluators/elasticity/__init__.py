@@ -1,0 +1,1 @@
+"""Elasticity: E1."""

@@ -1,0 +1,1 @@
+"""Failures: F and R."""

@@ -1,0 +1,177 @@
+"""How nodes come while the load runs."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import Acting
+from nephoscope.interrupts import Interrupted
+from nephoscope.settings.actions import Action
+from nephoscope.settings.units import describe_count
+
+if TYPE_CHECKING:
+    from nephoscope.evaluators.base import Means
+    from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
+    from nephoscope.systems.base import Done
+
+
+_PATIENCE_S = 30.0
+"""How long an action is waited for that was interrupted, before what it has done is undone; and then sessions that are
+still at a node."""
+
+
+_BEGIN_S = 0.5
+"""How long the load runs at least before a node is taken away."""
+
+
+@dataclass
+class _Course:
+    """The nodes that come and go, so that in the end there are those that were there."""
+
+    means: Means
+    settings: ScaleoutSettings
+    index: int
+    added: list[str | None] = field(default_factory=list)
+    """The nodes that were added and are still there; None for one without a name."""
+    removed: int = 0
+    """How many there were before, and are taken away for as long as it is measured."""
+    acting: Acting[Done] | None = None
+
+    def endpoints(self) -> tuple[str, ...]:
+        """Tell the URLs of the read-only endpoints as they are now."""
+        return self.means.provider.endpoints("ro")
+
+    def take_all_away(self) -> None:
+        """Take the read-only nodes away that are there, where the provider can; else it begins with those."""
+        provider = self.means.provider
+        for node in [name for name, role in provider.nodes().items() if role == "ro"]:
+            if Action.REMOVE_NODE not in provider.actions():
+                return
+            try:
+                self._act(Action.REMOVE_NODE, node)
+            except MeasurementError as error:
+                if self.acting is not None and self.acting.goes_on:
+                    raise
+                self.means.load.note(
+                    "warning", message=f"{node} stays, and is there from the beginning: {error}"
+                )
+                return
+            self.removed += 1
+
+    def add(self, repetition: int) -> None:
+        """Add a node, and let the load go there. Raises ``MeasurementError`` where it does not come to serve."""
+        load, limit_s = self.means.load, self.settings.limit
+        before = self.endpoints()
+        done = self._act(Action.ADD_NODE, None)
+        self.added.append(done.node)
+        now = self.endpoints()
+        if not set(now) - set(before):
+            raise MeasurementError("a node was added, and there is no endpoint that was not there before")
+        load.reached_s = None
+        routed_s = load.set(endpoints=self.means.endpoints(now, self.settings.reads))
+        until = load.elapsed + limit_s
+        while load.reached_s is None and load.end is None and load.elapsed < until:
+            load.pump_for(0.05)
+        if load.reached_s is None:
+            raise MeasurementError(f"no transaction was committed at the new node within {limit_s:g} s")
+        began_s = (done.began_ns - load.origin_ns) / 1e9
+        load.note(
+            "scaling",
+            done.began_ns,
+            measure=self.index,
+            repetition=repetition,
+            action=str(Action.ADD_NODE),
+            node=done.node,
+            nodes=len(now),
+            took_s=(done.ended_ns - done.began_ns) / 1e9,
+            routed_s=routed_s,
+            reached_s=load.reached_s,
+            serve_s=load.reached_s - began_s,
+        )
+
+    def take_away(self, repetition: int, limit_s: float) -> bool:
+        """Take the nodes away that were added, last first; says whether there is to be another repetition.
+
+        Sessions have so long to leave each of them.
+        """
+        last = repetition == self.settings.repetitions
+        if self.added and Action.REMOVE_NODE not in self.means.provider.actions():
+            left = f"{describe_count(len(self.added), 'read-only node')} of this run cannot be taken away: the provider"
+            message = f"{left} {self.means.provider.name} cannot {Action.REMOVE_NODE}"
+            self.means.load.note("warning", message=message)
+            self.added.clear()
+            return False
+        while self.added:
+            node = self.added[-1]
+            self.leave(self._without(node), limit_s)
+            self._act(Action.REMOVE_NODE, node)
+            self.added.pop()
+        return not last
+
+    def bring_back(self) -> None:
+        """Have as many nodes again as there were before. Raises ``MeasurementError``."""
+        while self.removed:
+            self._act(Action.ADD_NODE, None)
+            self.removed -= 1
+
+    def end(self) -> None:
+        """Leave none of the added nodes, whatever has happened; what cannot be done is told, and not raised.
+
+        Those that were there before are not brought back where something has happened: the run is over then, and with
+        it the systems that can take nodes away which they have not added.
+        """
+        try:
+            if self.acting is not None:
+                self.acting.give_up(self.means.provider, _PATIENCE_S)
+            self._note_late_node()
+            self.take_away(self.settings.repetitions, _PATIENCE_S)
+        except MeasurementError as error:
+            self.means.load.note("warning", message=f"the read-only nodes are not those of before: {error}")
+        except Interrupted:
+            self.means.load.note(
+                "warning", message="interrupted: the read-only nodes are not those of before"
+            )
+            raise
+        finally:
+            with contextlib.suppress(MeasurementError):
+                self.means.load.set(endpoints=self.means.endpoints(self.endpoints()))
+
+    def _note_late_node(self) -> None:
+        """Keep in mind a node whose coming, or going, was interrupted, and that has come or gone by now."""
+        if self.acting is None:
+            return
+        with contextlib.suppress(MeasurementError):
+            done = self.acting.result()
+            if done.action is Action.ADD_NODE and done.node not in self.added:
+                self.added.append(done.node)
+            elif done.action is Action.REMOVE_NODE and done.node in self.added:
+                self.added.remove(done.node)
+
+    def leave(self, stay: tuple[str, ...], limit_s: float) -> None:
+        """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
+        load = self.means.load
+        with contextlib.suppress(MeasurementError):
+            if not load.follow(load.set(endpoints=self.means.endpoints(stay, self.settings.reads)), limit_s):
+                message = (
+                    f"after {limit_s:g} s there were still sessions at a node that was going to be taken away"
+                )
+                load.note("warning", message=message)
+
+    def _without(self, node: str | None) -> tuple[str, ...]:
+        """Tell the URLs of the read-only endpoints that stay when a node goes."""
+        names = [name for name, role in self.means.provider.nodes().items() if role == "ro"]
+        urls = self.endpoints()
+        if len(names) == len(urls) and node in names:
+            return tuple(url for name, url in zip(names, urls, strict=True) if name != node)
+        return urls[:-1]
+
+    def _act(self, action: Action, node: str | None) -> Done:
+        """Do something beside the load, within the limit. Raises ``MeasurementError``."""
+        provider = self.means.provider
+        self.acting = Acting(lambda _: provider.act(action, node=node), str(action))
+        done = self.acting.wait(self.means.load, self.settings.limit)
+        self.acting = None
+        return done

@@ -1,0 +1,153 @@
+"""The evaluator ``scaleout``: read-only nodes that are added one by one under load, and the E2-Score.
+
+METRICS, section 3; CloudyBench, section II-G, equation 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.base import Evaluator, Means, Measurements
+from nephoscope.evaluators.demand import Demand
+from nephoscope.evaluators.scaleout.course import _BEGIN_S, _Course
+from nephoscope.evaluators.scaleout.reading import read_scaleout
+from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
+from nephoscope.settings.actions import Action
+from nephoscope.settings.loads import Load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nephoscope.engine.workload import DescribedWorkload
+    from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.registered import MeasureSettings
+
+
+class Scaleout(Evaluator):
+    """Adds read-only nodes under load, and measures what each of them brings."""
+
+    name: ClassVar[str] = "scaleout"
+    summary: ClassVar[str] = (
+        "read-only nodes added one by one under load: TPS per node (E2), linearity, time to serve"
+    )
+    settings_type: ClassVar[type[MeasureSettings]] = ScaleoutSettings
+
+    def __init__(self, settings: ScaleoutSettings, workload: DescribedWorkload, index: int) -> None:
+        """Resolve the mixes. Raises ``InputError`` for one that never reads."""
+        self._settings = settings
+        self._index = index
+        self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
+        reads = {of["name"] for of in workload.description["transactions"] if of["read_only"]}
+        for place, (mix, weights) in enumerate(self._mixes.items()):
+            if not reads & set(weights):
+                raise InputError(
+                    f"measure.{index}.mixes.{place}: {mix} has no transaction that only reads, so that"
+                    f" read-only nodes have nothing to do; those of {workload.name} are"
+                    f" {', '.join(sorted(reads)) or 'none'}"
+                )
+
+    def seconds(self) -> float:
+        """Sum the phases; how long nodes take to come is not known."""
+        of = self._settings
+        return of.repetitions * of.rounds * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
+
+    def demands(self, sessions: int) -> Iterator[Demand]:
+        """Give the load of each mix, as it is before a node comes."""
+        del sessions
+        for mix, weights in self._mixes.items():
+            yield Demand(f"{mix} c={self._settings.concurrency}", (self._settings.concurrency,), weights)
+
+    # --- driving --------------------------------------------------------------------------------------------
+
+    def drive(self, means: Means) -> None:
+        """Add nodes one by one and measure with each number of them; then the system is as it was."""
+        if reason := self._why_not(means):
+            means.unsupported(self._index, reason)
+            return
+        course = _Course(means, self._settings, self._index)
+        try:
+            # Away from the nodes that are going to be taken away.
+            away = self._level(means, 0, ())
+            warmup = max(self._settings.warmup, _BEGIN_S)
+            means.load.phase("scaleout", "warm_up", warmup, away, self.labels(self._index))
+            means.load.wait()
+            course.leave((), self._settings.limit)
+            course.take_all_away()
+            for repetition in range(1, self._settings.repetitions + 1):
+                self._repeat(means, course, repetition)
+                if not course.take_away(repetition, self._settings.limit):
+                    break
+            course.bring_back()
+        except MeasurementError as error:
+            means.load.note("action_failed", measure=self._index, message=str(error))
+            raise
+        finally:
+            course.end()
+
+    def _why_not(self, means: Means) -> str | None:
+        """Say why nodes cannot be added, or would have nothing to do."""
+        provider = means.provider
+        if Action.ADD_NODE not in provider.actions():
+            return f"the provider {provider.name} cannot {Action.ADD_NODE}"
+        if means.study.load.reads == "rw":
+            return 'load.reads is "rw": nothing runs on read-only nodes'
+        if means.study.load.balance == "first":
+            return 'load.balance is "first": every session takes the same node'
+        stay = len(provider.endpoints("ro"))
+        if Action.REMOVE_NODE in provider.actions():
+            stay -= sum(role == "ro" for role in provider.nodes().values())
+        writers = len(provider.endpoints("rw")) if self._settings.reads == "all" else 0
+        if (most := stay + self._settings.nodes + writers) > self._settings.concurrency:
+            return (
+                f"a concurrency of {self._settings.concurrency} leaves some of {most} nodes without a session"
+            )
+        return None
+
+    def _level(self, means: Means, place: int, ro: tuple[str, ...]) -> Load:
+        weights = list(self._mixes.values())[place]
+        return Load(
+            concurrency=float(self._settings.concurrency),
+            mix=weights,
+            access=self._settings.access,
+            endpoints=means.endpoints(ro, self._settings.reads),
+        )
+
+    def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
+        of = self._settings
+        first = (repetition - 1) * of.rounds + 1
+        steps = []
+        for added in range(of.nodes + 1):
+            if added:
+                course.add(repetition)
+            steps.append(course.endpoints())
+            self._measure(means, steps[-1], first)
+            means.load.wait()
+        for later in range(first + 1, first + of.rounds):
+            for urls in steps:
+                self._measure(means, urls, later)
+        means.load.wait()
+
+    def _measure(self, means: Means, urls: tuple[str, ...], repetition: int) -> None:
+        """Measure all mixes with reads on some nodes; each round is a repetition of what is measured."""
+        of = self._settings
+        for place, mix in enumerate(self._mixes):
+            name, level = f"{mix} nodes={len(urls)}", self._level(means, place, urls)
+            labels = self.labels(
+                self._index,
+                mix=name,
+                of_mix=mix,
+                nodes=len(urls),
+                reads=of.reads,
+                concurrency=of.concurrency,
+                repetition=repetition,
+            )
+            if of.warmup > 0:
+                means.load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
+            means.load.phase(name, "measure", of.duration, level, labels)
+
+    # --- reading --------------------------------------------------------------------------------------------
+
+    def read(self, stored: Stored) -> Measurements:
+        """Read the TPS with each number of nodes, what each brought, how long it took to come, and E2."""
+        return read_scaleout(stored, self._settings.nodes, self._settings.delta)

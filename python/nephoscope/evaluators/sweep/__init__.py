@@ -1,0 +1,1 @@
+"""A parameter that takes several values."""

@@ -1,0 +1,1 @@
+"""A measurement from beginning to end."""

@@ -1,0 +1,228 @@
+"""What stands before a measurement: a study checked, its system started, its data loaded, its load described."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nephoscope.dialects import DIALECTS
+from nephoscope.engine.data import WorkloadData
+from nephoscope.engine.workload import Workload
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.evaluators.base import evaluator_class
+from nephoscope.masking import know_url
+from nephoscope.measuring.manifest import reads_of
+from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
+from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.systems.base import provider_class
+from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from nephoscope.evaluators.base import Evaluator
+    from nephoscope.study.reading import Study
+    from nephoscope.systems.base import Provider, System
+
+_REPLICAS_S = 60.0
+
+
+class Listener(Protocol):
+    """Whoever is told how loading goes."""
+
+    def say(self, message: str) -> None:
+        """Tell something that happened."""
+
+    def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
+        """Show how far loading is: tables with rows done and rows in all."""
+
+
+def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
+    """Check a study against its workload: everything that can be wrong before anything is touched.
+
+    Raises ``InputError``.
+    """
+    _prices(study)
+    _on_connect(study)
+    _check_processors(study.load.cpus)
+    check_tenants(study.tenants, system_url)
+    workload = Workload.of(study.workload, system_url)
+    _check_isolation(study, workload)
+    evaluators = [
+        evaluator_class(settings.evaluator)(settings, workload, index)
+        for index, settings in enumerate(study.measure)
+    ]
+    for evaluator in evaluators:
+        evaluator.check_tenants(study.tenants.number)
+    return workload, evaluators
+
+
+def _check_isolation(study: Study, workload: Workload) -> None:
+    """Check that the system has the isolation level. Raises ``InputError``."""
+    name, level = workload.description["dialect"], study.load.isolation
+    dialect = DIALECTS.get(name)
+    if level not in {None, "serializable"} and dialect is not None and dialect.isolation is None:
+        raise InputError(f"load.isolation: {name} has no {level!r}; allowed is 'serializable'")
+
+
+def _check_processors(cpus: Sequence[int]) -> None:
+    """Check that this process may use the processors. Raises ``InputError``."""
+    allowed = os.sched_getaffinity(0)
+    for cpu in cpus:
+        if cpu not in allowed:
+            known = ", ".join(map(str, sorted(allowed)))
+            raise InputError(f"load.cpus: this process may not use processor {cpu}; allowed are {known}")
+
+
+def _prices(study: Study) -> None:
+    """Check the price books, and that what the study declares can be billed. Raises ``InputError``."""
+    load_unit_costs(study.cost.price_book)
+    if study.cost.starred is None:
+        return
+    starred = load_price_book(study.cost.starred).used(study.cost.usage)
+    if study.system.resources is not None:
+        bill(study.system.resources, starred, duration_s=1)
+
+
+def any_url(study: Study) -> str:
+    """Return a URL of the study's system before it is started: only its driver matters.
+
+    Raises ``InputError``.
+    """
+    of_role = {role: getattr(study.system, role, ()) for role in ("rw", "ro")}
+    urls = [
+        endpoint(url, f"system.{role}")
+        for role, given in of_role.items()
+        for url in ([given] if isinstance(given, str) else given)
+    ]
+    return urls[0] if urls else provider_class(study.system.provider).dialect_url
+
+
+@contextlib.contextmanager
+def started(study: Study) -> Iterator[tuple[System, Workload]]:
+    """Start a study's system, for as long as the context lasts, and read its workload.
+
+    Raises ``InputError`` or ``MeasurementError``.
+    """
+    with provider_class(study.system.provider)(study.system) as provider:
+        system = start(provider)
+        yield system, Workload.of(study.workload, system.rw[0])
+
+
+def start(provider: Provider) -> System:
+    """Start a system; from now on the passwords of its endpoints are in no text."""
+    system = provider.start()
+    for url in (*system.rw, *system.ro):
+        know_url(url)
+    return system
+
+
+def data_of(study: Study, system: System, workload: Workload) -> dict[str, WorkloadData]:
+    """Give each tenant's data, with room made for it. Raises ``MeasurementError``."""
+    tenants = tenants_of(study.tenants, system)
+    make_room(study.tenants, system, study.load.connect_timeout)
+    return {tenant.name: _data(study, workload, tenant.rw[0]) for tenant in tenants}
+
+
+def _data(study: Study, workload: Workload, url: str) -> WorkloadData:
+    return WorkloadData(workload, url, study.load.connect_timeout, study.command("load"))
+
+
+def prepare_tenant(
+    study: Study, data: Mapping[str, WorkloadData], name: str, audience: Listener
+) -> Mapping[str, int]:
+    """Prepare the data of a tenant; errors name it where there are several."""
+    try:
+        return _prepare_data(study, data[name], audience)
+    except MeasurementError as error:
+        raise MeasurementError(f"{name}: {error}" if len(data) > 1 else str(error)) from error
+
+
+def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mapping[str, int]:
+    """Load the data where that is asked for; give the keys that earlier runs have used up."""
+    table = study.workload
+    if table.external:
+        return {}
+    if table.load == "always" or (table.load == "missing" and not data.is_loaded()):
+        outcome = data.load(
+            force=table.load == "always", threads=table.load_threads, progress=audience.loading
+        )
+        audience.say(outcome.message)
+    return data.require().handed_out
+
+
+def await_replicas(study: Study, system: System, workload: Workload) -> None:
+    """Wait until the read-only endpoints that the load reads from have the data. Raises ``MeasurementError``."""
+    if study.workload.external or reads_of(study, system) == "rw":
+        return
+    limit = time.monotonic() + _REPLICAS_S
+    for tenant in tenants_of(study.tenants, system):
+        for url in tenant.ro:
+            data = _data(study, workload, url)
+            while not _has_data(data):
+                if time.monotonic() > limit:
+                    where = redacted_url(url)
+                    raise MeasurementError(f"{where} did not come to have the data within {_REPLICAS_S:g} s")
+                time.sleep(0.05)
+
+
+def _has_data(data: WorkloadData) -> bool:
+    try:
+        return data.is_loaded()
+    except MeasurementError:
+        # A database that was made a moment ago may not be there yet.
+        return False
+
+
+def engine_description(
+    study: Study, system: System, workload: Workload, handed_out: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Describe a study's load for the engine; the phases come from the evaluators.
+
+    ``handed_out`` are the keys that earlier runs of each tenant have used up.
+    """
+    load = study.load
+    on_connect = _on_connect(study)
+    if load.isolation:
+        dialect = DIALECTS.get(workload.description["dialect"])
+        if dialect is not None and dialect.isolation is not None:
+            on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
+    return {
+        "seed": study.study.seed,
+        "threads": load.threads,
+        "cpus": load.cpus,
+        "interval_ms": round(load.interval * 1000),
+        "statement_mode": load.statement_mode,
+        "pipeline": load.pipeline,
+        "connect_timeout_ms": round(load.connect_timeout * 1000),
+        "statement_timeout_ms": round(load.statement_timeout * 1000),
+        "drain_timeout_ms": round(load.drain_timeout * 1000),
+        "retry": {
+            "attempts": load.retry.attempts,
+            "backoff_ms": load.retry.backoff * 1000,
+            "backoff_max_ms": load.retry.backoff_max * 1000,
+        },
+        "on_connect": on_connect,
+        "balance": load.balance,
+        "io": load.io,
+        "tenants": [
+            {
+                "name": tenant.name,
+                "rw": list(tenant.rw),
+                "ro": list(tenant.ro),
+                "reads": reads_of(study, tenant),
+                "writer_weight": load.writer_weight,
+                "workload": workload.spec(handed_out.get(tenant.name)),
+                "sessions": load.sessions,
+                "backlog": load.backlog,
+            }
+            for tenant in tenants_of(study.tenants, system)
+        ],
+    }
+
+
+def _on_connect(study: Study) -> list[str]:
+    """Give what each session runs first, with its variables put in. Raises ``InputError``."""
+    return [with_secrets(sql, "load.on_connect") for sql in study.load.on_connect]

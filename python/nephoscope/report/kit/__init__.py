@@ -1,0 +1,1 @@
+"""What whoever shows something in the report may use."""

@@ -1,0 +1,1 @@
+"""What a stored run comes to: scores, verdicts, tables, comparisons."""

@@ -1,0 +1,395 @@
+"""Two runs side by side: the difference of each figure with its interval, and what may be said of it."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.errors import InputError
+from nephoscope.results.scores import scores_of
+from nephoscope.settings.loads import READS
+from nephoscope.statistics import LEAST_BETWEEN, Between, Comparison, between_runs, block_means, compare
+from nephoscope.store.protocol import Selection
+from nephoscope.tables.columns import text
+from nephoscope.tables.model import ABSENT, Column, Row, Table, ends
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nephoscope.store import StoredRun
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of two runs."""
+
+    name: str
+    unit: str
+    baseline: float
+    candidate: float
+    comparison: Comparison
+    at_least: tuple[str, ...] = ()
+    """Which of the two are lower bounds: transactions that had not ended with their phase could move them."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a run says of its own figures: a verdict that is not "ok", or a warning."""
+
+    run: str
+    """``baseline`` or ``candidate``."""
+    level: str
+    """``problem``, ``warning`` or ``note``."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two runs side by side."""
+
+    figures: Sequence[Figure]
+    notes: Sequence[str]
+    """What could not be compared, what else differs, and what the intervals do not cover."""
+    said: Sequence[Said]
+    """What both runs say of themselves, the gravest first."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A figure that points have."""
+
+    name: str
+    unit: str
+    field: str
+    """Where it stands in a point."""
+    higher_is_better: bool
+    quantile: float | None = None
+    """The share below it, of a percentile: that of all repetitions together is no mean of theirs."""
+
+
+_KINDS = (
+    _Kind("TPS", "1/s", "tps", higher_is_better=True),
+    _Kind("p50", "ms", "p50", higher_is_better=False, quantile=0.50),
+    _Kind("p95", "ms", "p95", higher_is_better=False, quantile=0.95),
+    _Kind("p99", "ms", "p99", higher_is_better=False, quantile=0.99),
+    _Kind("client CPU", "µs", "cpu_us", higher_is_better=False),
+)
+
+
+def compare_runs(
+    baseline: StoredRun,
+    candidate: StoredRun,
+    scores: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
+) -> Compared:
+    """Compare what both runs have measured, and gather what they say of themselves.
+
+    ``scores`` are those of the runs, where they are known already. Raises ``InputError`` where the runs have no point
+    in common.
+    """
+    given = scores or (scores_of(baseline), scores_of(candidate))
+    ours, theirs = _Side(baseline, given[0]), _Side(candidate, given[1])
+    common = [key for key in ours.points if key in theirs.points]
+    if not common:
+        raise InputError(
+            "the runs have no measured point in common: they differ in mixes or in concurrency "
+            f"({_keys(ours.points)} against {_keys(theirs.points)})"
+        )
+    notes = differences(baseline, candidate)
+    notes += [f"only in the baseline: {_label(key)}" for key in ours.points if key not in theirs.points]
+    notes += [f"only in the candidate: {_label(key)}" for key in theirs.points if key not in ours.points]
+    pooled = {
+        kind.name: between_runs([group for key in common for group in _groups(ours, theirs, key, kind)])
+        for kind in _KINDS
+    }
+    # All figures are read side by side: together they err once in twenty tables.
+    comparisons = len(common) * len(_KINDS)
+    found = (
+        _figure((ours, theirs), key, kind, pooled[kind.name], comparisons)
+        for key in common
+        for kind in _KINDS
+    )
+    figures = [figure for figure in found if figure is not None]
+    notes += dict.fromkeys(figure.comparison.note for figure in figures if figure.comparison.note)
+    said = [*_said("baseline", given[0]), *_said("candidate", given[1])]
+    return Compared(
+        figures, [*notes, ONE_RUN_A_SIDE], sorted(said, key=lambda one: _GRAVITY.index(one.level))
+    )
+
+
+ONE_RUN_A_SIDE = (
+    "one run a side: no run sees what changes between runs. The intervals take that to be as much as changed within "
+    f"them, and {LEAST_BETWEEN:.0%} at least; repeat both runs before a verdict counts"
+)
+
+_GRAVITY = ("problem", "warning", "note")
+
+
+def _said(run: str, scores: Mapping[str, Any]) -> list[Said]:
+    """Gather what a run says of its own figures."""
+    verdicts = [
+        Said(run, entry["level"], f"{entry['verdict']}: {entry['detail']}")
+        for entry in scores.get("verdicts", [])
+        if entry["level"] in _GRAVITY
+    ]
+    return verdicts + [Said(run, "warning", warning) for warning in scores.get("warnings", [])]
+
+
+Key = tuple[str, float | None, float | None, str]
+"""Mix, concurrency, rate, and the entry of ``[[measure]]``: its evaluator, and the how many-th of it that it is."""
+
+
+class _Side:
+    """A run as a side of a comparison."""
+
+    def __init__(self, run: StoredRun, scores: Mapping[str, Any]) -> None:
+        """Gather the points by what they measure; steps of a search do not count."""
+        self._run = run
+        self.points: dict[Key, list[Mapping[str, Any]]] = {}
+        labels = {phase.number: phase.labels for phase in run.phases}
+        entries = _entries(run)
+        for point in scores["points"]:
+            of = labels.get(point["phase"], {})
+            if not of.get("search"):
+                mix = point["mix"] or str(of.get("load") or "load")
+                key = (mix, point["concurrency"], point["rate"], entries.get(point["measure"], ""))
+                self.points.setdefault(key, []).append(point)
+
+    def values(self, key: Key, kind: _Kind) -> list[float]:
+        """Return a figure of each repetition."""
+        points = self.points[key]
+        found = [
+            point[kind.field] if kind.field in point else (point["latency_ms"] or {}).get(kind.field)
+            for point in points
+        ]
+        return [float(value) for value in found if value is not None]
+
+    def figure(self, key: Key, kind: _Kind) -> float:
+        """Return a figure of all repetitions together, as the run's own tables have it."""
+        if kind.quantile is not None:
+            phases = frozenset(point["phase"] for point in self.points[key])
+            ended, censored = Selection(phases=phases), Selection(phases=phases, kind="censored")
+            both = self._run.merged(ended)
+            both.add(self._run.merged(censored))
+            return both.quantile(kind.quantile) / 1e6
+        values = self.values(key, kind)
+        return math.fsum(values) / len(values)
+
+    def is_at_least(self, key: Key, kind: _Kind) -> bool:
+        """Tell whether a figure is no more than a lower bound in any of the repetitions."""
+        return any(
+            kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in self.points[key]
+        )
+
+    def series(self, key: Key, kind: _Kind) -> list[float] | None:
+        """Return the TPS of the intervals of a single repetition, in place of repetitions."""
+        points = self.points[key]
+        if len(points) != 1 or kind.field != "tps":
+            return None
+        table = self._run.intervals.to_pydict()
+        rates: dict[float, float] = {}
+        longest: dict[float, float] = {}
+        rows = zip(table["phase"], table["start_s"], table["end_s"], table["committed"], strict=True)
+        for phase, start, end, committed in rows:
+            if phase == points[0]["phase"]:
+                rates[start] = rates.get(start, 0.0) + committed
+                longest[start] = round(end - start, 9)
+        usual = max(longest.values(), default=0.0)
+        return [rates[start] / longest[start] for start in rates if longest[start] >= 0.98 * usual > 0]
+
+    def group(self, key: Key, kind: _Kind) -> list[float]:
+        """Return what tells how a figure moved within the run: its repetitions, or blocks of a single one."""
+        if (series := self.series(key, kind)) is not None:
+            return block_means(series) if series else []
+        return self.values(key, kind)
+
+
+def _entries(run: StoredRun) -> dict[int, str]:
+    """Name the entries of ``[[measure]]``, so that those of two studies can be told to be the same."""
+    try:
+        measures = tomllib.loads(run.study).get("measure", [])
+    except tomllib.TOMLDecodeError:
+        return {}
+    names = [str(entry.get("evaluator")) if isinstance(entry, dict) else "" for entry in measures]
+    return {place: f"{name} {names[:place].count(name) + 1}" for place, name in enumerate(names)}
+
+
+def _groups(ours: _Side, theirs: _Side, key: Key, kind: _Kind) -> list[list[float]]:
+    return [group for side in (ours, theirs) if len(group := side.group(key, kind)) > 1]
+
+
+def _figure(
+    sides: tuple[_Side, _Side], key: Key, kind: _Kind, pooled: Between | None, comparisons: int
+) -> Figure | None:
+    """Compare a figure of a point; None where a run does not have it."""
+    ours, theirs = sides
+    before, after = ours.values(key, kind), theirs.values(key, kind)
+    if not before or not after:
+        return None
+    # A point may be less steady than the others: then it is held to what it did itself.
+    own = between_runs(_groups(ours, theirs, key, kind))
+    between = max((one for one in (pooled, own) if one), key=lambda one: one.share, default=None)
+    baseline, candidate = ours.figure(key, kind), theirs.figure(key, kind)
+    comparison = compare(
+        before,
+        after,
+        higher_is_better=kind.higher_is_better,
+        baseline_series=ours.series(key, kind),
+        candidate_series=theirs.series(key, kind),
+        figures=(baseline, candidate),
+        between=between,
+        comparisons=comparisons,
+    )
+    bounds = (ours.is_at_least(key, kind), theirs.is_at_least(key, kind))
+    # What is at least so long may be as long as the longer one.
+    if (bounds[0] and baseline <= candidate) or (bounds[1] and candidate <= baseline):
+        comparison = replace(comparison, verdict="cannot tell")
+    at_least = tuple(name for name, bound in zip(("baseline", "candidate"), bounds, strict=True) if bound)
+    return Figure(f"{_label(key)} {kind.name}", kind.unit, baseline, candidate, comparison, at_least)
+
+
+def _label(key: Key) -> str:
+    mix, concurrency, rate, _ = key
+    level = f" c={concurrency:g}" if concurrency is not None else ""
+    return mix + (f" {rate:g}/s" if rate is not None else level)
+
+
+def _keys(groups: Iterable[Key]) -> str:
+    return ", ".join(_label(key) for key in groups) or "nothing"
+
+
+# --- what else differs ------------------------------------------------------------------------------------------
+
+_SAME = (
+    ("workload", "name"),
+    ("workload", "scale"),
+    ("workload", "files"),
+    ("load", "threads"),
+    ("load", "cpus"),
+    ("load", "statement_mode"),
+    ("load", "pipeline"),
+    ("host", "name"),
+    ("host", "cpu"),
+)
+
+
+def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
+    """Say what else than the system differs: a difference of figures may come from there."""
+    notes = []
+    for table, key in _SAME:
+        # What is empty in one run is absent from an older one.
+        ours, theirs = (run.manifest.get(table, {}).get(key) or None for run in (baseline, candidate))
+        if ours != theirs:
+            shown = "" if key == "files" else f": {ours} and {theirs}"
+            notes.append(f"the runs differ in {table}.{key}{shown}")
+    ours, theirs = map(_scaled_reads, (baseline, candidate))
+    if ours and theirs and ours != theirs:
+        where = f"in the baseline {READS.get(ours, ours)}, in the candidate {READS.get(theirs, theirs)}"
+        notes.append(f"the runs differ in what E2 is: {where}")
+    for name, run in (("baseline", baseline), ("candidate", candidate)):
+        if run.manifest["status"] != "measured":
+            notes.append(f"the {name} is not whole: its status is {run.manifest['status']}")
+    return notes
+
+
+def _scaled_reads(run: StoredRun) -> str | None:
+    """Tell where the reads of scale-out were; None of a run without E2."""
+    score = (run.scores or {}).get("scores", {}).get("E2")
+    return str(score.get("detail", {}).get("reads", "ro")) if score else None
+
+
+# --- as a table -------------------------------------------------------------------------------------------------
+
+
+def comparison_table(compared: Compared) -> Table:
+    """Make the table of a comparison."""
+    columns = [
+        replace(column, heading="candidate") if column.name == "candidate" else column for column in COLUMNS
+    ]
+    return Table("comparison", "", columns, rows_of(compared))
+
+
+def rows_of(compared: Compared) -> list[Row]:
+    """Make the rows of a comparison."""
+    return [
+        {
+            "figure": figure.name,
+            "unit": figure.unit,
+            "baseline": figure.baseline,
+            "candidate": figure.candidate,
+            "difference": figure.comparison.difference,
+            **ends("difference", figure.comparison.ci95),
+            "relative": figure.comparison.relative,
+            **ends("relative", figure.comparison.relative_ci95),
+            "visible": figure.comparison.visible,
+            "at_least": " ".join(figure.at_least),
+            "verdict": figure.comparison.verdict,
+        }
+        for figure in compared.figures
+    ]
+
+
+def _amount(name: str) -> Callable[[Row], str]:
+    """Show a figure in its unit, in the form that the tables of a run have it."""
+
+    def show(row: Row) -> str:
+        return ("≥ " if name in row["at_least"].split() else "") + in_unit(row[name], row["unit"])
+
+    return show
+
+
+def in_unit(value: float, unit: str) -> str:
+    """Write a figure of a comparison: rates as TPS are written, times with their unit."""
+    return f"{value:,.0f}" if unit == "1/s" else f"{value:.3g} {unit}"
+
+
+def _relative(row: Row) -> str:
+    return (
+        f"{row['relative']:+.1%}"
+        if row["relative"] is not None
+        else f"{row['difference']:+.4g} {row['unit']}"
+    )
+
+
+def _relative_interval(row: Row) -> str:
+    low, high = row["relative_ci95_low"], row["relative_ci95_high"]
+    return "not known" if low is None else f"{low:+.1%} … {high:+.1%}"
+
+
+def _visible(row: Row) -> str:
+    visible, baseline = row["visible"], row["baseline"]
+    return ABSENT if visible is None or baseline <= 0 else f"± {visible / baseline:.1%}"
+
+
+COLUMNS = (
+    Column("figure", "text", "The point, and which of its figures.", "figure"),
+    text("unit", "The figure's unit."),
+    Column("baseline", meaning="The figure of the first run.", heading="baseline", shown=_amount("baseline")),
+    Column("candidate", meaning="The figure of this run.", heading="this run", shown=_amount("candidate")),
+    Column("difference", meaning="This run's figure less that of the first."),
+    Column("difference_ci95_low", meaning="The low end of the 95 % confidence interval of the difference."),
+    Column("difference_ci95_high", meaning="The high end of the 95 % confidence interval of the difference."),
+    Column(
+        "relative",
+        meaning="The difference as a share of the first run's figure.",
+        heading="difference",
+        shown=_relative,
+    ),
+    Column(
+        "relative_ci95_low",
+        meaning="The low end of the share's interval.",
+        heading="interval",
+        shown=_relative_interval,
+    ),
+    Column("relative_ci95_high", meaning="The high end of the share's interval."),
+    Column(
+        "visible",
+        meaning="The smallest difference that would have been seen, in the figure's unit.",
+        heading="visible from",
+        shown=_visible,
+    ),
+    text("at_least", "Which of the two figures are lower bounds: `baseline`, `candidate`."),
+    text("verdict", "`faster`, `slower`, `no difference seen`, or `cannot tell`.", "verdict"),
+)
+"""The columns of a comparison; those of several runs begin with the run."""

@@ -1,0 +1,1 @@
+"""From figures to scores: formulas, prices, given figures; pure."""

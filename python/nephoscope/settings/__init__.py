@@ -1,0 +1,1 @@
+"""What any user's table is made of: types, units, checks, variables."""

@@ -1,0 +1,32 @@
+"""What can be done to a system."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What can be done to a system while it is measured."""
+
+    RESTART = "restart"
+    """End a node in good order and start it again."""
+    KILL = "kill"
+    """End a node at once, as a crash does; whoever keeps it alive may bring it back."""
+    STOP = "stop"
+    """End a node in good order, for now."""
+    START = "start"
+    """Start a node that was stopped or killed."""
+    PROMOTE = "promote"
+    """Make a read-only node the one that takes writes; the old one follows it."""
+    PAUSE = "pause"
+    """Let a node stand still, with its connections open."""
+    RESUME = "resume"
+    """Let a paused node go on."""
+    ADD_NODE = "add_node"
+    """Add a read-only node; done when it serves."""
+    REMOVE_NODE = "remove_node"
+    """Take a read-only node away."""
+    RESIZE = "resize"
+    """Give the nodes other resources."""
+    SET = "set"
+    """Set parameters of the server, restarting it where they need that."""

@@ -1,0 +1,56 @@
+"""Workloads and studies that come with nephoscope."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from nephoscope import _engine
+from nephoscope.errors import InputError
+from nephoscope.files import is_file, is_there
+
+PACKAGED = Path(__file__).parent.parent / "workloads"
+"""The workloads that come with nephoscope, a folder each."""
+
+
+def packaged_workloads() -> list[str]:
+    """List the names of the workloads that come with nephoscope."""
+    return sorted(file.parent.name for file in PACKAGED.glob("*/workload.lua"))
+
+
+def packaged_workload(name: str) -> Path | None:
+    """Find the folder of a workload that comes with nephoscope; None where there is none of this name."""
+    folder = PACKAGED / name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else None
+    return folder.resolve() if folder is not None and is_file(folder / "workload.lua") else None
+
+
+def find_workload(name: str) -> Path:
+    """Find the folder of a workload, by its name or its path.
+
+    Raises ``InputError``.
+    """
+    if packaged := packaged_workload(name):
+        return packaged
+    if is_file(Path(name) / "workload.lua"):
+        return Path(name).resolve()
+    known = ", ".join(packaged_workloads())
+    shown = _engine.redact(name) if "://" in name else name
+    raise InputError(
+        f"workload.name: {shown!r} is no workload and no folder with a workload.lua; workloads are {known}"
+    )
+
+
+def find_study(name: str) -> Path:
+    """Find a study by its path, or by the name of one that comes with nephoscope.
+
+    Raises ``InputError``.
+    """
+    path = Path(name)
+    if is_there(path):
+        return path
+    packaged = {study.stem: study for study in (Path(__file__).parent.parent / "studies").glob("*.toml")}
+    if name in packaged:
+        return packaged[name]
+    names = sorted(packaged)
+    shown = _engine.redact(name) if "://" in name else name
+    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")

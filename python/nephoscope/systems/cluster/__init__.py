@@ -1,0 +1,1 @@
+"""What every product's cluster has: a front, an autoscaler."""

@@ -1,0 +1,1 @@
+"""What this machine lends: accounts, folders, processes, control groups."""

@@ -1,0 +1,1 @@
+"""One model of tables: terminal, Markdown, CSV, Parquet."""

