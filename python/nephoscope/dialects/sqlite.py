@@ -20,4 +20,5 @@ SQLITE = Dialect(
     isolation=None,
     quotes=("'", "'"),
     escapes={"'": "''"},
+    is_inside=True,
 )
