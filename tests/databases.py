@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tempfile
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ class Server:
 
     def new_database(self) -> str:
         """Make a database; return its URL."""
+        if self.url.startswith("sqlite:"):  # each file is one, made when it is first used
+            return f"{self.url}/test{next(self._numbers)}.db"
         name = f"test{next(self._numbers)}"
         query(self.url, f"CREATE DATABASE {name}")
         return f"{self.url.rpartition('/')[0]}/{name}"
@@ -40,7 +43,11 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
         "type": "CREATE TYPE {name} AS (precious int)",
         "foreign table": "CREATE FOREIGN DATA WRAPPER far; CREATE SERVER there FOREIGN DATA WRAPPER far;"
         " CREATE FOREIGN TABLE {name} (precious int) SERVER there",
-    }
+    },
+    "sqlite": {
+        "table": "CREATE TABLE {name} AS SELECT 42 AS precious",
+        "view": "CREATE VIEW {name} AS SELECT 42 AS precious",
+    },
 }
 """How somebody else makes what has a name, by dialect and kind."""
 
@@ -56,7 +63,17 @@ def running_server(**settings: object) -> Iterator[Server]:
         lab.close()
 
 
-SERVERS: Mapping[str, Callable[[], AbstractContextManager[Server]]] = {"postgres": running_server}
+@contextmanager
+def folder_of_files() -> Iterator[Server]:
+    """Give a folder for SQLite's files."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Server(f"sqlite://{folder}")
+
+
+SERVERS: Mapping[str, Callable[[], AbstractContextManager[Server]]] = {
+    "postgres": running_server,
+    "sqlite": folder_of_files,
+}
 """How a server is started, by the dialect that it speaks: one for each that stores data."""
 
 

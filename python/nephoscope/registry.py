@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+LAST = 100
+"""Where what an evaluator shows stands, if its ``PLACE`` does not say; ours have 10 to 80."""
+
+
 @cache
 def _points(kind: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=f"nephoscope.{kind}"))}
@@ -50,7 +54,3 @@ def shown(kind: str) -> tuple[ModuleType, ...]:
         except Exception as error:
             raise InputError(f"evaluators: {name} of {point.name!r} cannot be imported: {error}") from error
     return tuple(sorted(found, key=lambda module: (getattr(module, "PLACE", LAST), module.__name__)))
-
-
-LAST = 100
-"""The place of who does not say any; those that come with nephoscope have 10 to 70."""

@@ -35,7 +35,8 @@ def test_a_run_whose_folder_is_deleted_ends_at_once(tmp_path: Path) -> None:
     with start("run", write_study(tmp_path, sim_study(ENDLESS)), cwd=tmp_path) as process:
         wait_for(journal(tmp_path).exists, "the run has begun")
         folder = journal(tmp_path).parent.resolve()
-        shutil.rmtree(folder)
+        # All at once: while one file after the other was taken away, the run could make another.
+        shutil.rmtree(folder.rename(tmp_path / "aside"))
         ended = finish(process)
         lines = ended.err.splitlines()
         assert (ended.code, len(lines)) == (1, 1), ended.err

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -162,9 +163,12 @@ def ordinary_python() -> tuple[list[str], dict[str, str]] | None:
 
 
 def expect(process: subprocess.Popen[str], word: str) -> list[str]:
-    """Read the next line, which begins with ``word``; return the words after it."""
+    """Read the next line, which begins with ``word``; return the words after it. Who says nothing for a minute ends."""
     assert process.stdout is not None
+    limit = threading.Timer(60, process.kill)
+    limit.start()
     line = process.stdout.readline()
+    limit.cancel()
     assert line.startswith(word), line
     return line.split()[1:]
 

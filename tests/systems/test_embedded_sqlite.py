@@ -53,6 +53,8 @@ def test_a_workload_is_loaded_run_and_holds_its_invariants(
         assert ended.code == 0, ended.err
         said.append(f"{workload}: loaded" in ended.out)
     assert said == [True, False], "data is loaded once"
+    assert "the database ran on the threads of the load" in ended.out
+    assert "the client was" not in ended.out
     checked = call("check", study)
     assert checked.code == 0, checked.out
     assert "✗" not in checked.out

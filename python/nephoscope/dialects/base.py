@@ -39,6 +39,9 @@ class Dialect:
     escapes: Mapping[str, str]
     """What stands for a character within a text."""
 
+    is_inside: bool = False
+    """Whether the database is a library in the client's own process."""
+
     def literal(self, text: str) -> str:
         """Write a text so that the server reads the same, whatever its settings."""
         first, last = self.quotes

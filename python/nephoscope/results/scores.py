@@ -6,6 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.dialects import DIALECTS
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
@@ -257,14 +258,30 @@ def _verdicts(
     """Say what the reader must know of how the figures came about."""
     return [
         *connected(shortfalls),
-        _client_verdict(points, is_local=_is_local(run)),
-        *_machine_verdict(run),
+        *([_inside_verdict(points)] if _is_inside(run) else _outside_verdicts(points, run)),
         *overloaded(points),
         *steady(points),
         *_failure_verdict(points),
         _identity_verdict(run),
         *_uncertain_verdict(run),
     ]
+
+
+def _is_inside(run: StoredRun) -> bool:
+    """Tell whether the database is a library in the client's own process."""
+    kept = (run.inputs or {}).get("workload", {}).get("dialect")
+    return kept in DIALECTS and DIALECTS[kept].is_inside
+
+
+def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:
+    """Say that client and database cannot be told apart: neither is the limit of the other."""
+    busy = max((point.cpu_busy for point in points if point.cpu_busy is not None), default=None)
+    share = f": the busiest was running {busy:.0%} of the time" if busy is not None else ""
+    return verdict("note", "the database ran on the threads of the load", f"what they used is both's{share}")
+
+
+def _outside_verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
+    return [_client_verdict(points, is_local=_is_local(run)), *_machine_verdict(run)]
 
 
 def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str]:
