@@ -1,6 +1,6 @@
 """PostgreSQL's SQL about the data of workloads."""
 
-from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.base import Dialect, quoted
 
 _KINDS = """CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
     WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' ELSE 'table' END"""
@@ -52,6 +52,5 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     room=_ROOM,
     isolation="SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}",
     # In E'' a backslash means the same whatever standard_conforming_strings says.
-    quotes=("E'", "'"),
-    escapes={"'": "''", "\\": "\\\\"},
+    literal=quoted("E'", {"'": "''", "\\": "\\\\"}),
 )

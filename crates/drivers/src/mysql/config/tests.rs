@@ -1,3 +1,5 @@
+//! What URLs, option files and the environment come to.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

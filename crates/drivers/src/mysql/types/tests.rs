@@ -1,3 +1,5 @@
+//! What values look like on the wire, and that no bytes break the decoders.
+
 use proptest::prelude::*;
 
 use super::*;
