@@ -49,8 +49,8 @@ UNION ALL SELECT 'event', concat(event_name, ' ', coalesce(md5(event_definition)
     literal=_by_bytes,
     text="mediumtext",
     implicit=ImplicitCommit(
-        take="SELECT get_lock(concat('nephoscope ', md5(database())), {seconds})",
-        give="SELECT release_lock(concat('nephoscope ', md5(database())))",
+        take="SELECT get_lock(concat('nephoscope ', md5(coalesce(database(), ''))), {seconds})",
+        give="SELECT release_lock(concat('nephoscope ', md5(coalesce(database(), ''))))",
         mark="ALTER TABLE {name} COMMENT = '{mark}'",
         drop="SET foreign_key_checks = 0; DROP {kind} {name}; SET foreign_key_checks = DEFAULT",
     ),
