@@ -39,6 +39,12 @@ class Dialect:
     escapes: Mapping[str, str]
     """What stands for a character within a text."""
 
+    product: str = "the database"
+    """As messages name the server."""
+    schemes: tuple[str, ...] = ()
+    """Of the URLs whose servers can be asked for their settings."""
+    setting: str | None = None
+    """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
     is_inside: bool = False
     """Whether the database is a library in the client's own process."""
 

@@ -54,4 +54,7 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     # In E'' a backslash means the same whatever standard_conforming_strings says.
     quotes=("E'", "'"),
     escapes={"'": "''", "\\": "\\\\"},
+    product="PostgreSQL",
+    schemes=("postgresql", "postgres"),
+    setting="SELECT current_setting({name}, true)",
 )
