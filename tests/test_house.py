@@ -16,8 +16,6 @@ EXCEPTIONS = {
     "results.inputs -> engine.workload": "a stored run's workload is read to describe it",
     "store.schema -> scoring.prices": "the price book of a manifest",
     "store.schema -> settings.resources": "the resources of a manifest",
-    "systems.cluster.autoscaler -> systems.postgres.cluster": "until a second product has a cluster",
-    "systems.url -> systems.postgres.parameters": "until a second product has parameters",
 }
 GROUND = {"", "__version__", "errors", "masking", "visible", "files", "interrupts", "registry", "_engine"}
 """What everybody may know."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from signal import Signals
 
     from nephoscope.systems.base import System
-    from nephoscope.systems.postgres.provider import PostgresProvider
+    from nephoscope.systems.cluster.provider import ClusterProvider
 
 ROOT = os.geteuid() == 0
 GONE_S = 10.0
@@ -249,7 +249,7 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def server_of(provider: PostgresProvider) -> Any:
+def server_of(provider: ClusterProvider) -> Any:
     assert provider._server is not None
     return provider._server
 

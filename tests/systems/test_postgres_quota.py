@@ -85,7 +85,7 @@ def test_where_it_is_not_permitted_that_is_told(ready_lab: Lab, monkeypatch: pyt
         provider.start()
     with ready_lab.provider(cpu_quota="if-permitted") as provider:
         monkeypatch.undo()
-        monkeypatch.setattr("nephoscope.systems.postgres.embedded.find_place", _refused)
+        monkeypatch.setattr("nephoscope.systems.cluster.embedded.find_place", _refused)
         facts = provider.start().facts
         assert facts["no_cpu_quota"] == "not here"
         assert "cpu_quota" not in facts

@@ -56,6 +56,12 @@ class Dialect:
     """The type of a text of any length."""
     implicit: ImplicitCommit | None = None
     """None where statements that define data are part of transactions."""
+    product: str = "the database"
+    """As messages name the server."""
+    schemes: tuple[str, ...] = ()
+    """Of the URLs whose servers can be asked for their settings."""
+    setting: str | None = None
+    """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
     is_inside: bool = False
     """Whether the database is a library in the client's own process."""
 

@@ -14,10 +14,11 @@ _ID = """concat(t.table_name, ' ', CASE t.table_type WHEN 'VIEW' THEN coalesce((
 _TABLES = "FROM information_schema.tables AS t WHERE t.table_schema = database()"
 _NAME = _QUOTED.format(name="t.table_name")
 
-# What counts sessions is in another schema of MySQL than of MariaDB; each reads the comment that is meant for it.
-_STATUS = "/*M! information_schema. *//*!80000 performance_schema. */global_status"
+# MySQL has them in another schema than MariaDB; each reads the comment that is meant for it.
+_SCHEMA = "/*M! information_schema. *//*!80000 performance_schema. */"
 _ROOM = f"""SELECT concat('max_connections is ', @@max_connections), @@max_connections,
-  CAST((SELECT variable_value FROM {_STATUS} WHERE upper(variable_name) = 'THREADS_CONNECTED') AS unsigned) - 1
+  CAST((SELECT variable_value FROM {_SCHEMA}global_status
+    WHERE upper(variable_name) = 'THREADS_CONNECTED') AS unsigned) - 1
 UNION ALL SELECT concat('max_user_connections is ', @@max_user_connections), @@max_user_connections,
   (SELECT count(*) - 1 FROM information_schema.processlist
    WHERE user = substring_index(session_user(), '@', 1)) FROM dual WHERE @@max_user_connections > 0"""
@@ -47,6 +48,9 @@ UNION ALL SELECT 'event', concat(event_name, ' ', coalesce(md5(event_definition)
     room=_ROOM,
     isolation="SET SESSION TRANSACTION ISOLATION LEVEL {level}",
     literal=_by_bytes,
+    product="MySQL",
+    schemes=("mysql", "mariadb"),
+    setting=f"SELECT variable_value FROM {_SCHEMA}global_variables WHERE lower(variable_name) = lower({{name}})",
     text="mediumtext",
     implicit=ImplicitCommit(
         take="SELECT get_lock(concat('nephoscope ', md5(coalesce(database(), ''))), {seconds})",

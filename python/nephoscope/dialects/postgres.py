@@ -53,4 +53,7 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     isolation="SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}",
     # In E'' a backslash means the same whatever standard_conforming_strings says.
     literal=quoted("E'", {"'": "''", "\\": "\\\\"}),
+    product="PostgreSQL",
+    schemes=("postgresql", "postgres"),
+    setting="SELECT current_setting({name}, true)",
 )

@@ -21,5 +21,6 @@ SQLITE = Dialect(
     room=None,
     isolation=None,
     literal=quoted("'", {"'": "''"}),
+    product="SQLite",
     is_inside=True,
 )
