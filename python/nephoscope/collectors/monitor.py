@@ -10,7 +10,7 @@ from nephoscope import _engine
 from nephoscope.collectors import mysql, postgres
 from nephoscope.collectors.host import Host
 from nephoscope.collectors.presence import Presence, company
-from nephoscope.collectors.server import Server
+from nephoscope.collectors.server import Sampler
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
 
@@ -57,10 +57,10 @@ class Monitor:
         self._ended = threading.Event()
         self._samplers: list[tuple[str, Callable[[float], Samples]]] = [("host", Host().sample)]
         self._met: set[str] = set()
-        self._servers: list[Server] = []
+        self._servers: list[Sampler] = []
         if dialect in _COLLECTORS:
             how = (DIALECTS[dialect], _COLLECTORS[dialect], presence, self._meet)
-            self._servers = [Server(url, *how) for url in servers.values()]
+            self._servers = [Sampler(url, *how) for url in servers.values()]
             self._samplers += [
                 (source, one.sample) for source, one in zip(servers, self._servers, strict=True)
             ]

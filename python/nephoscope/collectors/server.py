@@ -32,8 +32,8 @@ class ServerReading:
     others: Samples = field(default_factory=dict)
 
 
-class Server:
-    """A server, as one product's ``read`` sees it."""
+class Sampler:
+    """Samples a server, as one product's ``read`` sees it."""
 
     def __init__(
         self,
