@@ -11,7 +11,7 @@ from nephoscope.cli.live import Silence
 from nephoscope.collectors import monitor
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
-from nephoscope.scoring.formulas import DEFINITIONS
+from nephoscope.scoring.definitions import DEFINITIONS
 from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.layout import INTERVALS, SYSTEM

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from nephoscope.scoring.formulas import Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Score
 
 _BARS = "▁▂▃▄▅▆▇█"
 _OF_A_FAILURE = frozenset({"connection_lost", "shutting_down", "read_only", "statement_timeout"})

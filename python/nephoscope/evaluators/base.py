@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.demand import Demand, Room, RoomSource
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.scoring.formulas import Absent, Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Absent, Score
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.reading import Study
     from nephoscope.systems.base import Provider, System

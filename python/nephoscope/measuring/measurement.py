@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from nephoscope.engine.data import WorkloadData
     from nephoscope.engine.workload import Workload
     from nephoscope.evaluators.base import Evaluator
-    from nephoscope.scoring.formulas import Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Score
     from nephoscope.study.reading import Study
     from nephoscope.systems.base import Provider, System
 

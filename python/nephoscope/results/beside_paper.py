@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.elasticity.patterns import PATTERNS, resolve
-from nephoscope.scoring.formulas import PERFECT
+from nephoscope.scoring.definitions import PERFECT
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from nephoscope.scoring.formulas import PerfectName
+    from nephoscope.scoring.definitions import PerfectName
     from nephoscope.settings.resources import Resources
     from nephoscope.study.reading import Study
 

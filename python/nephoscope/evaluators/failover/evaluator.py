@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.failover.reading import Failure
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.scoring.formulas import ScoreName
+    from nephoscope.scoring.definitions import ScoreName
     from nephoscope.settings.base import Role
     from nephoscope.settings.registered import MeasureSettings
 

@@ -138,7 +138,7 @@ def failover(runs: Sequence[RunFigures]) -> Table:
         *_columns("r", "R", "From the service back to the load served as before"),
         whole("lost", "Acknowledged commits of the probe that were missing afterwards.", "lost commits"),
     ]
-    return Table("failover", "F- and R-Score: fail-over and recovery, by failure", columns, rows)
+    return Table("failover", "F- and R-Score: fail-over and recovery, by failure", columns, rows, paper=8)
 
 
 def _columns(name: str, heading: str, meaning: str) -> list[Column]:

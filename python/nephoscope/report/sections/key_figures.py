@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nephoscope.report.kit import scored
 from nephoscope.report.view import KeyFigure
-from nephoscope.scoring.formulas import BY_ENDS
+from nephoscope.scoring.definitions import BY_ENDS
 from nephoscope.tables.numbers import count, dollars, finite, number, percent, spread
 
 if TYPE_CHECKING:

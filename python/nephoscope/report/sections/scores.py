@@ -9,25 +9,14 @@ from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate, Fact
 from nephoscope.report.view import AbsentScores, OTerm, ScoreRow, Scores
-from nephoscope.scoring.formulas import BY_ENDS, PERFECT
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, PERFECT
 from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
-
-# Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
-_SCORES: dict[str, tuple[str, str, str, str]] = {
-    "P": ("Productivity", "throughput per cost", "higher", "TPS per $/min"),
-    "E1": ("Elasticity", "throughput per cost while the load varies", "higher", "TPS per $"),
-    "R": ("Recovery", "from the service's return to full throughput", "lower", "s"),
-    "F": ("Fail-over", "from the fault to the service's return", "lower", "s"),
-    "E2": ("Scale-out", "gain per added read-only node", "higher", ""),
-    "C": ("Consistency", "replication lag", "lower", "s"),
-    "T": ("Tenancy", "throughput per cost over all tenants", "higher", "TPS per $/min"),
-    "O": ("Overall", "all of the above, on a logarithmic scale", "higher", ""),
-}
+    from nephoscope.scoring.definitions import Definition
 
 
 def build(run: Run) -> Scores:
@@ -42,10 +31,10 @@ def build(run: Run) -> Scores:
     )
 
 
-def _known(run: Run) -> dict[str, tuple[str, str, str, str]]:
-    """Return the scores of the paper, and any that the run adds to them."""
+def _known(run: Run) -> dict[str, Definition | None]:
+    """Return the scores that are defined, and any that the run adds to them."""
     names = (*scored.table(run.scores.get("scores")), *scored.table(run.scores.get("absent")))
-    return _SCORES | {str(key): (str(key), "", "", "") for key in names if key not in _SCORES}
+    return {**DEFINITIONS, **{str(key): None for key in names if key not in DEFINITIONS}}
 
 
 def _scores(run: Run) -> tuple[ScoreRow, ...]:
@@ -58,15 +47,14 @@ def _measured(score: Mapping[str, Any]) -> bool:
     return finite(score.get("value")) is not None
 
 
-def _score(run: Run, key: str, about: tuple[str, str, str, str], score: Mapping[str, Any]) -> ScoreRow:
-    name, meaning, better, unit = about
+def _score(run: Run, key: str, about: Definition | None, score: Mapping[str, Any]) -> ScoreRow:
     return ScoreRow.model_validate(
         {
             "key": key,
-            "name": name,
-            "meaning": meaning,
-            "better": better or None,
-            "unit": str(score.get("unit") or unit),
+            "name": about.name if about else key,
+            "meaning": about.about if about else "",
+            "better": about.better if about else None,
+            "unit": str(score.get("unit") or (about.unit if about else "")),
             "estimate": Estimate(
                 value=score.get("value"), ci95=scored.ci95(score.get("ci95")), by_ends=key in BY_ENDS
             ),
@@ -82,9 +70,9 @@ def _starred(run: Run) -> tuple[ScoreRow, ...]:
     found = ((key, scored.table(score)) for key, score in scored.table(starred.get("scores")).items())
     how = f"by the price book {starred.get('price_book')}, for resources held {duration(finite(starred.get('held_s')))}"
     return tuple(
-        _score(run, key, _SCORES[key], score).model_copy(update={"key": f"{key}*", "how": how})
+        _score(run, key, DEFINITIONS[key], score).model_copy(update={"key": f"{key}*", "how": how})
         for key, score in found
-        if key in _SCORES and _measured(score)
+        if key in DEFINITIONS and _measured(score)
     )
 
 
@@ -92,10 +80,10 @@ def _absent(run: Run) -> tuple[AbsentScores, ...]:
     """Return the scores that were not measured, those with one reason together."""
     reasons = scored.table(run.scores.get("absent"))
     groups: dict[str, list[Fact]] = {}
-    for key, (name, *_) in _known(run).items():
+    for key, about in _known(run).items():
         if not _measured(scored.score(run, key)):
             reason = str(reasons.get(key) or "not measured in this run")
-            groups.setdefault(reason, []).append(Fact(label=key, value="" if name == key else name))
+            groups.setdefault(reason, []).append(Fact(label=key, value=about.name if about else ""))
     return tuple(AbsentScores(scores=tuple(facts), reason=reason) for reason, facts in groups.items())
 
 
