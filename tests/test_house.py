@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import nephoscope
+from nephoscope import registry
 
 PACKAGE = Path(nephoscope.__file__).parent
 
@@ -58,6 +60,7 @@ EVERYTHING = {"cli", "calibration", "extend"}
 HALVES = {
     "settings": {"settings", "scoring"},
     "reading": {"store", "scoring", "statistics", "settings"},
+    "paper": {"settings", "scoring", "study"},
     "tables": {"tables", "report.kit", "scoring", "settings", "store.protocol"},
     "section": {"tables", "report.kit", "scoring", "settings", "store.protocol"},
 }
@@ -132,3 +135,30 @@ def test_no_two_packages_have_classes_of_one_name() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, set()).add(room_of(module))
     assert {name: len(rooms) for name, rooms in places.items() if len(rooms) > 1} == NAMESAKES
+
+
+GENERIC = ("store", "study", "settings", "tables", "report", "results", "measuring", "cli")
+"""Rooms that know evaluators by the registry alone."""
+
+ALSO_WORDS = {"load", "lag"}
+"""Evaluators whose names have another meaning, too: a table of studies, a probe."""
+
+
+def test_no_generic_room_knows_an_evaluator_by_name() -> None:
+    names = set(registry.names("evaluators")) - ALSO_WORDS
+    folders = {
+        module.split(".")[1] for module in MODULES if re.fullmatch(r"evaluators\.\w+\.evaluator", module)
+    }
+    assert names <= folders
+    found = []
+    for module, file in MODULES.items():
+        if module.split(".")[0] in GENERIC:
+            told = {target.split(".")[1] for target in imports(file) if target.startswith("evaluators.")}
+            told &= folders
+            told |= {
+                node.value
+                for node in ast.walk(ast.parse(file.read_text()))
+                if isinstance(node, ast.Constant) and node.value in names
+            }
+            found += [f"{module}: {name}" for name in told]
+    assert found == []

@@ -44,12 +44,6 @@ class RunFigures:
         score = self.score(name)
         return score.get("detail", {}) if score else {}
 
-    @property
-    def failures(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Every failure with the fault that it was."""
-        told = self.scores.get("details", {}).get("failover", {})
-        return [(entry["fault"], failure) for entry in told.values() for failure in entry["failures"]]
-
 
 def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: str = "") -> Column:
     """Make a column of a number that is shown in a form of its own."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.kit import scored
+from nephoscope.report.kit import scored, told
 from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate, Fact
 from nephoscope.report.view import AbsentScores, OTerm, ScoreRow, Scores
 from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, PERFECT
-from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
+from nephoscope.tables.numbers import duration, finite, number, plain, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
     from nephoscope.scoring.definitions import Definition
@@ -114,8 +114,10 @@ def _statement(rows: Sequence[ScoreRow], absent: Sequence[AbsentScores]) -> str:
 def _how(run: Run, key: str, score: Mapping[str, Any]) -> str:
     """Say how a score was measured; empty where the run does not tell."""
     detail = scored.table(score.get("detail"))
-    if key in _HOW:
-        return _HOW[key](run, detail)
+    if key == "O":
+        return _how_o(detail)
+    if told_by := told.how().get(key):
+        return told_by(run, detail)
     plain_facts = (
         f"{name.replace('_', ' ')} {text_of(fact)}" for name, fact in detail.items() if _is_plain(fact)
     )
@@ -126,78 +128,13 @@ def _is_plain(fact: object) -> bool:
     return isinstance(fact, str | int | float)
 
 
-def _how_p(run: Run, detail: Mapping[str, Any]) -> str:
-    mixes = ", ".join(scored.mix_details(run)) or "all mixes"
-    of = {"peak": "the highest mean TPS", "mean": "the mean TPS over the sweep"}.get(
-        str(detail.get("tps_of")), "TPS"
-    )
-    cost = finite(detail.get("cost_per_minute"))
-    return f"{of} of {mixes}" + (f", at {dollars(cost)} a minute" if cost is not None else "")
-
-
-def _how_e1(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    patterns = [scored.table(entry) for entry in scored.sequence(detail.get("patterns"))]
-    names = dict.fromkeys(str(entry.get("pattern")) for entry in patterns)
-    windows = {duration(entry.get("window_s")) for entry in patterns}
-    return f"{', '.join(names)}; cost over {', '.join(sorted(windows))}" if patterns else ""
-
-
-def _how_failures(run: Run, detail: Mapping[str, Any]) -> str:
-    failures = [scored.table(entry) for entry in scored.sequence(detail.get("failures"))]
-    roles = dict.fromkeys(f"{detail.get('fault')} of {entry.get('role')}" for entry in failures)
-    rates = {plain(entry["probe_rate"]) for entry in run.measures if "probe_rate" in entry}
-    probes = f"; probes at {', '.join(sorted(rates))} a second" if rates else ""
-    return f"{count(len(failures))} × {', '.join(roles)}{probes}" if failures else ""  # noqa: RUF001 - times
-
-
-def _how_e2(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    mixes = scored.table(detail.get("mixes"))
-    steps = max((len(scored.sequence(scored.table(mix).get("steps"))) for mix in mixes.values()), default=0)
-    if steps < 2:  # noqa: PLR2004 - before and after
-        return ""
-    before = count(detail.get("from_nodes"))
-    return f"{', '.join(mixes)}; read-only nodes: {before} and {count(steps - 1)} more"
-
-
-def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    replicas = count(detail.get("replicas"))
-    loads = ", ".join(str(load) for load in scored.sequence(detail.get("counted")))
-    return f"insert + update + delete beside {loads}; replicas: {replicas}" if loads else ""
-
-
-def _how_t(run: Run, detail: Mapping[str, Any]) -> str:
-    told = scored.details(run, "tenancy")
-    patterns = [
-        str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
-    ]
-    tenants = len(scored.sequence(told.get("tenants")))
-    shared = f"; {count(tenants)} tenants, each a {told.get('share')}" if tenants else ""
-    return f"{', '.join(patterns)}{shared}" if patterns else ""
-
-
-def _how_o(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
+def _how_o(detail: Mapping[str, Any]) -> str:
     weights = {str(name): finite(weight) for name, weight in scored.table(detail.get("weights")).items()}
     odd = [f"{name} {plain(weight)}" for name, weight in weights.items() if weight != 1]
     how = f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
     if assumes := scored.table(detail.get("interval")).get("assumes"):
         how += f"; its interval takes for granted: {assumes}"
     return how + (f"; no interval: {detail['no_interval']}" if detail.get("no_interval") else "")
-
-
-_HOW: dict[str, Callable[[Run, Mapping[str, Any]], str]] = {
-    "P": _how_p,
-    "E1": _how_e1,
-    "R": _how_failures,
-    "F": _how_failures,
-    "E2": _how_e2,
-    "C": _how_c,
-    "T": _how_t,
-    "O": _how_o,
-}
 
 
 # --- what makes up O --------------------------------------------------------------------------------------------
