@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope.cli.live import Silence
 from nephoscope.collectors import monitor
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.scoring.definitions import DEFINITIONS
 from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.store import FILES, StoredRun

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import run_study
 from nephoscope.measuring.preparing import any_url
 from nephoscope.measuring.series import measured_before, parts
+from nephoscope.measuring.silence import Silence
 from nephoscope.results.beside_paper import reasons
 from nephoscope.scoring.definitions import PERFECT
 from nephoscope.store import StoredRun

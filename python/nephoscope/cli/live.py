@@ -350,14 +350,6 @@ class JsonView(_Base):
         self._write("gap", record)
 
 
-class Silence(_Base):
-    """Shows nothing."""
-
-    def __init__(self) -> None:
-        """Need no console."""
-        super().__init__(VisibleConsole(quiet=True))
-
-
 def make_view(*, as_json: bool) -> _Base:
     """Choose how to show a measurement: by what standard output is."""
     console = make_console()

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from nephoscope.engine.data import CheckResult
-    from nephoscope.engine.workload import Workload
     from nephoscope.measuring.measurement import Outcome
     from nephoscope.results.compare import Compared
     from nephoscope.results.side_by_side import SideBySide
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import Workload
 
 MARKS = {
     "ok": ("✓", "green"),
