@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope.cli.live import Silence
 from nephoscope.collectors import mysql, postgres
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
-from nephoscope.scoring.formulas import DEFINITIONS
+from nephoscope.measuring.silence import Silence
+from nephoscope.scoring.definitions import DEFINITIONS
 from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.layout import INTERVALS, SYSTEM

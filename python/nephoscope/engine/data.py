@@ -21,7 +21,7 @@ from nephoscope.errors import MeasurementError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nephoscope.engine.workload import Workload
+    from nephoscope.study.workload import Workload
 
     Progress = Callable[[Sequence[tuple[str, int, int]]], object]
 

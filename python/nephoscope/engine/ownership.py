@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nephoscope import _engine
     from nephoscope.dialects import Dialect, ImplicitCommit
     from nephoscope.engine.records import Made, Record, Relation
-    from nephoscope.engine.workload import Workload
+    from nephoscope.study.workload import Workload
 
 _NEVER = "use an empty database or schema (nephoscope never drops what it has not made)"
 
