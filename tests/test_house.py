@@ -188,9 +188,8 @@ OF_A_PRODUCT = re.compile(r"(systems|dialects|collectors)\.(postgres|mariadb|mys
 NAMED = {
     "cli.commands.measuring": "the user chooses a product for the quickstart",
     "cli.printing": "a text shown to users: an example of a study",
-    "collectors.monitor": "until a second product has metrics: its statements are to be a file of their own",
+    "collectors.monitor": "the table of collectors, by dialect",
     "dialects": "the table of dialects",
-    "measuring.measurement": "whose servers the monitor can read",
     "results.inputs": "runs that kept no workload: a URL that names a dialect alone",
     "systems.cache": "what embedded servers have left in the cache",
     "systems.machine.account": "the account that a package of the distribution makes, and a text shown to users",
