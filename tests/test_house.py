@@ -193,7 +193,6 @@ NAMED = {
     "results.inputs": "runs that kept no workload: a URL that names a dialect alone",
     "systems.cache": "what embedded servers have left in the cache",
     "systems.machine.account": "the account that a package of the distribution makes, and a text shown to users",
-    "systems.tenants": "schemas and databases are made on PostgreSQL alone",
     "systems.url": "whose parameters can be read, and a text shown to users",
 }
 """Modules that name a product all the same, and why. A ratchet: entries go, and none comes."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from nephoscope.dialects.shares import Share
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Dialect:
     """Of the URLs whose servers can be asked for their settings."""
     setting: str | None = None
     """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    """What keeps the data of tenants apart within a server: a schema, a database."""
     is_inside: bool = False
     """Whether the database is a library in the client's own process."""
 

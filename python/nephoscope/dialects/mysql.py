@@ -5,6 +5,7 @@ id of a table that survives replication, so a table's comment tells it from anot
 """
 
 from nephoscope.dialects.base import Dialect, ImplicitCommit
+from nephoscope.dialects.shares import Share, in_path
 
 _QUOTED = "concat('`', replace({name}, '`', '``'), '`')"
 _KIND = "CASE table_type WHEN 'BASE TABLE' THEN 'table' WHEN 'SYSTEM VERSIONED' THEN 'table' ELSE lower(table_type) END"
@@ -51,6 +52,13 @@ UNION ALL SELECT 'event', concat(event_name, ' ', coalesce(md5(event_definition)
     product="MySQL",
     schemes=("mysql", "mariadb"),
     setting=f"SELECT variable_value FROM {_SCHEMA}global_variables WHERE lower(variable_name) = lower({{name}})",
+    shares={
+        "database": Share(
+            there="SELECT schema_name FROM information_schema.schemata WHERE schema_name IN ({names})",
+            make="CREATE DATABASE {name}",
+            url=in_path("database"),
+        )
+    },
     text="mediumtext",
     implicit=ImplicitCommit(
         take="SELECT get_lock(concat('nephoscope ', md5(coalesce(database(), ''))), {seconds})",
