@@ -33,6 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "systems.machine": set(),
     "systems.cluster": {"systems.machine", "systems", "settings"},
     "systems.postgres": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
+    "systems.mariadb": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "collectors": {"store", "dialects"},
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},
     "report": {"store", "tables", "scoring", "statistics", "report.kit"},

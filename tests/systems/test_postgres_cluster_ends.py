@@ -23,10 +23,10 @@ from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
-    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
 
 
-def node_of(provider: EmbeddedPostgres, name: str) -> Node:
+def node_of(provider: EmbeddedCluster, name: str) -> Node:
     assert provider._cluster is not None
     return provider._cluster.node(name)
 

@@ -23,7 +23,7 @@ from sample_studies import sim_study, throughput
 if TYPE_CHECKING:
     from postgres_lab import Lab
 
-    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.alone
 
@@ -39,7 +39,7 @@ def keep_busy(url: str, ended: threading.Event) -> None:
     admin.close()
 
 
-def uses(provider: EmbeddedPostgres, urls: tuple[str, ...]) -> list[float]:
+def uses(provider: EmbeddedCluster, urls: tuple[str, ...]) -> list[float]:
     """How many processors' time each node uses while each is kept busy."""
     ended = threading.Event()
     threads = [threading.Thread(target=keep_busy, args=(url, ended)) for url in urls]

@@ -261,7 +261,11 @@ class Cluster:
         began = _engine.monotonic_ns()
         front.rw.lead_to(None, cut=not is_planned)
         if is_planned:
-            old.halt()
+            try:
+                old.end_for(new)
+            except NephoscopeError:
+                self._settle()
+                raise
             self._check_complete(new, old)
         else:
             old.kill()

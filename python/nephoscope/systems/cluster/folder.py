@@ -160,6 +160,15 @@ class ServerFolder(ABC):
         """Forget what the log says until now."""
         self._log_start = self.log.stat().st_size
 
+    def says(self, words: str) -> bool:
+        """Tell whether a line of the log since it was opened or marked has these words."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._log_start)
+                return words.encode() in file.read()
+        except OSError:
+            return False
+
     def last_words(self) -> str:
         """Read the last lines that the log got since it was opened or marked."""
         try:

@@ -205,6 +205,11 @@ class Node(ABC):
     def received(self) -> int:
         """Tell how much of the log has come to this replica, in a measure that is the same for all replicas."""
 
+    def end_for(self, new: Self) -> None:
+        """End this primary in good order, with all that has been committed received by a replica."""
+        del new
+        self.halt()
+
     @abstractmethod
     def has_all_of(self, old: Self) -> bool:
         """Tell whether this replica has received all of a primary that has ended in good order."""
@@ -237,7 +242,7 @@ class Node(ABC):
 
     def _start_behind(self, primary: Self) -> None:
         self.server.folder.keep_password(primary.server.folder.password)
-        self.start()
+        self.server.start()
         self._begin_to_follow(primary)
         self.catch_up(primary)
 

@@ -73,6 +73,9 @@ class Server(ABC):
     def version(self) -> str:
         """The version of which a database must be for these programs."""
 
+    _initialiser: str
+    """The program that makes an empty database."""
+
     @abstractmethod
     def _initialising(self, place: Path, secret: Path) -> Sequence[str | Path]:
         """Give the command that makes an empty database in a folder."""
@@ -265,22 +268,31 @@ class Server(ABC):
 
     def _initialise(self, output: int) -> None:
         """Make an empty database beside its place, and move it there when it is complete."""
-        unfinished, handed_over = self.folder.unfinished, self.folder.path / "data.password"
+        unfinished = self.folder.unfinished
         if unfinished.exists():
             shutil.rmtree(unfinished)
-        owner = (self.account.uid, self.account.gid)
-        unfinished.mkdir(mode=0o700)
-        os.chown(unfinished, *owner)
         password = SecretStr(secrets.token_urlsafe(24))
+        self.initialise(unfinished, password, output)
+        self.folder.keep_password(password)
+        unfinished.rename(self.folder.data)
+
+    def initialise(self, place: Path, password: SecretStr, output: int) -> None:
+        """Make an empty database in a folder that does not exist yet; ``output`` is the opened log.
+
+        Raises:
+            MeasurementError: the product's program failed.
+
+        """
+        owner, handed_over = (self.account.uid, self.account.gid), self.folder.path / "data.password"
+        place.mkdir(mode=0o700)
+        os.chown(place, *owner)
         write_file(handed_over, self._secret(password), private=True, owner=owner)
-        command = self._initialising(unfinished, handed_over)
+        command = self._initialising(place, handed_over)
         try:
-            failed = f"{_name_of(command)} could not make a database in {self.folder.path}"
+            failed = f"{self._initialiser} could not make a database in {self.folder.path}"
             self.run_program(command, output, self.traits.initialise_s, failed)
         finally:
             handed_over.unlink(missing_ok=True)
-        self.folder.keep_password(password)
-        unfinished.rename(self.folder.data)
 
     def run_program(
         self,
@@ -290,7 +302,7 @@ class Server(ABC):
         failed: str,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a program on the folder to its end, as the server's user, while the server does not run.
+        """Run a program on the folder to its end, as the server's user.
 
         ``output`` is the opened log, and ``failed`` the message should it fail. Whatever interrupts this leaves
         nothing running.
@@ -307,7 +319,10 @@ class Server(ABC):
             environment={**_ENVIRONMENT, **(environment or {})},
             keep_open=(self.folder.lock_descriptor,),
         )
-        process = self._process = SupervisedProcess(order)
+        process = SupervisedProcess(order)
+        is_alone = self._process is None
+        if is_alone:
+            self._process = process
         try:
             process.start(output)
             if not process.ended(limit_s):
@@ -316,7 +331,8 @@ class Server(ABC):
                 raise self.folder.failure(failed)
         finally:
             process.end()
-            self._process = None
+            if is_alone:
+                self._process = None
 
     def _launch(self, output: int) -> None:
         """Start the server on a free port; where somebody takes it before the server does, on another."""

@@ -28,6 +28,7 @@ class PostgresServer(Server):
     """One postmaster on its folder."""
 
     folder: PostgresFolder
+    _initialiser = "initdb"
 
     @property
     def version(self) -> str:
@@ -99,7 +100,14 @@ class PostgresServer(Server):
 
     def _initialising(self, place: Path, secret: Path) -> Sequence[str | Path]:
         return (
-            *(self.install.program("initdb"), "-D", place, "-U", self.traits.user, f"--pwfile={secret}"),
+            *(
+                self.install.program(self._initialiser),
+                "-D",
+                place,
+                "-U",
+                self.traits.user,
+                f"--pwfile={secret}",
+            ),
             # The same on every machine, version and environment. Checksums are version 18's default.
             *("--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--data-checksums"),
             "--no-instructions",
