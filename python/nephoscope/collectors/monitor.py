@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
-"""How often is sampled. Each sample costs the client about a millisecond."""
+"""The time between two samples, in s. A sample costs the client about a millisecond."""
 
 _MIB = 1 << 20
 _SECTOR = 512
@@ -38,20 +38,20 @@ _REPLICAS = """SELECT application_name,
   CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_flush_lsn(), replay_lsn) END,
   1000 * extract(epoch FROM replay_lag)
 FROM pg_stat_replication WHERE state = 'streaming' ORDER BY application_name, pid"""
-"""What a primary knows of its replicas; who may not read it sees nulls."""
+"""What a primary knows of its replicas; a role without the right to read it sees nulls."""
 _RATES = ("commits_per_s", "rollbacks_per_s", "blocks_read_per_s", "blocks_hit_per_s", "rows_read_per_s",
           "rows_written_per_s")  # fmt: skip
 _PATIENCE_S = 2.0
-"""How long a server is waited for: the others are sampled after it."""
+"""The timeout of a server's sample, in s: the other servers are sampled after it."""
 _LEVELS = ("connections", "active", "waiting_for_locks")
 
 
 _Samples = dict[str | None, dict[str, float]]
-"""Values by metric: a source's own under None, and those of others that it knows of by their names."""
+"""Values by metric, by source: None stands for the sampled source itself."""
 
 
 class Monitor:
-    """A thread that samples until it is stopped. What it cannot read it leaves out, and says so once."""
+    """A thread that samples until it is stopped. It leaves out what it cannot read, and logs that."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Monitor:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of PostgreSQL endpoints.
 
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
-        As long as ``is_idle`` says so they are let alone, without a connection: an idle system may pause.
+        While ``is_idle`` is true it has no connection to them: an idle system may pause.
         """
         self._is_idle = is_idle
         self._writer = writer
@@ -103,7 +103,7 @@ class Monitor:
         self._let_go()
 
     def _meet(self, now: float, others: set[str]) -> None:
-        """Write who else is at work on a server, once."""
+        """Write once who else works on a server."""
         if new := others - self._met:
             self._met |= new
             self._writer.event(now, "warning", message=company(new))
@@ -117,7 +117,7 @@ class Monitor:
 
 
 def rss_mb() -> float:
-    """Tell how much memory this process has, in MB; 0 where the system does not tell."""
+    """Return the memory of this process, in MB; 0 if the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - once per interval, kept plain
             return int(file.read().split()[1]) * 4096 / _MIB
@@ -159,7 +159,7 @@ class _Host:
 
     @staticmethod
     def _disk() -> list[float]:
-        """Sectors read and written by whole disks: what has partitions counts once."""
+        """Sectors read and written by whole disks; partitions are not counted again."""
         read = written = 0.0
         blocks = Path("/sys/block")
         disks = {path.name for path in blocks.iterdir()} if blocks.is_dir() else set()
@@ -198,11 +198,11 @@ class _Server:
             self.close()
             self._last = None
             raise
-        # What is seen twice has not ended just when it was seen.
+        # Seen in two samples, so it is not a session that was just ending.
         self._meet(now, others & self._others)
         self._others = others
         if not rows:
-            # What is no PostgreSQL may answer so; it is asked again.
+            # A server that is no PostgreSQL may answer like this; it is asked again.
             self._last = None
             raise MeasurementError("its statistics have no row")
         cells = [float(cell or 0) for cell in rows[0]]
@@ -227,7 +227,7 @@ class _Server:
 
 
 def _behind(rows: Sequence[Sequence[str | None]]) -> _Samples:
-    """Tell how far each replica is behind by the primary's own account: bytes of the log, and milliseconds.
+    """Return how far each replica is behind, as the primary sees it: bytes of log, and milliseconds.
 
     ``replay_lag_ms`` is PostgreSQL's ``replay_lag``: from the flush of recent log on the primary to the replica's word
     that it is replayed (documentation of pg_stat_replication); none where nothing was written lately.
