@@ -37,7 +37,9 @@ SECOND_NAMES = {
     "price book": r"price list file|pricing file",
 }
 # Names that belong to others: a view of PostgreSQL, a word of a paper or of a peer.
-FOREIGN = re.compile(r"xact_commit|xact_rollback|pg_current_xact|cloud price lists", re.IGNORECASE)
+FOREIGN = re.compile(
+    r"at-trx-commit|xact_commit|xact_rollback|pg_current_xact|cloud price lists", re.IGNORECASE
+)
 
 
 @cache

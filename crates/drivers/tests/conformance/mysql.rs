@@ -173,7 +173,7 @@ pub(crate) fn a_transaction_goes_on_after_an_error(mysql: &Mysql) {
     client.control(Command::Begin).unwrap();
     client.count("insert", &[Value::Int(3)]).unwrap();
     let error = client.count("insert", &[Value::Int(1)]).unwrap_err();
-    assert_eq!((error.class(), error.code()), (ErrorClass::Other, "1062"));
+    assert_eq!((error.class(), error.code()), (ErrorClass::Constraint, "1062"));
     assert_eq!(client.state(), ConnectionState::InTransaction);
     assert_eq!(client.integer("count", &[]), 3);
     client.control(Command::Rollback).unwrap();

@@ -153,17 +153,24 @@ pub(crate) fn a_statement_follows_the_schema(sqlite: &Sqlite) {
 pub(crate) fn errors_have_the_names_of_sqlite(sqlite: &Sqlite) {
     sqlite.table();
     let mut client = sqlite.client(&[("insert", "INSERT INTO accounts VALUES (:id, :n)")]);
-    for (values, code, message) in [
+    let violated = ErrorClass::Constraint;
+    for (values, class, code, message) in [
         (
             [Value::Int(1), Value::Int(0)],
+            violated,
             "SQLITE_CONSTRAINT_PRIMARYKEY",
             "UNIQUE constraint failed: accounts.id",
         ),
-        ([Value::Int(7), Value::Null], "SQLITE_CONSTRAINT_NOTNULL", "NOT NULL constraint failed: accounts.n"),
-        ([Value::Text(b"x"), Value::Int(0)], "SQLITE_MISMATCH", "datatype mismatch"),
+        (
+            [Value::Int(7), Value::Null],
+            violated,
+            "SQLITE_CONSTRAINT_NOTNULL",
+            "NOT NULL constraint failed: accounts.n",
+        ),
+        ([Value::Text(b"x"), Value::Int(0)], ErrorClass::Other, "SQLITE_MISMATCH", "datatype mismatch"),
     ] {
         let error = client.count("insert", &values).unwrap_err();
-        assert_eq!((error.class(), error.code(), error.message()), (ErrorClass::Other, code, message));
+        assert_eq!((error.class(), error.code(), error.message()), (class, code, message));
         assert_eq!(client.state(), ConnectionState::Idle);
     }
     for (sql, said) in [

@@ -1,3 +1,5 @@
+//! Authentication: each plugin against the answers that servers expect, and exchanges that no server has.
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::signature::{ED25519 as RING_ED25519, UnparsedPublicKey};

@@ -1,3 +1,5 @@
+//! URLs and option files, right and wrong.
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

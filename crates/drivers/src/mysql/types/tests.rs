@@ -1,3 +1,5 @@
+//! Values on their way to the server and back, as text and in binary.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -243,6 +243,7 @@ impl Flush {
                 "40001" => ErrorClass::Serialization,
                 "40P01" => ErrorClass::Deadlock,
                 "57014" => ErrorClass::StatementTimeout,
+                "23503" | "23505" => ErrorClass::Constraint,
                 _ => ErrorClass::Other,
             };
             return Err((class, code.to_owned()));
