@@ -53,6 +53,7 @@ macro_rules! every_driver {
                 wide_rows_come_whole
                 large_values_come_whole
                 results_are_kept_side_by_side
+                the_key_of_an_inserted_row_is_told_where_it_can_be
                 rows_that_are_not_wanted_are_not_kept
                 large_statements_and_large_results_may_pass_each_other;
             transactions:
@@ -198,6 +199,7 @@ macro_rules! every_sqlite {
                 options_are_set_on_every_connection
                 a_statement_follows_the_schema
                 errors_have_the_names_of_sqlite
+                an_inserted_key_is_that_of_its_own_statement
                 a_constraint_that_fails_at_commit_is_the_commits_error
                 rows_without_an_end_fail_and_the_session_goes_on
                 statements_that_run_first_are_run_in_order

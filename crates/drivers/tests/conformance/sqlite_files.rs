@@ -380,3 +380,24 @@ pub(crate) fn what_probes_say_is_understood(sqlite: &Sqlite) {
     admin.query(probes.drop).unwrap();
     assert!(admin.query(probes.read).is_err());
 }
+
+pub(crate) fn an_inserted_key_is_that_of_its_own_statement(sqlite: &Sqlite) {
+    sqlite
+        .admin()
+        .query("CREATE TABLE numbered (id INTEGER PRIMARY KEY, of int); CREATE TABLE named (name TEXT PRIMARY KEY) WITHOUT ROWID")
+        .unwrap();
+    let mut client = sqlite.client(&[
+        ("numbered", "INSERT INTO numbered (of) VALUES (NULL)"),
+        ("named", "INSERT INTO named VALUES (:name)"),
+        ("child", "INSERT INTO numbered (of) VALUES (last_insert_rowid())"),
+        ("of", "SELECT of FROM numbered ORDER BY id DESC LIMIT 1"),
+    ]);
+    let key = |client: &mut Client, name: &str, values: &[Value<'_>]| {
+        client.count(name, values).unwrap().inserted_id.map(std::num::NonZeroU64::get)
+    };
+    assert_eq!(key(&mut client, "numbered", &[]), Some(1));
+    // A row without a number leaves SQL's own last key as it was.
+    assert_eq!(key(&mut client, "named", &[Value::Text(b"x")]), None);
+    key(&mut client, "child", &[]);
+    assert_eq!(client.integer("of", &[]), 1);
+}
