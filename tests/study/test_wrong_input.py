@@ -186,7 +186,8 @@ WRONG_FOR_OTHERS = {
     "postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of "
     "postgresql://, mysql://, sqlite://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of "
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.cli.live import Silence
 from nephoscope.errors import MeasurementError
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.store import StoredRun
 from nephoscope.study.reading import make_study
 from nephoscope.systems.machine.folders import fast_folder

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from nephoscope.scoring.formulas import Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Score
 
 _BARS = "▁▂▃▄▅▆▇█"
 _OF_A_FAILURE = frozenset({"connection_lost", "shutting_down", "read_only", "statement_timeout"})
@@ -347,14 +348,6 @@ class JsonView(_Base):
     def gap(self, record: Mapping[str, Any]) -> None:
         """Write that the tool itself did not run for a while."""
         self._write("gap", record)
-
-
-class Silence(_Base):
-    """Shows nothing."""
-
-    def __init__(self) -> None:
-        """Need no console."""
-        super().__init__(VisibleConsole(quiet=True))
 
 
 def make_view(*, as_json: bool) -> _Base:

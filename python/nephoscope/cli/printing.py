@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from nephoscope.engine.data import CheckResult
-    from nephoscope.engine.workload import Workload
     from nephoscope.measuring.measurement import Outcome
     from nephoscope.results.compare import Compared
     from nephoscope.results.side_by_side import SideBySide
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import Workload
 
 MARKS = {
     "ok": ("✓", "green"),
@@ -50,8 +50,8 @@ def summary(outcome: Outcome) -> RenderableType:
     scores = outcome.scores
     tables = {table.name: table for table in tables_of([figures_of(outcome)])}
     parts: list[RenderableType] = [Text()]
-    if "throughput" in tables:
-        parts.append(terminal(tables["throughput"]))
+    if of_points := [table for table in tables.values() if table.of_points]:
+        parts += map(terminal, of_points)
     elif (points := tables.get("points")) and (rows := [row for row in points.rows if not row["slot"]]):
         parts.append(terminal(replace(points, title="", rows=rows)))
     if reason := scores["absent"].get("P") if "P" not in scores["scores"] else None:
@@ -92,9 +92,8 @@ def figures_of(outcome: Outcome) -> RunFigures:
 def run_markdown(figures: RunFigures) -> str:
     """Write the tables of a run and its verdicts as Markdown, for an issue or a wiki."""
     tables = tables_of([figures])
-    names = {table.name for table in tables}
-    # Each point by itself is too much beside the means of its repetitions.
-    shown = [table for table in tables if table.name != "points" or "throughput" not in names]
+    has_means = any(table.of_points for table in tables)
+    shown = [table for table in tables if table.name != "points" or not has_means]
     scores = figures.scores
     notes = [f"no {name}: {reason}" for name, reason in scores["absent"].items()]
     notes += notes_of_o(_detail_of_o(scores))

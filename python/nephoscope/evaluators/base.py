@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from nephoscope import registry
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.settings.loads import Endpoints, Load, Reads
-from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nephoscope.engine.loadrun import LoadRun
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.demand import Demand, Room, RoomSource
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.scoring.formulas import Absent, Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Absent, Score
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import DescribedWorkload
     from nephoscope.systems.base import Provider, System
 
 _REST_S = 0.2
@@ -41,6 +41,8 @@ class Means:
     system: System
     """As it is when the evaluator begins: nodes may have come or gone since the start."""
     study: Study
+    ro_of: Callable[[System], tuple[str, ...]]
+    """Gives, for a state of the system, the read-only URLs of the tenant that is loaded."""
     rooms: RoomSource | None = None
     """How many sessions the servers take, where that was asked."""
 
@@ -63,9 +65,8 @@ class Means:
         ``reads`` is where transactions run that only read; if left out, where the study's load has them.
         """
         system = self.system.model_copy(update={"ro": tuple(ro)})
-        tenant = tenants_of(self.study.tenants, system)[0]
         of_load = self.study.load.reads
-        return Endpoints(ro=tenant.ro, reads=reads or ("ro" if of_load == "auto" else of_load))
+        return Endpoints(ro=self.ro_of(system), reads=reads or ("ro" if of_load == "auto" else of_load))
 
     def probes(
         self,

@@ -9,24 +9,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from nephoscope.engine.sessions import is_short
 from nephoscope.scoring.formulas import Absent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Mapping
 
     from nephoscope.evaluators.client_metrics import ClientMetrics
     from nephoscope.store import Phase, StoredRun
-
-    Floats = NDArray[np.float64]
-
-_SHARE = 0.01
-"""Above this share of the sessions' time without a connection a phase is not at the level that it is named by."""
-_FEWEST = 2
-"""Intervals: at the end of one a session may just be making a connection anew."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +39,6 @@ class Shortfall:
         """Say which phase it is, how many sessions were connected, and why."""
         said = f" ({self.words})" if self.words else ""
         return f"{self.name}: {self.connected:.3g} of {self.wanted} sessions were connected{said}"
-
-
-def is_short(
-    sessions: Sequence[float] | Floats, disconnected: Sequence[float] | Floats, failures: int
-) -> bool:
-    """Tell whether a phase lacked sessions, by how many were wanted and without a connection as each interval ended.
-
-    ``failures`` is how many connections broke or could not be made. Sessions lacked if one of them did for more than
-    half of the phase, or, with such failures, if more than 1 % of their time was without a connection. Sessions that
-    only take a moment to connect when the phase begins are none of these.
-    """
-    if not sum(sessions):
-        return False
-    if np.median(disconnected) >= 1:
-        return True
-    share = sum(disconnected) / sum(sessions)
-    return bool(failures and share > _SHARE and np.count_nonzero(disconnected) >= _FEWEST)
 
 
 class Connections:

@@ -14,8 +14,8 @@ from nephoscope.systems.machine.capacity import this_machine
 from nephoscope.systems.tenants import tenants_of
 
 if TYPE_CHECKING:
-    from nephoscope.engine.workload import Workload
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import Workload
     from nephoscope.systems.base import System
     from nephoscope.systems.tenants import Tenant
 

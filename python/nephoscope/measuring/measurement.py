@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nephoscope.engine.data import WorkloadData
-    from nephoscope.engine.workload import Workload
     from nephoscope.evaluators.base import Evaluator
-    from nephoscope.scoring.formulas import Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Score
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import Workload
     from nephoscope.systems.base import Provider, System
 
 _log = logging.getLogger(__name__)
@@ -163,7 +164,7 @@ class _Measurement:
             self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for index, evaluator in enumerate(self.evaluators):
                 self._tell_scores(index - 1)
-                evaluator.drive(Means(load, self.provider, self._system_now(), self.study, self.rooms))
+                evaluator.drive(self._means(load))
         except Interrupted as error:
             status, reason = "interrupted", str(error) or "interrupted"
         except NephoscopeError as error:
@@ -206,6 +207,12 @@ class _Measurement:
             return self.system.model_copy(update={"rw": rw, "ro": ro})
         return self.system
 
+    def _means(self, load: LoadRun) -> Means:
+        def ro_of(system: System) -> tuple[str, ...]:
+            return tenants_of(self.study.tenants, system)[0].ro
+
+        return Means(load, self.provider, self._system_now(), self.study, ro_of, self.rooms)
+
     def _started(self, origin_ns: int) -> None:
         from datetime import timedelta  # noqa: PLC0415 - only here
 
@@ -217,11 +224,15 @@ class _Measurement:
             of = f"{tenant.name}:" if tenant is not tenants[0] else ""
             for role, urls in (("rw", tenant.rw), ("ro", tenant.ro)):
                 for number, url in enumerate(urls, start=1):
-                    if url.startswith("postgres"):
-                        servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
+                    servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
         load = self.load
         self.monitor = Monitor(
-            self.writer, origin_ns, servers, self.presence, lambda: load is not None and load.is_idle
+            self.writer,
+            origin_ns,
+            self.workload.description["dialect"],
+            servers,
+            self.presence,
+            is_idle=lambda: load is not None and load.is_idle,
         )
 
     def _wind_up(self, load: LoadRun) -> None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope.dialects import DIALECTS
 from nephoscope.engine.data import WorkloadData
-from nephoscope.engine.workload import Workload
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.base import evaluator_class
 from nephoscope.masking import know_url
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
 from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.study.workload import Workload
 from nephoscope.systems.base import provider_class
 from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nephoscope.dialects import Dialect
-    from nephoscope.engine.workload import Workload
     from nephoscope.evaluators.base import Evaluator
     from nephoscope.evaluators.demand import Demand
     from nephoscope.settings.base import Role
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import Workload
     from nephoscope.systems.base import System
 
 _BESIDE = 1

@@ -16,7 +16,7 @@ from nephoscope.tables.columns import text
 from nephoscope.tables.model import ABSENT, Column, Row, Table, ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nephoscope.store import StoredRun
 
@@ -283,20 +283,22 @@ def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
         if ours != theirs:
             shown = "" if key == "files" else f": {ours} and {theirs}"
             notes.append(f"the runs differ in {table}.{key}{shown}")
-    ours, theirs = map(_scaled_reads, (baseline, candidate))
-    if ours and theirs and ours != theirs:
-        where = f"in the baseline {READS.get(ours, ours)}, in the candidate {READS.get(theirs, theirs)}"
-        notes.append(f"the runs differ in what E2 is: {where}")
+    notes += _other_reads(baseline, candidate)
     for name, run in (("baseline", baseline), ("candidate", candidate)):
         if run.manifest["status"] != "measured":
             notes.append(f"the {name} is not whole: its status is {run.manifest['status']}")
     return notes
 
 
-def _scaled_reads(run: StoredRun) -> str | None:
-    """Tell where the reads of scale-out were; None of a run without E2."""
-    score = (run.scores or {}).get("scores", {}).get("E2")
-    return str(score.get("detail", {}).get("reads", "ro")) if score else None
+def _other_reads(baseline: StoredRun, candidate: StoredRun) -> Iterator[str]:
+    """Say of which scores the reads ran in other roles. An older run does not tell: they ran on read-only nodes."""
+    of_ours, of_theirs = ((run.scores or {}).get("scores", {}) for run in (baseline, candidate))
+    for name in (name for name in of_ours if name in of_theirs):
+        details = [of[name].get("detail", {}) for of in (of_ours, of_theirs)]
+        ours, theirs = (str(detail.get("reads", "ro")) for detail in details)
+        if ours != theirs:
+            where = f"in the baseline {READS.get(ours, ours)}, in the candidate {READS.get(theirs, theirs)}"
+            yield f"the runs differ in what {name} is: {where}"
 
 
 # --- as a table -------------------------------------------------------------------------------------------------

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.engine.workload import KeptWorkload, Workload
 from nephoscope.errors import InputError
 from nephoscope.scoring.prices import PriceBook, built_in_price_book
 from nephoscope.study.packaged import packaged_workload
+from nephoscope.study.workload import KeptWorkload, Workload
 
 if TYPE_CHECKING:
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.store import StoredRun
     from nephoscope.study.reading import WorkloadTable
+    from nephoscope.study.workload import DescribedWorkload
 
 
 def price_book_of(run: StoredRun, key: str, name: str) -> PriceBook:

@@ -14,7 +14,8 @@ from nephoscope.files import parse_toml
 from nephoscope.results import beside_paper
 from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.verdicts import FEW, connected, names, overloaded, steady, verdict
-from nephoscope.scoring.formulas import BY_ENDS, PERFECT, STARRED, Absent, Score, ScoreName, o_score
+from nephoscope.scoring.definitions import BY_ENDS, PERFECT, SCORES, STARRED, ScoreName, listed
+from nephoscope.scoring.formulas import Absent, Score, o_score
 from nephoscope.scoring.offers import NotPricedError
 from nephoscope.scoring.prices import Prices, bill, cost
 from nephoscope.settings.resources import Resources
@@ -169,21 +170,21 @@ def _split(found: Mapping[ScoreName, Score | Absent]) -> dict[str, Any]:
 
 
 def perfect(found: Sequence[Measurements], study: Study) -> _Found:
-    """Gather the eight scores, absent ones with their reasons."""
+    """Gather all scores, absent ones with their reasons."""
     gathered: _Found = {}
     for part in found:
         for name, score in part.scores.items():
             if isinstance(gathered.get(name), Score):
                 continue
             gathered[name] = score
-    for name in PERFECT:
+    for name in SCORES:
         gathered.setdefault(name, Absent(reason="no evaluator of this study measures it"))
     gathered["O"] = _overall(gathered, study)
     return gathered
 
 
 def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score | Absent:
-    """O of seven scores; times are floored at what each evaluator says it can tell apart."""
+    """O of the others; times are floored at what each evaluator says it can tell apart."""
     if missing := [name for name in PERFECT if isinstance(found[name], Absent)]:
         return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
     resolutions: dict[ScoreName, float] = {
@@ -191,14 +192,15 @@ def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score |
         for name, score in found.items()
         if isinstance(score, Score) and score.detail.get("resolution_s")
     }
-    weights: dict[ScoreName, float] = dict(study.score.weights.items())
-    return o_score(found, scale_factor=study.workload.scale, weights=weights, resolution_s=resolutions)
+    return o_score(
+        found, scale_factor=study.workload.scale, weights=study.score.weights, resolution_s=resolutions
+    )
 
 
 def _starred(
     run: StoredRun, study: Study, measured: Sequence[Measurements], scores: Mapping[ScoreName, Score | Absent]
 ) -> dict[str, Any] | None:
-    """Score by the prices that are really paid: P*, E1*, T* and O*; the others are not changed by prices."""
+    """Score by the prices that are really paid: the others are not changed by prices."""
     if study.cost.starred is None:
         return None
     held_s = study.cost.held or max((phase.end_s for phase in run.phases), default=0.0)
@@ -226,7 +228,8 @@ def _noticed(starred: Mapping[str, Any] | None) -> list[str]:
     """Warn of prices that are to be checked."""
     if not starred or not starred.get("notice"):
         return []
-    return [f"P*, E1*, T* and O* are by the price book {starred['price_book']}: {starred['notice']}"]
+    names = listed([f"{name}*" for name in STARRED])
+    return [f"{names} are by the price book {starred['price_book']}: {starred['notice']}"]
 
 
 def _priced(run: StoredRun, study: Study, prices: Prices, at: int, measured: Measurements) -> Measurements:

@@ -12,7 +12,8 @@ from nephoscope.report.page import render_several
 from nephoscope.results.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
 from nephoscope.results.scores import scores_or_why
 from nephoscope.results.tables import every_table, tables_of
-from nephoscope.scoring.formulas import SCORES, Absent, Score
+from nephoscope.scoring.definitions import SCORES
+from nephoscope.scoring.formulas import Absent, Score
 from nephoscope.scoring.given_scores import SystemScores
 from nephoscope.store import StoredRun
 from nephoscope.tables import given as score_tables
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nephoscope.scoring.formulas import ScoreName
+    from nephoscope.scoring.definitions import ScoreName
 
 
 @dataclass(frozen=True)
@@ -87,20 +88,13 @@ def _system(run: RunFigures) -> SystemScores:
 
 
 def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
-    """Make CloudyBench's Tables V to IX and the lags, in the order of their numbers; those that have rows."""
-    systems = [_system(run) for run in runs]
-    of_scores = {table.name: table for table in score_tables.tables(systems)}
-    of_runs = {table.name: table for table in tables_of(runs)}
-    found = [
-        _with_resources(of_scores["P"], runs) if "P" in of_scores else None,
-        of_runs.get("transitions"),
-        of_scores.get("T"),
-        of_runs.get("tenants"),
-        of_runs.get("failover"),
-        of_runs.get("lags"),
-        of_scores["overall"],
+    """Make the tables that CloudyBench has, in the order of their numbers there; those that have rows."""
+    of_scores = score_tables.tables([_system(run) for run in runs])
+    found = [table for table in (*of_scores, *tables_of(runs)) if table.paper is not None and table.rows]
+    return [
+        _with_resources(table, runs) if table.name == "P" else table
+        for table in sorted(found, key=lambda table: table.paper or 0)
     ]
-    return [table for table in found if table is not None and table.rows]
 
 
 def _with_resources(table: Table, runs: Sequence[RunFigures]) -> Table:

@@ -25,7 +25,7 @@ from nephoscope import _engine, registry
 from nephoscope.errors import InputError
 from nephoscope.files import check_toml, is_file, parse_toml, read_toml
 from nephoscope.masking import masked
-from nephoscope.scoring.formulas import PerfectName
+from nephoscope.scoring.definitions import PerfectName
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 from nephoscope.settings.base import Settings

@@ -71,6 +71,10 @@ class Table:
     """A last line where it is shown, such as a mean; not in files."""
     in_summary: bool = True
     """Whether the terminal shows it after a run, too."""
+    of_points: bool = False
+    """Whether its rows are means of points: where it is shown, each point by itself is too much beside it."""
+    paper: int | None = None
+    """The number of the table in CloudyBench that it is like; such tables show runs side by side."""
 
     @property
     def shown(self) -> list[Column]:

@@ -108,7 +108,7 @@ def calibrate(
 ) -> None:
     """Check the instrument on this machine against planted truths: about five minutes, --short about two."""
     from nephoscope import calibration  # noqa: PLC0415
-    from nephoscope.calibration.table import calibration_table  # noqa: PLC0415
+    from nephoscope.cli.calibration_table import calibration_table  # noqa: PLC0415
 
     cases = calibration.cases_of(evaluator, short=short)
     tell = (lambda _: None) if as_json else OUT.print

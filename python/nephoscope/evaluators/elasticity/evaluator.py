@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nephoscope.engine.loadrun import LoadRun
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
     from nephoscope.systems.base import Allocation
 
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.engine.probes import Probes as RunningProbes
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.failover.reading import Failure
     from nephoscope.evaluators.stored import Stored
-    from nephoscope.scoring.formulas import ScoreName
+    from nephoscope.scoring.definitions import ScoreName
     from nephoscope.settings.base import Role
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
 
 
 _MISSING = {

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.store import Phase, StoredRun
+    from nephoscope.study.workload import DescribedWorkload
 
 KINDS = ("insert", "update", "delete")
 """What markers do, in the order of equation 6."""

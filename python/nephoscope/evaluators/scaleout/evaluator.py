@@ -19,9 +19,9 @@ from nephoscope.settings.loads import Load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
 
 
 class Scaleout(Evaluator):

@@ -24,10 +24,10 @@ from nephoscope.settings.loads import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
     from nephoscope.systems.base import Done
 
 _PATIENCE_S = 30.0

@@ -21,9 +21,9 @@ from nephoscope.settings.loads import Load
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
 
 _Patterns = dict[str, list[list[int]]]
 _LARGE = 10_000

@@ -1,4 +1,4 @@
-//! Authentication: each plugin against the answers that servers expect, and exchanges that no server has.
+//! The scrambles against known vectors, and what an authentication exchange refuses.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;

@@ -1,4 +1,4 @@
-//! URLs and option files, right and wrong.
+//! What URLs, option files and the environment come to.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Values on their way to the server and back, as text and in binary.
+//! What values look like on the wire, and that no bytes break the decoders.
 
 use proptest::prelude::*;
 
