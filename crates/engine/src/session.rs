@@ -220,9 +220,10 @@ impl Session {
             self.affected = 0;
             self.recover(role).await;
             // What may have been committed is never run again: it could be there twice.
-            let again = error.class().may_be_retried() && !uncertain && attempts < retry.attempts;
+            let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
             if !again || self.tenant.stopped() {
-                return (Outcome::Failed, attempts);
+                let outcome = if uncertain { Outcome::Uncertain } else { Outcome::Failed };
+                return (outcome, attempts);
             }
             self.back_off(attempts).await;
             if self.connections[role as usize].is_none() && !self.reconnect(role).await {

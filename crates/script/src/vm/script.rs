@@ -1,6 +1,7 @@
 //! The script side of one session: its coroutine, resumed step by step.
 
 use std::ffi::{c_int, c_void};
+use std::num::NonZeroU64;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -122,7 +123,7 @@ impl Script {
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
-                1
+                1 + reply.inserted_id.map_or(0, |key| self.push_inserted(key))
             }
             Shape::One => {
                 match reply.result.filter(|result| self.context.rows.count(*result) > 0) {
@@ -258,6 +259,14 @@ impl Script {
                 row,
             });
         }
+    }
+
+    /// Pushes the key of a row that was inserted.
+    fn push_inserted(&mut self, key: NonZeroU64) -> c_int {
+        // SAFETY: a yielded coroutine has room for a few values.
+        self.core
+            .unlimited(|| unsafe { api::push_whole(self.coroutine, &self.core.shared, key.get().into()) });
+        1
     }
 
     fn push_list(&mut self, reply: Reply) {
