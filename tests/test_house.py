@@ -17,8 +17,6 @@ EXCEPTIONS = {
     # The store refuses at its door what no run writes. A second description of these tables would drift from the first.
     "store.schema -> scoring.prices": "the price books of a manifest have the type that scores read them with",
     "store.schema -> settings.resources": "so have the resources of a manifest and of an event",
-    "systems.cluster.autoscaler -> systems.postgres.cluster": "until a second product has a cluster",
-    "systems.url -> systems.postgres.parameters": "until a second product has parameters",
 }
 GROUND = {"", "__version__", "errors", "masking", "visible", "files", "interrupts", "registry", "_engine"}
 """What everybody may know."""
@@ -35,6 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "systems.machine": set(),
     "systems.cluster": {"systems.machine", "systems", "settings"},
     "systems.postgres": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
+    "systems.mariadb": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "collectors": {"store", "dialects"},
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},
     "report": {"store", "tables", "scoring", "statistics", "report.kit"},
@@ -190,13 +189,11 @@ OF_A_PRODUCT = re.compile(r"(systems|dialects|collectors)\.(postgres|mariadb|mys
 NAMED = {
     "cli.commands.measuring": "the user chooses a product for the quickstart",
     "cli.printing": "a text shown to users: an example of a study",
-    "collectors.monitor": "until a second product has metrics: its statements are to be a file of their own",
+    "collectors.monitor": "the table of collectors, by dialect",
     "dialects": "the table of dialects",
-    "measuring.measurement": "whose servers the monitor can read",
     "results.inputs": "runs that kept no workload: a URL that names a dialect alone",
     "systems.cache": "what embedded servers have left in the cache",
     "systems.machine.account": "the account that a package of the distribution makes, and a text shown to users",
-    "systems.tenants": "schemas and databases are made on PostgreSQL alone",
     "systems.url": "whose parameters can be read, and a text shown to users",
 }
 """Modules that name a product all the same, and why. A ratchet: entries go, and none comes."""

@@ -36,8 +36,10 @@ SECOND_NAMES = {
     "run directory": r"result(s)? directory|output directory",
     "price book": r"price list file|pricing file",
 }
-# Names that belong to others: a view of PostgreSQL, a word of a paper or of a peer.
-FOREIGN = re.compile(r"xact_commit|xact_rollback|pg_current_xact|cloud price lists", re.IGNORECASE)
+# Names that belong to others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer.
+FOREIGN = re.compile(
+    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists", re.IGNORECASE
+)
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope.collectors import monitor
+from nephoscope.collectors import mysql, postgres
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
 from nephoscope.measuring.silence import Silence
@@ -71,7 +71,9 @@ def test_every_file_and_column_is_described() -> None:
 def test_every_metric_is_described(run: StoredRun) -> None:
     metrics = {str(metric) for metric in run.system_metrics.column("metric").to_pylist()}
     assert {"cpu_busy", "lag_p99_us"} <= metrics
-    metrics |= {*monitor._RATES, *monitor._LEVELS, "wal_mb_per_s", "cache_hit_ratio"}
+    for collector in (mysql, postgres):
+        metrics |= {*(f"{name}_per_s" for name in collector._COUNTERS), *collector._LEVELS}
+    metrics |= {"wal_mb_per_s", "cache_hit_ratio"}
     assert not lacking(RUN_DIRECTORY, metrics)
 
 

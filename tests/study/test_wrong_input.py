@@ -176,12 +176,14 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix='0:0'": "measure.0.phases.0.mix: no transaction has a weight above 0",
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
-    "system.rw='mysql://h/db'": 'system.rw: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, sqlite://, noop://, sim://",
-    "system.ro='mysql://h/db'": 'system.ro: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, sqlite://, noop://, sim://",
-    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
+    "system.rw='oracle://h/db'": 'system.rw: the scheme "oracle" has no driver; allowed are '
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.ro='oracle://h/db'": 'system.ro: the scheme "oracle" has no driver; allowed are '
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of "
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of "
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
@@ -305,7 +307,8 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are cloudybench, failures, perfect, quickstart, quickstart-sqlite, serverless\n"
+        "studies are cloudybench, failures, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, "
+        "serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())

@@ -15,8 +15,8 @@ from commands import wait_for
 from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.systems.cluster.server import free_port
 from nephoscope.systems.machine.account import Account, server_accounts
-from nephoscope.systems.postgres.server import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import shutil
@@ -20,14 +21,15 @@ import pytest
 
 import nephoscope
 from nephoscope.systems.machine.folders import fast_folder, is_alive
-from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
+from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
     from signal import Signals
 
     from nephoscope.systems.base import System
-    from nephoscope.systems.postgres.provider import PostgresProvider
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
+    from nephoscope.systems.cluster.provider import ClusterProvider
 
 ROOT = os.geteuid() == 0
 GONE_S = 10.0
@@ -35,20 +37,18 @@ GONE_S = 10.0
 needs_root = pytest.mark.skipif(not ROOT, reason="only root has privileges to drop")
 
 _HOLDER = """
-import os, signal, sys, time
+import importlib, json, os, signal, sys, time
 from nephoscope.errors import InputError
-from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-settings = EmbeddedPostgresSettings(
-    data=sys.argv[1], version=int(sys.argv[2]), replicas=int(sys.argv[4])
-)
+module, name, settings = json.loads(sys.argv[1])
+Embedded = getattr(importlib.import_module(module), name)
 print("starting", flush=True)
 try:
-    with EmbeddedPostgres(settings) as provider:
+    with Embedded(Embedded.settings_type(**settings)) as provider:
         system = provider.start()
         print("ready", system.facts["user"], system.facts["privileges_dropped"], flush=True)
-        exec(sys.argv[3])
+        exec(sys.argv[2])
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 except InputError as error:
@@ -58,6 +58,11 @@ except InputError as error:
 
 class Lab:
     """A folder that every user can reach, unlike pytest's own, and the processes of one test."""
+
+    embedded: type[EmbeddedCluster] = EmbeddedPostgres
+    """The provider of its systems."""
+    settings: Mapping[str, Any] = {}
+    """What its systems have unless a test says otherwise."""
 
     def __init__(self) -> None:
         self.base = Path(tempfile.mkdtemp(prefix="nephoscope-test-", dir=fast_folder()))
@@ -78,12 +83,11 @@ class Lab:
         """Copy the database that another lab has made: that is faster than to make one."""
         subprocess.run(["cp", "-a", other.folder, self.folder], check=True)
 
-    def provider(self, **settings: Any) -> EmbeddedPostgres:
-        return EmbeddedPostgres(EmbeddedPostgresSettings(**({"data": self.folder} | settings)))
+    def provider(self, **settings: Any) -> EmbeddedCluster:
+        table: Any = self.embedded.settings_type(**({"data": self.folder, **self.settings} | settings))
+        return self.embedded(table)
 
-    def holder(
-        self, then: str, *, ordinary: bool = False, version: int = 18, replicas: int = 0
-    ) -> subprocess.Popen[str]:
+    def holder(self, then: str, *, ordinary: bool = False, **settings: Any) -> subprocess.Popen[str]:
         """Begin another process that starts a server in our folder and then runs the code ``then``."""
         python, environment, user, group = [sys.executable], dict(os.environ), None, None
         if ordinary:
@@ -95,8 +99,10 @@ class Lab:
                 user, group = pwd.getpwnam("nobody").pw_uid, pwd.getpwnam("nobody").pw_gid
                 self.folder.mkdir(exist_ok=True)
                 subprocess.run(["chown", "-R", f"{user}:{group}", self.folder], check=True)
+        settings = {"data": str(self.folder), **self.settings} | settings
+        order = json.dumps([self.embedded.__module__, self.embedded.__name__, settings])
         process = subprocess.Popen(
-            [*python, "-c", _HOLDER, str(self.folder), str(version), then, str(replicas)],
+            [*python, "-c", _HOLDER, order, then],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -112,15 +118,10 @@ class Lab:
         return process
 
     def holding(
-        self,
-        then: str = "sys.stdin.read()",
-        *,
-        ordinary: bool = False,
-        version: int = 18,
-        replicas: int = 0,
+        self, then: str = "sys.stdin.read()", *, ordinary: bool = False, **settings: Any
     ) -> subprocess.Popen[str]:
         """As ``holder``, and wait until its server runs."""
-        process = self.holder(then, ordinary=ordinary, version=version, replicas=replicas)
+        process = self.holder(then, ordinary=ordinary, **settings)
         expect(process, "ready")
         return process
 
@@ -180,9 +181,9 @@ def send(process: subprocess.Popen[str], number: Signals) -> int:
 
 
 @contextlib.contextmanager
-def lab_with_database() -> Iterator[Lab]:
+def lab_with_database(kind: type[Lab] = Lab) -> Iterator[Lab]:
     """Make a lab whose server has been started once, so that its database is there."""
-    lab = Lab()
+    lab = kind()
     try:
         with lab.provider() as provider:
             provider.start()
@@ -249,12 +250,12 @@ def wait_for(condition: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def server_of(provider: PostgresProvider) -> Any:
+def server_of(provider: ClusterProvider) -> Any:
     assert provider._server is not None
     return provider._server
 
 
-def query(provider: EmbeddedPostgres, sql: str) -> str:
+def query(provider: EmbeddedCluster, sql: str) -> str:
     answer: str = server_of(provider).psql(sql, provider._settings.database)
     return answer
 

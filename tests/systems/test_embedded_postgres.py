@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ from nephoscope.errors import MeasurementError
 from nephoscope.settings.resources import Resources
 from nephoscope.systems.machine import supervised
 from nephoscope.systems.machine.capacity import this_machine
-from nephoscope.systems.postgres import server as postgres_server
+from nephoscope.systems.postgres.folder import TRAITS
+from nephoscope.systems.postgres.server import PostgresServer
 
 ORDINARY = pytest.mark.parametrize("ordinary", [False, True], ids=["ourselves", "ordinary user"])
 
@@ -252,7 +254,7 @@ def test_the_server_ends_when_its_supervisor_is_killed(
 
 def test_a_server_that_hears_no_signal_is_killed(ready_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     ignored = signal.SIGWINCH
-    monkeypatch.setattr(postgres_server, "STAGES", ((ignored, 0.2), (ignored, 0.2)))
+    monkeypatch.setattr(PostgresServer, "traits", replace(TRAITS, stages=((ignored, 0.2), (ignored, 0.2))))
     provider = ready_lab.provider()
     provider.start()
     provider.stop()
@@ -265,7 +267,7 @@ def test_a_supervisor_that_hangs_is_killed_and_the_server_ends(
     ready_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervised, "_GRACE_S", 0.2)
-    monkeypatch.setattr(postgres_server, "STAGES", ())
+    monkeypatch.setattr(PostgresServer, "traits", replace(TRAITS, stages=()))
     provider = ready_lab.provider()
     provider.start()
     os.kill(server_of(provider)._process._supervisor.pid, signal.SIGSTOP)

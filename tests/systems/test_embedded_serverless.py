@@ -23,10 +23,10 @@ from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
+from nephoscope.systems.cluster import serverless as cluster_serverless
 from nephoscope.systems.machine.capacity import Machine
 from nephoscope.systems.machine.control_group import groups_of
 from nephoscope.systems.machine.group_guard import members
-from nephoscope.systems.postgres import serverless as embedded_serverless
 from nephoscope.systems.postgres.serverless import EmbeddedServerlessSettings
 from sample_studies import throughput, write_study
 
@@ -407,7 +407,7 @@ def test_what_is_missing_is_told_before_anything_is_touched(
 
 def test_a_machine_with_less_than_the_least_is_refused(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     small = Machine(cores=0.1, memory_bytes=1 << 30)
-    monkeypatch.setattr(embedded_serverless, "this_machine", lambda: small)
+    monkeypatch.setattr(cluster_serverless, "this_machine", lambda: small)
     with (
         serverless(lab, min_vcores=0.2, max_vcores=None) as provider,
         pytest.raises(InputError, match=r"system\.min_vcores: the machine has 0\.1 processors"),

@@ -16,16 +16,17 @@ from pydantic import ValidationError
 from databases import query
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
+from nephoscope.systems.cluster import node as cluster_node
+from nephoscope.systems.cluster.node import Node
 from nephoscope.systems.machine import processes
 from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
-from nephoscope.systems.postgres.node import Node
 
 if TYPE_CHECKING:
-    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
 
 
-def node_of(provider: EmbeddedPostgres, name: str) -> Node:
+def node_of(provider: EmbeddedCluster, name: str) -> Node:
     assert provider._cluster is not None
     return provider._cluster.node(name)
 
@@ -199,7 +200,7 @@ def test_a_replica_that_never_catches_up_is_given_up(ready_lab: Lab, monkeypatch
     with ready_lab.provider(replicas=1, settings={"recovery_min_apply_delay": "1h"}) as provider:
         system = provider.start()
         query(system.rw[0], "CREATE TABLE late AS SELECT 1")
-        monkeypatch.setattr(postgres_node, "CATCH_UP_S", 0.2)
+        monkeypatch.setattr(cluster_node, "CATCH_UP_S", 0.2)
         with monkeypatch.context() as patched:
             patched.setattr(postgres_node, "COPY_S", 0.0)  # the last resort, by which it could
             with pytest.raises(MeasurementError, match="pg_basebackup did not end"):
@@ -217,8 +218,8 @@ def shows(url: str, table: str) -> bool:
 def test_a_replica_that_has_more_than_the_new_primary_is_taken_back(
     ready_lab: Lab, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
-    monkeypatch.setattr(postgres_node, "FOLLOW_S", 3.0)
-    monkeypatch.setattr(postgres_node, "CATCH_UP_S", 30.0)
+    monkeypatch.setattr(cluster_node, "FOLLOW_S", 3.0)
+    monkeypatch.setattr(cluster_node, "CATCH_UP_S", 30.0)
     with ready_lab.provider(replicas=2) as provider:
         system = provider.start()
         [[sender]] = query(

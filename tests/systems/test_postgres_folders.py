@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +30,14 @@ from postgres_lab import (
 from pydantic import ValidationError
 
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.systems.cluster import folder as cluster_folder
+from nephoscope.systems.cluster import server as cluster_server
 from nephoscope.systems.machine.account import server_accounts
 from nephoscope.systems.machine.folders import LOCK_FILE
-from nephoscope.systems.postgres import folder as postgres_folder
 from nephoscope.systems.postgres import install as postgres_install
-from nephoscope.systems.postgres import server as postgres_server
 from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
+from nephoscope.systems.postgres.folder import TRAITS
+from nephoscope.systems.postgres.server import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -286,16 +289,16 @@ def test_a_missing_package_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
 def test_a_port_that_somebody_took_is_changed_for_another(
     common_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = postgres_server.free_port
+    real = cluster_server.free_port
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ports = [taken.getsockname()[1], taken.getsockname()[1], real()]
-        monkeypatch.setattr(postgres_server, "free_port", iter(ports).__next__)
+        monkeypatch.setattr(cluster_server, "free_port", iter(ports).__next__)
         with common_lab.provider() as provider:
             assert provider.start().facts["port"] == ports[-1]
-        monkeypatch.setattr(postgres_server, "free_port", lambda: ports[0])
-        monkeypatch.setattr(postgres_server, "_PORTS_TRIED", 2)
+        monkeypatch.setattr(cluster_server, "free_port", lambda: ports[0])
+        monkeypatch.setattr(cluster_server, "_PORTS_TRIED", 2)
         with (
             pytest.raises(MeasurementError, match=r"(?s)2 free ports.*could not bind"),
             common_lab.provider() as provider,
@@ -351,15 +354,15 @@ def test_a_table_that_makes_no_sense_is_refused_before_anything_is_touched(table
 
 
 def test_a_wait_that_is_too_long_ends_with_the_log(common_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_server, "_READY_S", 0.0)
-    monkeypatch.setattr(postgres_server.PostgresServer, "_says_ready", lambda *_: False)
+    monkeypatch.setattr(cluster_server, "_READY_S", 0.0)
+    monkeypatch.setattr(PostgresServer, "_says_ready", lambda *_: False)
     with pytest.raises(MeasurementError, match="was not ready within 0 s"), common_lab.provider() as provider:
         provider.start()
     assert not users_of(common_lab.folder)
 
 
 def test_a_failed_initdb_shows_its_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_server, "USER", "pg_forbidden")
+    monkeypatch.setattr(PostgresServer, "traits", replace(TRAITS, user="pg_forbidden"))
     with pytest.raises(MeasurementError, match=r"(?s)could not make a database.*pg_forbidden") as caught:
         lab.provider().start()
     assert str(lab.folder) in str(caught.value)
@@ -367,7 +370,7 @@ def test_a_failed_initdb_shows_its_words(lab: Lab, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_large_log_is_begun_anew(common_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_folder, "_LOG_BYTES", 1000)
+    monkeypatch.setattr(cluster_folder, "_LOG_BYTES", 1000)
     for _ in range(3):
         with common_lab.provider() as provider:
             provider.start()

@@ -23,7 +23,7 @@ from sample_studies import sim_study, throughput
 if TYPE_CHECKING:
     from postgres_lab import Lab
 
-    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
 
 pytestmark = pytest.mark.alone
 
@@ -39,7 +39,7 @@ def keep_busy(url: str, ended: threading.Event) -> None:
     admin.close()
 
 
-def uses(provider: EmbeddedPostgres, urls: tuple[str, ...]) -> list[float]:
+def uses(provider: EmbeddedCluster, urls: tuple[str, ...]) -> list[float]:
     """How many processors' time each node uses while each is kept busy."""
     ended = threading.Event()
     threads = [threading.Thread(target=keep_busy, args=(url, ended)) for url in urls]
@@ -85,7 +85,7 @@ def test_where_it_is_not_permitted_that_is_told(ready_lab: Lab, monkeypatch: pyt
         provider.start()
     with ready_lab.provider(cpu_quota="if-permitted") as provider:
         monkeypatch.undo()
-        monkeypatch.setattr("nephoscope.systems.postgres.embedded.find_place", _refused)
+        monkeypatch.setattr("nephoscope.systems.cluster.embedded.find_place", _refused)
         facts = provider.start().facts
         assert facts["no_cpu_quota"] == "not here"
         assert "cpu_quota" not in facts

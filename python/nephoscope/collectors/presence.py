@@ -45,23 +45,28 @@ def name_of(label: str) -> str:
     return label.split(" ", 2)[2]
 
 
-def labels(admin: _engine.Admin, dialect: Dialect) -> set[str]:
-    """Return the labels of all sessions of a server. Raises ``MeasurementError``."""
-    _, rows = admin.query(dialect.labels.format(prefix=dialect.literal(_PREFIX)))
+def labels(admin: _engine.Admin, dialect: Dialect, known: Collection[str] = ()) -> set[str]:
+    """Give the labels of all that goes on on a server, or of the ``known`` where it shows no others.
+
+    Raises ``MeasurementError``.
+    """
+    asked = " UNION ALL ".join(f"SELECT {dialect.literal(label)} AS label" for label in sorted(known))
+    words = {"prefix": dialect.literal(_PREFIX), "known": asked or "SELECT NULL AS label"}
+    _, rows = admin.query(dialect.labels.format(**words))
     found = {row[0] or "" for row in rows}
     # A label has three words; other sessions may have a name that begins alike.
     return {label for label in found if label.count(" ") >= 2}  # noqa: PLR2004
 
 
-def lasting_labels(admin: _engine.Admin, dialect: Dialect, own: str = "") -> set[str]:
-    """Return the labels of a server's sessions besides one's own, without those that have just ended.
+def lasting_labels(admin: _engine.Admin, dialect: Dialect, known: Collection[str], own: str = "") -> set[str]:
+    """Give the labels (see ``labels``) of what goes on besides one's own, and not of what has ended just now.
 
     Call it outside a transaction, in which a server may repeat its first answer. Raises ``MeasurementError``.
     """
-    found = labels(admin, dialect) - {own}
+    found = labels(admin, dialect, known) - {own}
     if found:
         time.sleep(_LINGER_S)
-        found &= labels(admin, dialect)
+        found &= labels(admin, dialect, known)
     return found
 
 

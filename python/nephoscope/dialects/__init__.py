@@ -5,14 +5,21 @@ Each database that stores data has an entry in ``DIALECTS``; all that follows fr
 
 from collections.abc import Mapping
 
-from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.base import Dialect, ImplicitCommit
+from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
 from nephoscope.dialects.sqlite import SQLITE
 
-__all__ = ["ANY_URL", "DIALECTS", "Dialect"]
+__all__ = ["ANY_URL", "DIALECTS", "Dialect", "ImplicitCommit", "dialect_of"]
 
-DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "sqlite": SQLITE}
+DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
 
 ANY_URL = "postgresql://reader@localhost/none"
 """A URL that names no endpoint: for whoever asks for a dialect alone, and is told of no other."""
+
+
+def dialect_of(url: str) -> Dialect | None:
+    """Tell the dialect of the server behind a URL; None where its settings cannot be asked for."""
+    scheme = url.partition("://")[0]
+    return next((dialect for dialect in DIALECTS.values() if scheme in dialect.schemes), None)

@@ -91,18 +91,49 @@ class WorkloadData:
 
     @contextmanager
     def _transaction(self, admin: _engine.Admin) -> Iterator[Record | None]:
-        """Run a transaction that holds the record's lock; gives the record, or None if there is none."""
-        there = records.exists(admin, self._dialect)
-        admin.query(self._dialect.begin)
+        """Do something whole or not at all, alone with the record; gives it, or None where there is none."""
+        with self._alone(admin):
+            there = records.exists(admin, self._dialect)
+            create = records.CREATE.format(text=self._dialect.text)
+            begin = [self._dialect.begin, self._dialect.lock.format(table=records.TABLE) if there else create]
+            if not there and self._dialect.implicit is not None:
+                begin.reverse()  # to make a table ends a transaction
+            try:
+                for sql in begin:
+                    admin.query(sql, answer_timeout_s=BOOK_S)
+                yield self._read(admin) if there else None
+            except BaseException:
+                with suppress(MeasurementError):
+                    admin.query("ROLLBACK")
+                    if not there and self._dialect.implicit is not None:
+                        self._drop_if_empty(admin)
+                raise
+            admin.query("COMMIT")
+
+    @staticmethod
+    def _drop_if_empty(admin: _engine.Admin) -> None:
+        _, rows = admin.query(f"SELECT workload FROM {records.TABLE} LIMIT 1")
+        if not rows:
+            admin.query(f"DROP TABLE {records.TABLE}")
+
+    @contextmanager
+    def _alone(self, admin: _engine.Admin) -> Iterator[None]:
+        """Keep others from the record for longer than a transaction, where statements commit by themselves."""
+        implicit = self._dialect.implicit
+        if implicit is None:
+            yield
+            return
+        wait_s = round(BOOK_S / 2)
+        _, rows = admin.query(implicit.take.format(seconds=wait_s), answer_timeout_s=BOOK_S)
+        if rows != [["1"]]:
+            raise MeasurementError(
+                f"something else has kept the table {records.TABLE} locked for more than {wait_s} s"
+            )
         try:
-            take = self._dialect.lock.format(table=records.TABLE) if there else records.CREATE
-            admin.query(take, answer_timeout_s=BOOK_S)
-            yield self._read(admin) if there else None
-        except BaseException:
+            yield
+        finally:
             with suppress(MeasurementError):
-                admin.query("ROLLBACK")
-            raise
-        admin.query("COMMIT")
+                admin.query(implicit.give)
 
     @property
     def _identity(self) -> Identity:
@@ -201,8 +232,7 @@ class WorkloadData:
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:
             return
-        known = {record.detail.loader, *(run.label for run in record.detail.unfinished)}
-        if busy := known & lasting_labels(admin, self._dialect):
+        if busy := record.labels & lasting_labels(admin, self._dialect, record.labels):
             raise MeasurementError(
                 f"the data of {self.workload.name} is in use: {name_of(busy.pop())} goes on; wait for its end"
             )
@@ -220,8 +250,11 @@ class WorkloadData:
                     f"something else has begun to load or change the data of {self.workload.name} meanwhile"
                 )
             mine = ownership.droppable(admin, self._dialect, self.workload, record)
+            if self._dialect.implicit is not None:
+                detail = Detail(made=mine, is_making=True, loader=presence.label)
+                self._write(admin, Record(self._identity, "loading", detail))
             if mine:
-                ownership.run_section(admin, self._dialect, self.workload, "drop", mine)
+                ownership.drop_made(admin, self._dialect, self.workload, mine)
             made = ownership.create(admin, self._dialect, self.workload)
             self._write(admin, Record(self._identity, "loading", Detail(made=made, loader=presence.label)))
         return made
@@ -243,7 +276,9 @@ class WorkloadData:
         if not self.stored:
             return set()
         with self._admin(BOOK_S) as admin:
-            return lasting_labels(admin, self._dialect, presence.label)
+            record = self._read(admin)
+            known = record.labels if record is not None else set()
+            return lasting_labels(admin, self._dialect, known, presence.label)
 
     def end_run(
         self,
@@ -302,7 +337,7 @@ class WorkloadData:
         """Say why the tallies of runs are not known; empty if they are."""
         if not detail.unfinished:
             return ""
-        alive = lasting_labels(admin, self._dialect)
+        alive = lasting_labels(admin, self._dialect, {run.label for run in detail.unfinished} - {""})
         for run in detail.unfinished:
             if run.label in alive:
                 return f"the run {run.run} goes on: check again when it has ended"

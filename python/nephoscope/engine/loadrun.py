@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine
 from nephoscope.collectors.client import Starvation
-from nephoscope.collectors.monitor import rss_mb
+from nephoscope.collectors.host import rss_mb
 from nephoscope.engine.sessions import is_short
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.units import describe_value
@@ -23,10 +23,11 @@ TABLE = "nephoscope_data"
 _COLUMNS = ("workload", "identity", "state", "detail")
 CREATE = f"""CREATE TABLE {TABLE} (
   workload varchar(80) PRIMARY KEY,
-  identity text NOT NULL,
+  identity {{text}} NOT NULL,
   state varchar(10) NOT NULL,
-  detail text NOT NULL
+  detail {{text}} NOT NULL
 )"""
+"""``{text}`` is the dialect's type of long texts."""
 
 BOOK_S = 20.0
 """The timeout for reading and writing the record, in s: a server that hangs, or waits for a replica, must not delay a
@@ -74,7 +75,10 @@ class Detail(_Part):
     """The state of the data."""
 
     made: tuple[Made, ...] | None = None
-    """The objects that ``create`` and ``keys`` of the schema made; None in earlier versions' records."""
+    """What the schema's ``create`` and ``keys`` have made; None in records of earlier versions."""
+    is_making: bool = False
+    """Whether tables were about to be made, in a database where each statement is committed at once: nothing else had
+    their names then."""
     loader: str = ""
     """The label of the load that runs, or was interrupted."""
     rows: dict[str, _Count] = Field(default_factory=dict)
@@ -97,8 +101,10 @@ class Record:
     damage: str = ""
     """What is wrong with the record; then only ``state`` and ``detail.made`` of it can be used."""
 
-
-_STATE: TypeAdapter[State] = TypeAdapter(State)
+    @property
+    def labels(self) -> set[str]:
+        """The labels of the load and the runs that have not noted their end."""
+        return {self.detail.loader, *(run.label for run in self.detail.unfinished)} - {""}
 
 
 def read(admin: _engine.Admin, dialect: Dialect, workload: str) -> Record | None:

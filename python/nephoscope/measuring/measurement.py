@@ -224,11 +224,15 @@ class _Measurement:
             of = f"{tenant.name}:" if tenant is not tenants[0] else ""
             for role, urls in (("rw", tenant.rw), ("ro", tenant.ro)):
                 for number, url in enumerate(urls, start=1):
-                    if url.startswith("postgres"):
-                        servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
+                    servers[f"server:{of}{role}{number if len(urls) > 1 else ''}"] = url
         load = self.load
         self.monitor = Monitor(
-            self.writer, origin_ns, servers, self.presence, lambda: load is not None and load.is_idle
+            self.writer,
+            origin_ns,
+            self.workload.description["dialect"],
+            servers,
+            self.presence,
+            is_idle=lambda: load is not None and load.is_idle,
         )
 
     def _wind_up(self, load: LoadRun) -> None:

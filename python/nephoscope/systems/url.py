@@ -14,7 +14,7 @@ from nephoscope.settings.urls import Urls
 from nephoscope.settings.variables import endpoint
 from nephoscope.systems.base import Allocation, Done, Provider, System
 from nephoscope.systems.hooks import Hooks, HookSettings
-from nephoscope.systems.postgres.parameters import shown
+from nephoscope.systems.parameters import shown, tells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,9 +137,9 @@ class Url(Provider):
         return self._urls[role] + tuple(added.ro for added in self._added if role == "ro")
 
     def parameter(self, name: str) -> bool | int | float | str:
-        """Ask a PostgreSQL that takes writes. Raises ``MeasurementError``, also for any other system."""
+        """Ask an endpoint that takes writes. Raises ``MeasurementError``, also for a system that does not tell."""
         url = self.endpoints("rw")[0]
-        return shown(url, name) if url.startswith("postgres") else super().parameter(name)
+        return shown(url, name) if tells(url) else super().parameter(name)
 
     def allocation(self) -> tuple[Allocation, ...]:
         """Ask the hook what the system is given now, and tell all that it has answered since the start.

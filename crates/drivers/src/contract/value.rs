@@ -1,5 +1,7 @@
 //! Values as statements take and give them, whatever the driver.
 
+use std::io::{self, Write};
+
 /// One value of a parameter, a column of a result, or a column of a row to be loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -110,7 +112,19 @@ impl Params {
     /// The values in their order.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'_>> {
-        self.items.iter().map(|item| match *item {
+        self.items.iter().map(|item| self.value(*item))
+    }
+
+    /// The value at a place, counted from 0.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<Value<'_>> {
+        self.items.get(place).map(|item| self.value(*item))
+    }
+
+    #[inline]
+    fn value(&self, item: Item) -> Value<'_> {
+        match item {
             Item::Plain(value) => value,
             Item::Text(start, end) => Value::Text(&self.bodies[start..end]),
             Item::Json(start, end) => Value::Json(&self.bodies[start..end]),
@@ -118,8 +132,18 @@ impl Params {
             Item::Numeric(start, end) => {
                 Value::Numeric(std::str::from_utf8(&self.bodies[start..end]).unwrap_or("NaN"))
             }
-        })
+        }
     }
+}
+
+/// Writes `units / 10^scale` as text.
+pub(crate) fn write_decimal(units: i64, scale: u8, out: &mut Vec<u8>) -> io::Result<()> {
+    let power = 10_u64.pow(u32::from(scale.min(18)));
+    let (size, sign) = (units.unsigned_abs(), if units < 0 { "-" } else { "" });
+    if scale == 0 {
+        return write!(out, "{sign}{size}");
+    }
+    write!(out, "{sign}{}.{:0width$}", size / power, size % power, width = usize::from(scale.min(18)))
 }
 
 impl Clone for Params {
@@ -162,6 +186,7 @@ mod tests {
         let mut params: Params = values.into_iter().collect();
         assert!(params.iter().eq(values));
         assert_eq!(params.len(), 7);
+        assert_eq!((params.get(4), params.get(7)), (Some(Value::Numeric("12.50")), None));
         params.clear();
         assert!(params.is_empty());
     }

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nephoscope.settings.resources import Resources
+    from nephoscope.systems.cluster.cluster import Cluster
     from nephoscope.systems.cluster.front import FrontEndpoint
     from nephoscope.systems.cluster.scaling import Levels, Scaling
     from nephoscope.systems.machine.control_group import ControlGroup
-    from nephoscope.systems.postgres.cluster import PostgresCluster
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Autoscaler:
     def __init__(
         self,
         *,
-        cluster: PostgresCluster,
+        cluster: Cluster,
         endpoint: FrontEndpoint,
         group: ControlGroup,
         scaling: Scaling,

@@ -64,11 +64,11 @@ class Account:
         return self.run(["/bin/sh", "-c", 'cd -- "$1"', "sh", folder]).returncode == 0
 
 
-def server_accounts() -> list[Account]:
+def server_accounts(product: str = "a database server") -> list[Account]:
     """Name the users that a server may run as, the preferred one first.
 
-    PostgreSQL refuses to run as root. So as root these are the users without privileges that every system
-    has; none is ever added. Anyone else runs it as himself.
+    Database servers refuse to run as root. So as root these are the users without privileges that every system
+    has; none is ever added. Anyone else runs it as himself. ``product`` stands in the message.
 
     Raises:
         MeasurementError: we are root, and the system has none of those users.
@@ -79,7 +79,7 @@ def server_accounts() -> list[Account]:
     found = [account for name in _PREFERRED if (account := _known(name)) is not None]
     if not found:
         raise MeasurementError(
-            "PostgreSQL refuses to run as root, and this system has neither a user 'postgres' nor a user "
+            f"{product} refuses to run as root, and this system has neither a user 'postgres' nor a user "
             "'nobody': run nephoscope as an ordinary user"
         )
     return found

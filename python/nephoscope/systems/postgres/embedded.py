@@ -2,257 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pydantic import Field, model_validator
-
-from nephoscope import _engine
-from nephoscope.errors import InputError, MeasurementError
-from nephoscope.settings.actions import Action
-from nephoscope.settings.resources import Resources
-from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
-from nephoscope.systems.base import Allocation
-from nephoscope.systems.machine.capacity import GIB, Machine, storage_bytes, this_machine
-from nephoscope.systems.machine.control_group import ControlGroup
-from nephoscope.systems.machine.control_groups import Place, find_place
-from nephoscope.systems.postgres.cluster import PostgresCluster
-from nephoscope.systems.postgres.provider import PostgresProvider, PostgresProviderSettings
-from nephoscope.systems.postgres.server import PostgresServer
-from nephoscope.systems.postgres.settings import (
-    SettingValue,
-    memory_settings,
-    replication_settings,
-    sane_settings,
-)
+from nephoscope.systems.cluster.embedded import EmbeddedCluster, EmbeddedClusterSettings
+from nephoscope.systems.postgres.product import Postgres, PostgresSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from nephoscope.settings.registered import SystemSettings
-    from nephoscope.systems.machine.account import Account
-    from nephoscope.systems.postgres.folder import PostgresFolder
-    from nephoscope.systems.postgres.install import Install
-    from nephoscope.systems.postgres.node import Began
-    from nephoscope.systems.postgres.provider import Deeds
+    from nephoscope.systems.cluster.product import Product
 
 
-_PERIOD_US = 10_000
-"""Of a quota: short, so that a node which has used it up does not stand still for long."""
-_LEAST_VCORES = 0.1
-"""The kernel's least quota is 1 ms in each period."""
-
-
-class EmbeddedPostgresSettings(PostgresProviderSettings):
+class EmbeddedPostgresSettings(PostgresSettings, EmbeddedClusterSettings):
     """The ``[system]`` table of a study that measures the embedded PostgreSQL."""
 
     provider: Literal["embedded-postgres"] = "embedded-postgres"
-    replicas: Annotated[int, Field(ge=0, le=16)] = 0
-    """Read-only nodes that stream from the one that takes writes."""
     synchronous: Literal["off", "remote_apply"] = "off"
     """Whether a commit waits until every replica that runs shows it to readers."""
-    replica_delay: Duration = 0.0
-    """Replicas show every commit so much later: a lag that is known, to test what measures it."""
-    front: bool = False
-    """Put addresses that stay before the nodes even if there are no replicas yet; with replicas they always are."""
-    cpu_quota: Literal["off", "if-permitted", "required"] = "off"
-    """Whether each node is kept to its vCores, so that nodes on one machine do not take them from each other: by
-    control groups, where the system permits that."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _count_nodes(cls, table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
-        """Say how many nodes there are where the study leaves it to its replicas: a stored study says it."""
-        given = table.get("resources") if isinstance(table, dict) else None
-        replicas = table.get("replicas", 0) if isinstance(table, dict) else 0
-        if isinstance(given, dict) and isinstance(replicas, int):
-            return {**table, "resources": {"nodes": 1 + replicas, **given}}
-        return table
-
-    @model_validator(mode="after")
-    def _check_nodes(self) -> Self:
-        resources, nodes = self.resources, 1 + self.replicas
-        if resources is not None and resources.nodes != nodes:
-            raise ValueError(f"resources.nodes is {resources.nodes}, and with the primary there are {nodes}")
-        if resources is not None and self.cpu_quota != "off" and resources.vcores < _LEAST_VCORES:
-            raise ValueError(f"a quota is of {_LEAST_VCORES:g} vCores at least; it is {resources.vcores:g}")
-        return self
 
 
-class EmbeddedPostgres(PostgresProvider):
+class EmbeddedPostgres(EmbeddedCluster):
     """Starts PostgreSQL as it is: one server, or a cluster."""
 
     name: ClassVar[str] = "embedded-postgres"
     summary: ClassVar[str] = "a PostgreSQL that nephoscope starts itself on this machine"
     settings_type: ClassVar[type[SystemSettings]] = EmbeddedPostgresSettings
-
-    def __init__(self, settings: EmbeddedPostgresSettings) -> None:
-        """Take validated settings; touch nothing yet."""
-        super().__init__(settings)
-        self._allocation: list[Allocation] = []
-        self._place: Place | None = None
-        self._no_quota: str | None = None
-        self._groups: dict[Path, ControlGroup] = {}
-        self._vcores = 0.0
-
-    @property
-    def _has_front(self) -> bool:
-        return bool(self._settings.front or self._settings.replicas > 0)
-
-    # --- a system ------------------------------------------------------------------------------------------------
-
-    def _resources(self, storage: int) -> Resources:
-        """Tell what each node is given: what the study says, or an equal share of the machine."""
-        self._find_place()
-        given = self._shares(storage)
-        self._vcores = given.vcores
-        return given
-
-    def _find_place(self) -> None:
-        """See whether nodes can be kept to their vCores. Raises ``InputError`` where they must be and cannot."""
-        if self._settings.cpu_quota == "off":
-            return
-        try:
-            self._place = find_place()
-        except InputError as error:
-            if self._settings.cpu_quota == "required":
-                raise InputError(f"system.cpu_quota: {error}") from error
-            self._no_quota = str(error)
-
-    def _shares(self, storage: int) -> Resources:
-        nodes = 1 + self._settings.replicas
-        chosen: Resources | None = self._settings.resources
-        if chosen is not None:
-            return chosen
-        machine = this_machine()
-        # Loopback has no bandwidth to buy, and the machine's own disk no operations.
-        return Resources(
-            nodes=nodes,
-            vcores=machine.cores / nodes,
-            memory_gb=machine.memory_gb / nodes,
-            storage_gb=storage / GIB / nodes,
-        )
-
-    def _server_settings(self, given: Resources) -> dict[str, SettingValue]:
-        machine, nodes = this_machine(), given.nodes
-        share = Machine(cores=machine.cores / nodes, memory_bytes=machine.memory_bytes // nodes)
-        if self._settings.resources is not None:
-            memory = min(given.memory_gb * GIB, machine.memory_bytes)
-            share = Machine(cores=min(given.vcores, machine.cores), memory_bytes=int(memory))
-        settings = sane_settings(share, storage_bytes(self._folder()) // nodes)
-        if self._has_front:
-            settings |= replication_settings(settings["max_wal_size"])
-        if self._settings.synchronous != "off":
-            settings["synchronous_commit"] = self._settings.synchronous
-        if self._settings.replica_delay:
-            settings["recovery_min_apply_delay"] = f"{round(self._settings.replica_delay * 1000)}ms"
-        chosen: dict[str, SettingValue] = self._settings.settings
-        return settings | chosen
-
-    def _new_server(
-        self, place: PostgresFolder, install: Install, account: Account, settings: dict[str, SettingValue]
-    ) -> PostgresServer:
-        group = self._group(place.path) if self._place is not None else None
-        return PostgresServer(place, install, account, settings, chosen=self._settings.settings, group=group)
-
-    def _group(self, folder: Path) -> ControlGroup:
-        """Give the control group of the node in a folder; a node that comes back there has the same one."""
-        if folder not in self._groups and self._place is not None:
-            self._groups[folder] = ControlGroup(
-                self._place, folder, vcores=self._vcores, period_us=_PERIOD_US
-            )
-        return self._groups[folder]
-
-    def _facts(self, cluster: PostgresCluster) -> dict[str, object]:
-        """Tell also what each node is kept to, or why it is not."""
-        facts = super()._facts(cluster)
-        if self._place is not None:
-            facts["cpu_quota"] = self._vcores
-        elif self._no_quota is not None:
-            facts["no_cpu_quota"] = self._no_quota
-        return facts
-
-    def stop(self) -> None:
-        """End all servers and their control groups; harmless where they have ended or were never started.
-
-        Raises:
-            MeasurementError: a process of a server cannot be ended, or a group cannot be removed.
-
-        """
-        groups, self._groups = self._groups, {}
-        for group in groups.values():
-            group.lift()  # they end sooner
-        try:
-            super().stop()
-        finally:
-            for group in groups.values():
-                group.remove()
-
-    def _new_cluster(
-        self, home: Path, make_server: Callable[[PostgresFolder], PostgresServer]
-    ) -> PostgresCluster:
-        return PostgresCluster(
-            home,
-            make_server,
-            has_front=self._has_front,
-            synchronous=self._settings.synchronous,
-            replica_delay_s=self._settings.replica_delay,
-        )
-
-    def _begin(self, cluster: PostgresCluster, given: Resources) -> None:
-        cluster.start(self._settings.replicas, self._make_database)
-        self._allocation = [Allocation(time_ns=_engine.monotonic_ns(), resources=given)]
-
-    # --- what can be done to it ----------------------------------------------------------------------------------
-
-    def actions(self) -> frozenset[Action]:
-        """Tell what ``act`` can do: nodes come, go and change roles only behind a front."""
-        cannot = set[Action]()
-        if not self._has_front:
-            cannot.add(Action.ADD_NODE)
-        if len(self.nodes()) <= 1:
-            cannot |= {Action.PROMOTE, Action.REMOVE_NODE}
-        return frozenset(Action) - cannot
-
-    def _deeds(
-        self,
-        cluster: PostgresCluster,
-        node: str | None,
-        resources: Resources | None,
-        settings: Mapping[str, SettingValue] | None,
-    ) -> Deeds:
-        return {
-            **self._deeds_on_a_node(cluster, node),
-            Action.PROMOTE: lambda: cluster.promote(node),
-            Action.ADD_NODE: lambda: cluster.add_node(node),
-            Action.REMOVE_NODE: lambda: cluster.remove_node(node),
-            Action.RESIZE: lambda: self._resize(cluster, resources),
-            Action.SET: lambda: self._set(cluster, settings),
-        }
-
-    def _resize(self, cluster: PostgresCluster, resources: Resources | None) -> Began:
-        """Give every node other memory and, where that is kept to, vCores: settings follow, and it is restarted."""
-        if resources is None:
-            raise MeasurementError("resize needs resources")
-        now = len(self.nodes())
-        if "nodes" in resources.model_fields_set and resources.nodes != now:
-            raise MeasurementError(
-                f"resize leaves the {now} nodes there are: add_node and remove_node change them"
-            )
-        machine = Machine(cores=resources.vcores, memory_bytes=int(resources.memory_gb * GIB))
-        began = cluster.set(memory_settings(machine))
-        self._vcores = resources.vcores
-        for group in self._groups.values():
-            group.set_quota(resources.vcores)
-        return began
-
-    def _note(self, action: Action, time_ns: int, resources: Resources | None) -> None:
-        """Keep the time line of what the system was given."""
-        if action in {Action.ADD_NODE, Action.REMOVE_NODE, Action.RESIZE}:
-            given = resources if action == Action.RESIZE and resources else self._allocation[-1].resources
-            given = given.model_copy(update={"nodes": len(self.nodes())})
-            self._allocation.append(Allocation(time_ns=time_ns, resources=given))
-
-    def allocation(self) -> tuple[Allocation, ...]:
-        """Tell what the system was given since its start."""
-        return tuple(self._allocation)
+    product: ClassVar[Product] = Postgres()

@@ -1,193 +1,75 @@
-"""The folder of one PostgreSQL server: what is in it, whose it is, and what its log says."""
+"""The folder of one PostgreSQL server, and what a crash may have left in it."""
 
 from __future__ import annotations
 
-import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import signal
+from typing import TYPE_CHECKING, ClassVar
 
-from pydantic import SecretStr
-
-from nephoscope.errors import InputError, MeasurementError
-from nephoscope.masking import know, masked
-from nephoscope.systems.machine.account import server_accounts
-from nephoscope.systems.machine.folders import LOCK_FILE, FolderLock, make_folder, write_file
-from nephoscope.systems.postgres.leftovers import end_leftovers
+from nephoscope.systems.cluster.folder import HOST, ServerFolder
+from nephoscope.systems.cluster.product import Traits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from nephoscope.systems.machine.account import Account
-
-HOST = "127.0.0.1"
-"""Where servers listen, and nowhere else."""
+    from pydantic import SecretStr
 
 USER = "postgres"
 """The role that everything is done with: the superuser."""
 
-ANOTHER_FOLDER = "system.data can name another folder"
+TRAITS = Traits(
+    name="PostgreSQL",
+    program="postgres",
+    scheme="postgresql",
+    user=USER,
+    mark="PG_VERSION",
+    configuration="postgresql.conf",
+    password_file="pgpass",  # noqa: S106 - the name of a file
+    # Fast (sessions are cut, all is written), then immediate (recovery comes next).
+    stages=((signal.SIGINT, 30.0), (signal.SIGQUIT, 10.0)),
+    orphaned=signal.SIGQUIT,
+    port_taken="could not bind",
+)
 
 _PASSWORD_FOR = f"{HOST}:*:*:{USER}:"
-_LOCK_S = 60.0
-_LOG_BYTES = 16 << 20
-_SHOWN_BYTES = 16384
-_SHOWN_LINES = 15
 
 
-class PostgresFolder:
-    """A server's folder.
+class PostgresFolder(ServerFolder):
+    """Beside what every server's folder holds, ``pg_hba.conf``; the password is in libpq's format."""
 
-    It holds ``data`` (PostgreSQL's own), ``postgresql.conf`` and ``pg_hba.conf`` (written at every start),
-    ``pgpass`` (the superuser's random password, in libpq's format), ``server.log`` and a lock file. All but
-    ``data`` is ours: where we are root, the server's user reads its configuration and can change nothing.
-    """
+    traits: ClassVar[Traits] = TRAITS
 
     def __init__(self, path: Path) -> None:
         """Take an absolute path; nothing is touched yet."""
-        self.path = path
-        self.data = path / "data"
-        self.unfinished = path / "data.new"
-        """Where a database is made before it is moved to ``data``: half a one is never taken for a whole."""
-        self.log = path / "server.log"
-        self.configuration = path / "postgresql.conf"
+        super().__init__(path)
         self.access = path / "pg_hba.conf"
-        self.password_file = path / "pgpass"
-        self.password = SecretStr("")
-        """Empty until the database was made or checked."""
-        self._lock = FolderLock(path)
-        self._log_start = 0
 
-    @property
-    def lock_descriptor(self) -> int:
-        """The open lock file, for children that have to hold the folder beyond our death."""
-        return self._lock.descriptor
-
-    def take(self, account: Account) -> None:
-        """Make the folder ours, and end what an earlier run left running in it.
-
-        Raises:
-            InputError: it cannot be used, by us or by ``account``, or holds what we did not make.
-            MeasurementError: another process uses it, or left something that cannot be ended.
-
-        """
-        make_folder(self.path, "system.data")
-        try:
-            names = {entry.name for entry in self.path.iterdir()} - {"lost+found"}
-        except OSError as error:
-            raise InputError(f"cannot read folder {self.path}: {error.strerror}; {ANOTHER_FOLDER}") from error
-        if names and LOCK_FILE not in names:
-            what = (
-                "a database that nephoscope did not make"
-                if "PG_VERSION" in names
-                else "files of something else"
-            )
-            raise InputError(f"folder {self.path} holds {what}: {ANOTHER_FOLDER}, a new or an empty one")
-        self._lock.acquire(_LOCK_S, wait_for_living=False, hint=ANOTHER_FOLDER)
-        if not account.can_enter(self.path):
-            raise InputError(
-                f"folder {self.path} is out of reach for user {account.name}, who runs PostgreSQL in root's "
-                f"place: {ANOTHER_FOLDER}, or NEPHOSCOPE_CACHE another cache folder"
-            )
-        for place in (self.data, self.unfinished):
-            if left := end_leftovers(place):
-                raise MeasurementError(
-                    f"processes {left}, which an earlier run left in {place}, cannot be ended"
-                )
-
-    def release(self) -> None:
-        """Give the folder back; harmless where it was not taken."""
-        self._lock.release()
-
-    def keep_password(self, password: SecretStr) -> None:
-        """Store the password of a database that has just been made."""
-        write_file(self.password_file, self.credentials(password), private=True)
-
-    @staticmethod
-    def credentials(password: SecretStr) -> str:
-        """Write a password in libpq's format: for a file that only its reader can read."""
+    def credentials(self, password: SecretStr) -> str:
+        """Write a password in libpq's format."""
         return f"{_PASSWORD_FOR}{password.get_secret_value()}\n"
 
-    def check(self, version: str) -> None:
-        """See that the database is of this major version, and read its password.
+    def read_credentials(self, text: str) -> str:
+        """Read the password from libpq's format."""
+        return text.strip().removeprefix(_PASSWORD_FOR)
 
-        Raises:
-            InputError: it is of another version, or damaged.
+    def found_version(self) -> str:
+        """Read the major version of the database."""
+        return (self.data / self.traits.mark).read_text().strip()
 
+    def stale_lock_owner(self) -> int | None:
+        """Read which process the lock file of a crashed server names; a file that names none is removed.
+
+        PostgreSQL itself finds out that a file is stale if its process is dead or another user's. It refuses to
+        start where the number now belongs to another program of its own user, and where the file is empty, as a
+        crash of the machine leaves it. To be called when no server runs on ``data``.
         """
+        file = self.data / "postmaster.pid"
         try:
-            found = (self.data / "PG_VERSION").read_text().strip()
-            password = self.password_file.read_text().strip().removeprefix(_PASSWORD_FOR)
-        except (OSError, ValueError) as error:
-            raise InputError(
-                f"folder {self.path} holds a damaged database ({error}): remove the folder, "
-                f"or {ANOTHER_FOLDER}"
-            ) from error
-        if found != version:
-            raise InputError(
-                f"folder {self.path} holds a database of PostgreSQL {found}, and system.version is "
-                f"{version}: change that, remove the folder, or {ANOTHER_FOLDER}"
-            )
-        self.password = SecretStr(password)
-
-    @contextmanager
-    def opened_log(self) -> Iterator[int]:
-        """Open the log for a child's output; what it says from now on are the :meth:`last_words`."""
-        descriptor = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            if os.fstat(descriptor).st_size > _LOG_BYTES:
-                os.ftruncate(descriptor, 0)
-            self.mark_log()
-            yield descriptor
-        finally:
-            os.close(descriptor)
-
-    def mark_log(self) -> None:
-        """Forget what the log says until now."""
-        self._log_start = self.log.stat().st_size
-
-    def last_words(self) -> str:
-        """Read the last lines that the log got since it was opened or marked."""
-        try:
-            with self.log.open("rb") as file:
-                end = file.seek(0, os.SEEK_END)
-                file.seek(max(self._log_start, end - _SHOWN_BYTES))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return ""
-        return self.redacted("\n".join(text.splitlines()[-_SHOWN_LINES:]))
-
-    def failure(self, what: str) -> MeasurementError:
-        """Make an error of something that went wrong here: what, and the last words of the log."""
-        said = self.last_words()
-        return MeasurementError(f"{what}. Its log, {self.log}, ends:\n{said}" if said else what)
-
-    def redacted(self, text: str) -> str:
-        """Take the password out of a text from elsewhere, should it ever be in it."""
-        know(self.password.get_secret_value())
-        return masked(text)
-
-
-def choose_account(folder: Path) -> Account:
-    """Choose the user that runs the server of ``folder``: the one that made its database, if there is one.
-
-    Raises:
-        InputError: the database belongs to somebody else, or cannot be looked at.
-        MeasurementError: this system has nobody to run a server in root's place.
-
-    """
-    accounts = server_accounts()
-    try:
-        owner = (folder / "data").stat().st_uid
-    except (FileNotFoundError, NotADirectoryError):
-        return accounts[0]
-    except OSError as error:
-        raise InputError(f"cannot use folder {folder}: {error.strerror}; {ANOTHER_FOLDER}") from error
-    for account in accounts:
-        if account.uid == owner:
-            return account
-    names = " or ".join(account.name for account in accounts)
-    raise InputError(
-        f"the database in folder {folder} belongs to user {owner}, and PostgreSQL would run as {names}: "
-        f"remove the folder, or {ANOTHER_FOLDER}"
-    )
+            pid = int(file.read_bytes().split()[0])
+        except FileNotFoundError:
+            return None
+        except (ValueError, IndexError):
+            pid = 0
+        if pid <= 0:
+            file.unlink(missing_ok=True)
+            return None
+        return pid

@@ -6,11 +6,11 @@ import errno
 import importlib.metadata
 import importlib.util
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.systems.cluster.product import Install
 from nephoscope.systems.machine.folders import FolderLock, make_folder
 
 if TYPE_CHECKING:
@@ -26,20 +26,6 @@ _LIBRARIES = f"{_MODULE}.libs"
 _TREES = {18: "pginstall18", 16: "pginstall"}
 _COPY_LIMIT_S = 60.0
 _NOT_NEEDED = shutil.ignore_patterns("*.a", "include", "pkgconfig", "__pycache__")
-
-
-@dataclass(frozen=True)
-class Install:
-    """PostgreSQL's programs, executable by the server's user."""
-
-    folder: Path
-    server_version: str
-    """As the server says it, ``18.4`` for one."""
-    package_version: str
-
-    def program(self, name: str) -> Path:
-        """Path of one of the programs."""
-        return self.folder / "bin" / name
 
 
 def find_install(version: int, account: Account, cache: Path) -> Install:
@@ -65,7 +51,7 @@ def find_install(version: int, account: Account, cache: Path) -> Install:
             f"user {account.name}, who has to run PostgreSQL in root's place, can execute programs neither "
             f"in {package} nor in {tree}: NEPHOSCOPE_CACHE can name a cache folder that this user can reach"
         )
-    return Install(folder=tree, server_version=answer, package_version=package_version)
+    return Install(folders=(tree / "bin",), server_version=answer, package_version=package_version)
 
 
 def _package_folder() -> Path:

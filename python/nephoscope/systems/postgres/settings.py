@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from nephoscope.systems.cluster.product import SettingValue
     from nephoscope.systems.machine.capacity import Machine
-
-SettingValue = bool | int | float | str
-"""What a setting may be in a study."""
 
 OURS = frozenset(
     {

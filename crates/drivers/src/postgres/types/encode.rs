@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use super::{Type, instant, numeric};
-use crate::contract::value::Value;
+use crate::contract::value::{Value, write_decimal};
 
 /// The value does not fit the parameter or column.
 #[derive(Debug, PartialEq, Eq)]
@@ -194,7 +194,7 @@ pub(super) fn write_text(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Bool(value) => write!(out, "{value}"),
         Value::Int(value) => write!(out, "{value}"),
         Value::Float(value) => write!(out, "{value}"),
-        Value::Decimal { units, scale } => numeric::write_decimal(units, scale, out),
+        Value::Decimal { units, scale } => write_decimal(units, scale, out),
         Value::Numeric(text) => out.write_all(text.as_bytes()),
         Value::Text(bytes) | Value::Json(bytes) => out.write_all(bytes),
         Value::Bytes(bytes) => {

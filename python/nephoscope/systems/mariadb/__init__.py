@@ -1,0 +1,1 @@
+"""MariaDB as this tool runs it: its servers and its clusters by GTID."""
