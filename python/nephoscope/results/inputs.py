@@ -1,4 +1,4 @@
-"""What a run keeps of that which its figures are made with: its workload and its price books, and no file of others."""
+"""The inputs of a run's figures as the run keeps them: its workload and its price books."""
 
 from __future__ import annotations
 
