@@ -33,7 +33,8 @@ WRONG = {
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
     "score, system, measure",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
-    "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max",
+    "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max, "
+    "classes",
     "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held, usage",
     "score.weights={Q=1}": "score.weights.Q: input should be 'P', 'E1', 'R', 'F', 'E2', 'C' or 'T'; it is 'Q'",
     "cost.held='0s'": "cost.held: resources that cost something are held for longer than 0; it is '0s'",
@@ -71,6 +72,9 @@ WRONG = {
     "load.statement_timeout=0": "load.statement_timeout: a time limit must be from 1ms to 24h: no "
     "wait is without one; "
     "it is 0",
+    "load.retry.classes=['deadlocks']": "load.retry.classes.0: a class of errors is one of serialization, deadlock, "
+    "lock_timeout, connection_lost, read_only, shutting_down, statement_timeout, constraint, throttled, "
+    "other; it is 'deadlocks'",
     "load.connect_timeout='2h'": "load.connect_timeout: a time limit must be from 1ms to 1h: no wait is without one; "
     "it is '2h'",
     "load.drain_timeout=-1": "load.drain_timeout: a length of time must be 0 or more, and finite; it is -1",

@@ -26,7 +26,7 @@ pub use contract::dialect::{Dialect, Lexer};
 pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };
-pub use contract::error::{ConfigError, Error, ErrorClass};
+pub use contract::error::{ConfigError, Error, ErrorClass, ErrorClasses};
 pub use contract::interrupt::Interrupt;
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use contract::statement::Statement;

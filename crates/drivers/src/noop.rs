@@ -95,7 +95,7 @@ impl Connection for NoopConnection {
         self.waiting = false;
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
-        Poll::Ready(Ok(Reply { affected: 1, result }))
+        Poll::Ready(Ok(Reply { affected: 1, result, ..Reply::default() }))
     }
 
     fn set_deadline(&mut self, _deadline: Nanos) {}

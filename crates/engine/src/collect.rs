@@ -35,6 +35,8 @@ pub struct Series {
     pub aborted: u64,
     /// Ended by an error.
     pub failed: u64,
+    /// Of those, how many may have committed.
+    pub uncertain: u64,
     /// Committed or aborted after more than one attempt.
     pub retried: u64,
     /// Further attempts.
@@ -123,6 +125,9 @@ pub struct ErrorEvent {
     pub code: String,
     /// What was said.
     pub message: String,
+    /// It leaves open what the server has done with what was sent: see
+    /// [`nephoscope_drivers::Error::outcome_unknown`].
+    pub outcome_unknown: bool,
     /// How often.
     pub count: u64,
 }
@@ -307,6 +312,7 @@ impl Collector {
                     class: note.class,
                     code: note.code,
                     message: note.message,
+                    outcome_unknown: note.outcome_unknown,
                     count: note.count,
                 }));
             }
@@ -339,6 +345,7 @@ impl Series {
             committed: 0,
             aborted: 0,
             failed: 0,
+            uncertain: 0,
             retried: 0,
             retries: 0,
             affected: 0,
@@ -356,6 +363,7 @@ impl Series {
         self.committed += data.committed;
         self.aborted += data.aborted;
         self.failed += data.failed;
+        self.uncertain += data.uncertain;
         self.retried += data.retried;
         self.retries += data.retries;
         self.affected += data.affected;

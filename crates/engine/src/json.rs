@@ -44,7 +44,8 @@ fn error(event: &ErrorEvent) -> Value {
     json!({
         "record": "error", "time_s": seconds(event.at), "tenant": event.name.tenant,
         "role": event.name.role.name(), "transaction": event.name.transaction, "class": event.class.name(),
-        "code": event.code, "message": event.message, "count": event.count,
+        "code": event.code, "message": event.message, "outcome_unknown": event.outcome_unknown,
+        "count": event.count,
     })
 }
 
@@ -76,6 +77,7 @@ fn series(of: &Series) -> Value {
         ("retries", of.retries),
         ("affected", of.affected),
         ("unstarted", of.unstarted),
+        ("uncertain", of.uncertain),
     ];
     let errors = ErrorClass::ALL.iter().map(|class| class.name()).zip(of.errors);
     for (name, count) in counts.into_iter().chain(errors) {

@@ -23,6 +23,15 @@ pub(crate) enum Outcome {
     Committed,
     Aborted,
     Failed,
+    /// Failed as far as the client knows, and perhaps committed: see [`Error::outcome_unknown`].
+    Uncertain,
+}
+
+impl Outcome {
+    /// Whether the client was told no success.
+    fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Uncertain)
+    }
 }
 
 /// One transaction.
@@ -49,6 +58,8 @@ pub(crate) struct SeriesData {
     pub(crate) committed: u64,
     pub(crate) aborted: u64,
     pub(crate) failed: u64,
+    /// How many of the failed ones may have committed.
+    pub(crate) uncertain: u64,
     pub(crate) retried: u64,
     pub(crate) retries: u64,
     pub(crate) affected: u64,
@@ -90,21 +101,24 @@ pub(crate) struct ErrorNote {
     pub(crate) class: ErrorClass,
     pub(crate) code: String,
     pub(crate) message: String,
+    /// It leaves open what the server has done with what was sent.
+    pub(crate) outcome_unknown: bool,
     pub(crate) count: u64,
 }
 
 impl ErrorNote {
-    fn speaks_for(&self, series: usize, class: ErrorClass, code: &str, message: &str) -> bool {
+    fn speaks_for(&self, series: usize, class: ErrorClass, open: bool, code: &str, message: &str) -> bool {
         // Messages of one kind often differ by a key only; the code tells them apart well enough.
         self.series == series
             && self.class == class
+            && self.outcome_unknown == open
             && self.code == code
             && (!code.is_empty() || self.message == message)
     }
 
     /// Whether another is of the same kind.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.speaks_for(other.series, other.class, &other.code, &other.message)
+        self.speaks_for(other.series, other.class, other.outcome_unknown, &other.code, &other.message)
     }
 }
 
@@ -221,7 +235,7 @@ impl Recorder {
         data.affected += sample.affected;
         if sample.attempts > 1 {
             data.retries += u64::from(sample.attempts - 1);
-            data.retried += u64::from(sample.outcome != Outcome::Failed);
+            data.retried += u64::from(!sample.outcome.has_failed());
         }
         // Who has waited since an earlier phase is in its latency, and not in this one's.
         let is_carried = sample.has_waited && sample.intended < self.origin + self.phase;
@@ -238,8 +252,9 @@ impl Recorder {
                 }
             }
             Outcome::Aborted => data.aborted += 1,
-            Outcome::Failed => {
+            Outcome::Failed | Outcome::Uncertain => {
                 data.failed += 1;
+                data.uncertain += u64::from(sample.outcome == Outcome::Uncertain);
                 if !is_carried {
                     data.failures.record(latency);
                 }
@@ -271,18 +286,20 @@ impl Recorder {
         let class = error.class();
         let place = ErrorClass::ALL.iter().position(|other| *other == class).unwrap_or(CLASSES - 1);
         self.series[series].errors[place] += 1;
-        self.note(series, error);
+        self.note(series, error, error.outcome_unknown());
     }
 
-    /// Keeps an error's message if it is the first of its kind in the interval, and how often it came.
-    pub(crate) fn note(&mut self, series: usize, error: &Error) {
+    /// Keeps an error's message if it is the first of its kind in the interval, and how often it came. Nothing was sent
+    /// over a connection that could not be made, so the caller says whether an outcome is unknown.
+    pub(crate) fn note(&mut self, series: usize, error: &Error, outcome_unknown: bool) {
         let class = error.class();
-        let same = |note: &&mut ErrorNote| note.speaks_for(series, class, error.code(), error.message());
+        let (code, message) = (error.code(), error.message());
+        let same = |note: &&mut ErrorNote| note.speaks_for(series, class, outcome_unknown, code, message);
         if let Some(note) = self.notes.iter_mut().find(same) {
             note.count += 1;
         } else if self.notes.len() < NOTES {
-            let (code, message) = (error.code().to_owned(), error.message().to_owned());
-            self.notes.push(ErrorNote { series, class, code, message, count: 1 });
+            let (code, message) = (code.to_owned(), message.to_owned());
+            self.notes.push(ErrorNote { series, class, code, message, outcome_unknown, count: 1 });
         }
     }
 

@@ -197,8 +197,7 @@ impl Session {
             let error = match self.attempt(role, step).await {
                 Ok(true) => return (Outcome::Aborted, attempts),
                 Ok(false) => {
-                    let tenant = Rc::clone(&self.tenant);
-                    self.worker.tally(&tenant, self.script.take_tallies(), true);
+                    self.worker.tally(&self.tenant, self.script.take_tallies(), true);
                     return (Outcome::Committed, attempts);
                 }
                 Err(Trouble::Script(error)) => {
@@ -212,17 +211,17 @@ impl Session {
             let unknown = error.outcome_unknown() || self.is_waiting(role);
             let uncertain = self.may_have_committed(transaction, unknown);
             if uncertain {
-                let tenant = Rc::clone(&self.tenant);
-                self.worker.tally(&tenant, self.script.take_tallies(), false);
+                self.worker.tally(&self.tenant, self.script.take_tallies(), false);
             }
             (self.commits_unanswered, self.has_committed) = (0, false);
             self.script.abandon();
             self.affected = 0;
             self.recover(role).await;
             // What may have been committed is never run again: it could be there twice.
-            let again = error.class().may_be_retried() && !uncertain && attempts < retry.attempts;
+            let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
             if !again || self.tenant.stopped() {
-                return (Outcome::Failed, attempts);
+                let outcome = if uncertain { Outcome::Uncertain } else { Outcome::Failed };
+                return (outcome, attempts);
             }
             self.back_off(attempts).await;
             if self.connections[role as usize].is_none() && !self.reconnect(role).await {
@@ -298,10 +297,12 @@ impl Session {
     /// The function has returned: what it left queued is sent, and what it left open is its mistake.
     async fn settle(&mut self, role: Role) -> Result<(), Trouble> {
         let state = |session: &Self| session.connections[role as usize].as_ref().map(|c| c.state());
-        if state(self) == Some(ConnectionState::Waiting) {
+        let mut found = state(self);
+        if found == Some(ConnectionState::Waiting) {
             self.flush(role).await?;
+            found = state(self);
         }
-        match state(self) {
+        match found {
             Some(ConnectionState::InTransaction | ConnectionState::Failed) => {
                 Err(Trouble::Script(ScriptError::plain(
                     "the function returned within a transaction: tx:commit() or tx:rollback() is missing",

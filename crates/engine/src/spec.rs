@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_runtime::Io;
 use nephoscope_script::LONGEST;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::error::EngineError;
 
@@ -65,6 +67,21 @@ pub struct RetrySpec {
     pub backoff_ms: f64,
     /// The longest mean wait.
     pub backoff_max_ms: f64,
+    /// After errors of which classes, by their names.
+    #[serde(default = "retried", deserialize_with = "classes")]
+    pub classes: ErrorClasses,
+}
+
+fn retried() -> ErrorClasses {
+    ErrorClasses::RETRIED
+}
+
+fn classes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorClasses, D::Error> {
+    let names = Vec::<String>::deserialize(deserializer)?;
+    ErrorClasses::named(&names).map_err(|stray| {
+        let known = ErrorClass::ALL.map(ErrorClass::name).join(", ");
+        D::Error::custom(format!("retry.classes: {stray:?} is no class of errors; allowed are {known}"))
+    })
 }
 
 /// How threads wait for their sessions' sockets.

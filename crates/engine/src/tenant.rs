@@ -132,7 +132,8 @@ impl Tenant {
     #[inline]
     fn level(&self, state: &State, now: Nanos) -> usize {
         match state.model {
-            Model::Closed(concurrency) => concurrency.at(now.saturating_sub(state.since)).round() as usize,
+            // To the nearest; `round` is a call into the C library for each transaction.
+            Model::Closed(concurrency) => (concurrency.at(now.saturating_sub(state.since)) + 0.5) as usize,
             Model::Open(_) => self.plan.sessions,
         }
     }

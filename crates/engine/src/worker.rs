@@ -445,7 +445,7 @@ impl Worker {
 
     /// A connection could not be made: counted under the tenant's first transaction of the role.
     pub(crate) fn note_refusal(&self, tenant: &Tenant, role: Role, error: &Error) {
-        self.recorder.borrow_mut().note(tenant.series_of(role), error);
+        self.recorder.borrow_mut().note(tenant.series_of(role), error, false);
     }
 
     pub(crate) fn transaction_name(&self, series: usize) -> &str {

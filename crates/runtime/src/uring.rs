@@ -241,9 +241,13 @@ impl Uring {
             return Poll::Ready(Err(error));
         }
         let source = &mut self.sources[key.slot];
-        if !source.inbox.is_empty() {
-            let count = source.inbox.len();
-            inbox.extend(&source.inbox);
+        let count = source.inbox.bytes().len();
+        if count > 0 {
+            if inbox.bytes().is_empty() {
+                mem::swap(inbox, &mut source.inbox);
+            } else {
+                inbox.extend(source.inbox.bytes());
+            }
             source.inbox.clear();
             return Poll::Ready(Ok(count));
         }
@@ -364,7 +368,7 @@ impl Uring {
                     if let Some(number) = buffer {
                         buffers.give(number);
                     }
-                    if goes_on && source.inbox.len() > HELD && full.last() != Some(&slot) {
+                    if goes_on && source.inbox.bytes().len() > HELD && full.last() != Some(&slot) {
                         full.push(slot);
                     } else if !goes_on && source.reading_ended(event.result()) {
                         sources.remove(slot);

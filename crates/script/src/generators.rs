@@ -381,7 +381,8 @@ impl LuaCell {
             }
             Cell::Uuid(uuid) => Value::String(self.lua.create_string(uuid)?),
             Cell::Date(days) => Value::Number(f64::from(days) * 86_400.0),
-            Cell::Timestamp(micros) => Value::Number(micros as f64 / 1e6),
+            Cell::Timestamp(micros) | Cell::Time(micros) => Value::Number(micros as f64 / 1e6),
+            Cell::Unsigned(value) => Value::Number(value as f64),
         })
     }
 

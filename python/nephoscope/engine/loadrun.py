@@ -290,7 +290,16 @@ class LoadRun:
                 self._watcher.phase(record)
             case "error":
                 record["message"] = masked(record["message"])
-                keys = ("class", "code", "message", "transaction", "tenant", "role", "count")
+                keys = (
+                    "class",
+                    "code",
+                    "message",
+                    "outcome_unknown",
+                    "transaction",
+                    "tenant",
+                    "role",
+                    "count",
+                )
                 self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
             case "gap":

@@ -203,6 +203,7 @@ def engine_description(
             "attempts": load.retry.attempts,
             "backoff_ms": load.retry.backoff * 1000,
             "backoff_max_ms": load.retry.backoff_max * 1000,
+            "classes": load.retry.classes,
         },
         "on_connect": on_connect,
         "balance": load.balance,

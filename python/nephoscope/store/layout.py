@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-FORMAT = 3
-"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there, and 2 no column ``unstarted``."""
+FORMAT = 4
+"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there, 2 and 3 lack columns of `LATER`."""
 
 FILES = SimpleNamespace(
     study="study.toml",
@@ -63,9 +63,10 @@ _COUNTS = [
     "retries",
     "affected",
     "unstarted",
+    "uncertain",
     *_engine.error_classes(),
 ]
-LATER: Mapping[str, Any] = {"unstarted": 0}
+LATER: Mapping[str, Any] = dict.fromkeys(("unstarted", "uncertain", "constraint", "throttled"), 0)
 """Columns that runs of an earlier format lack, and what stands for them."""
 _LATENCIES = [f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")]
 

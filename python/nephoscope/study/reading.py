@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -72,6 +73,13 @@ class WorkloadTable(Settings):
     """Threads that load; 0 is one per core."""
 
 
+def _error_class(name: str) -> str:
+    classes = _engine.error_classes()
+    if name not in classes:
+        raise ValueError(f"a class of errors is one of {', '.join(classes)}")
+    return name
+
+
 class RetryTable(Settings):
     """``[load.retry]``: how transactions are tried again after an error that allows it."""
 
@@ -81,6 +89,10 @@ class RetryTable(Settings):
     """The mean pause before the second attempt; it doubles with each further one."""
     backoff_max: Duration = 0.2
     """The longest mean pause."""
+    classes: Annotated[list[Annotated[str, AfterValidator(_error_class)]], BeforeValidator(one_as_list)] = (
+        Field(default_factory=lambda: ["serialization", "deadlock", "shutting_down"])
+    )
+    """After which [classes of errors](metrics.md#errors)."""
 
 
 _TIME_LIMITS = {

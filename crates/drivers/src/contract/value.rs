@@ -9,8 +9,10 @@ pub enum Value<'a> {
     Null,
     /// A truth value.
     Bool(bool),
-    /// An integer of at most 64 bits.
+    /// A whole number of 64 bits with a sign.
     Int(i64),
+    /// A whole number of 64 bits without one, where [`Value::Int`] cannot hold it: 2^63 and above.
+    Unsigned(u64),
     /// A floating-point number of 64 bits.
     Float(f64),
     /// A decimal number `units / 10^scale`: what generators make and what money is kept in.
@@ -34,6 +36,20 @@ pub enum Value<'a> {
     Date(i32),
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp(i64),
+    /// A time of day, or a length of time, in microseconds.
+    Time(i64),
+}
+
+// A value is copied for every parameter and cell.
+const _: () = assert!(size_of::<Value<'_>>() == 24);
+
+impl Value<'_> {
+    /// A whole number of 64 bits, in the one form that it has.
+    #[inline]
+    #[must_use]
+    pub fn whole(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Unsigned(number), Self::Int)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -93,6 +109,8 @@ impl Params {
             Value::Uuid(value) => Item::Plain(Value::Uuid(value)),
             Value::Date(value) => Item::Plain(Value::Date(value)),
             Value::Timestamp(value) => Item::Plain(Value::Timestamp(value)),
+            Value::Unsigned(value) => Item::Plain(Value::Unsigned(value)),
+            Value::Time(value) => Item::Plain(Value::Time(value)),
         };
         self.items.push(item);
     }
@@ -182,11 +200,13 @@ mod tests {
             Value::Numeric("12.50"),
             Value::Json(b"{}"),
             Value::Decimal { units: 1250, scale: 2 },
+            Value::Unsigned(u64::MAX),
+            Value::Time(-1),
         ];
         let mut params: Params = values.into_iter().collect();
         assert!(params.iter().eq(values));
-        assert_eq!(params.len(), 7);
-        assert_eq!((params.get(4), params.get(7)), (Some(Value::Numeric("12.50")), None));
+        assert_eq!(params.len(), 9);
+        assert_eq!((params.get(4), params.get(9)), (Some(Value::Numeric("12.50")), None));
         params.clear();
         assert!(params.is_empty());
     }

@@ -32,8 +32,16 @@ fn class(number: u16) -> ErrorClass {
         // ER_QUERY_TIMEOUT (MySQL, max_execution_time); ER_STATEMENT_TIMEOUT (MariaDB, max_statement_time).
         1317 | 3024 | 1969 => ErrorClass::StatementTimeout,
         // There is no place for a further connection: ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS,
-        // ER_USER_LIMIT_REACHED, ER_HOST_IS_BLOCKED.
-        1040 | 1203 | 1226 | 1129 => ErrorClass::ConnectionLost,
+        // ER_HOST_IS_BLOCKED.
+        1040 | 1203 | 1129 => ErrorClass::ConnectionLost,
+        // ER_USER_LIMIT_REACHED: queries, updates or connections of an account, by the hour or at a time. TiDB: 8252,
+        // the quota of a resource group.
+        1226 | 8252 => ErrorClass::Throttled,
+        // ER_BAD_NULL_ERROR, ER_DUP_KEY, ER_DUP_ENTRY, ER_DUP_UNIQUE, ER_NO_REFERENCED_ROW, ER_ROW_IS_REFERENCED and
+        // their second forms, ER_DUP_ENTRY_WITH_KEY_NAME, ER_FOREIGN_DUPLICATE_KEY (three numbers),
+        // ER_VIEW_CHECK_FAILED, ER_CHECK_CONSTRAINT_VIOLATED (MySQL), ER_CONSTRAINT_FAILED (MariaDB).
+        1022 | 1048 | 1062 | 1169 | 1216 | 1217 | 1369 | 1451 | 1452 | 1557 | 1586 | 1761 | 1762 | 3819
+        | 4025 => ErrorClass::Constraint,
         number if ends_session(number) => ErrorClass::ConnectionLost,
         // TiDB: the cluster behind the server is busy or away (PD time-out, TiKV time-out or busy, region not there).
         9001 | 9002 | 9003 | 9005 => ErrorClass::ShuttingDown,
@@ -72,8 +80,13 @@ mod tests {
             (2013, ErrorClass::ConnectionLost),
             (1927, ErrorClass::ConnectionLost),
             (1040, ErrorClass::ConnectionLost),
-            (1226, ErrorClass::ConnectionLost),
-            (1062, ErrorClass::Other),
+            (1226, ErrorClass::Throttled),
+            (1048, ErrorClass::Constraint),
+            (1062, ErrorClass::Constraint),
+            (1451, ErrorClass::Constraint),
+            (1452, ErrorClass::Constraint),
+            (3819, ErrorClass::Constraint),
+            (4025, ErrorClass::Constraint),
             (1064, ErrorClass::Other),
             (1045, ErrorClass::Other),
             (0, ErrorClass::Other),

@@ -39,9 +39,9 @@ pub fn values(data: &[u8]) {
     value_of(definition, cell, &|value| {
         let mut again = Vec::new();
         // What no parameter can be, a server does not send.
-        let Ok(kind) = types::encode(value, &mut again) else { return };
+        let Ok([kind, flag]) = types::encode(value, &mut again) else { return };
         let charset = if matches!(value, Value::Bytes(_)) { 63 } else { 45 };
-        let sent = wire::Definition { name: b"c", charset, kind, flags: 0 };
+        let sent = wire::Definition { name: b"c", charset, kind, flags: u16::from(flag) >> 2 };
         value_of(sent, &again, &|read| match (read, value) {
             (Value::Text(read), Value::Json(json)) => assert_eq!(read, json),
             (read, value) => assert_eq!(read, value),

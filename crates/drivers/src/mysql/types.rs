@@ -73,7 +73,7 @@ pub(crate) fn decode(kind: u32, cell: &[u8]) -> Value<'_> {
         field::TINY | field::SHORT | field::LONG | field::INT24 | field::LONGLONG | field::YEAR => {
             if kind & TEXT == 0 { integer(kind, cell) } else { None }.or_else(|| number(cell))
         }
-        field::BIT => bits(cell).or_else(|| number(cell)),
+        field::BIT => bits(cell),
         field::FLOAT if kind & TEXT != 0 => {
             // By way of its own size, as in binary: 0.1 is another number in 32 bits than in 64.
             text(cell).and_then(|text| text.parse::<f32>().ok()).map(|number| Value::Float(number.into()))
@@ -85,8 +85,7 @@ pub(crate) fn decode(kind: u32, cell: &[u8]) -> Value<'_> {
         field::DATE => instant::date(cell).map(Value::Date),
         field::DATETIME | field::TIMESTAMP => instant::timestamp(cell).map(Value::Timestamp),
         field::JSON => Some(Value::Json(cell)),
-        // A duration: there is no value of that kind.
-        field::TIME => None,
+        field::TIME => instant::time(cell, kind & TEXT != 0).map(Value::Time),
         _ if kind & BINARY != 0 => Some(Value::Bytes(cell)),
         _ => None,
     };
@@ -104,10 +103,11 @@ fn number(cell: &[u8]) -> Option<Value<'_>> {
     if digits.is_empty() || !is_number {
         return None;
     }
-    Some(digits.parse().map_or(Value::Numeric(digits), Value::Int))
+    let unsigned = || digits.parse().map_or(Value::Numeric(digits), Value::Unsigned);
+    Some(digits.parse().map_or_else(|_| unsigned(), Value::Int))
 }
 
-/// An integer in binary. One without a sign that needs all 64 bits is kept as digits: see [`push_binary_row`].
+/// An integer in binary.
 #[inline]
 fn integer(kind: u32, cell: &[u8]) -> Option<Value<'_>> {
     let unsigned = kind & UNSIGNED != 0;
@@ -118,6 +118,7 @@ fn integer(kind: u32, cell: &[u8]) -> Option<Value<'_>> {
         [a, b] => i16::from_le_bytes([a, b]).into(),
         [a, b, c, d] if unsigned => u32::from_le_bytes([a, b, c, d]).into(),
         [a, b, c, d] => i32::from_le_bytes([a, b, c, d]).into(),
+        _ if unsigned => return Some(Value::whole(u64::from_le_bytes(cell.try_into().ok()?))),
         _ => i64::from_le_bytes(cell.try_into().ok()?),
     }))
 }
@@ -127,9 +128,5 @@ fn bits(cell: &[u8]) -> Option<Value<'_>> {
     if cell.is_empty() || cell.len() > 8 {
         return None;
     }
-    i64::try_from(bit_number(cell)).ok().map(Value::Int)
-}
-
-fn bit_number(cell: &[u8]) -> u64 {
-    cell.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    Some(Value::whole(cell.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))))
 }

@@ -3,6 +3,8 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>,
 //! <https://mariadb.com/kb/en/clientserver-protocol/>
 
+use std::num::NonZeroU64;
+
 use crate::contract::error::Error;
 use crate::mysql::errors;
 use crate::net::frame::shown;
@@ -293,6 +295,8 @@ pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End<'a> {
     pub(crate) affected: u64,
+    /// The key that was generated, the first one of several.
+    pub(crate) inserted_id: Option<NonZeroU64>,
     pub(crate) status: u16,
     pub(crate) warnings: u16,
     /// What the server says of the statement, for people.
@@ -304,16 +308,16 @@ pub(crate) struct End<'a> {
 pub(crate) fn ok(payload: &[u8]) -> Result<End<'_>, Error> {
     let mut fields = Fields(payload.get(1..).unwrap_or_default());
     let affected = fields.number()?;
-    let _inserted = fields.number()?;
+    let inserted_id = NonZeroU64::new(fields.number()?);
     let (status, warnings) = (fields.u16()?, fields.u16()?);
-    Ok(End { affected, status, warnings, info: fields.0 })
+    Ok(End { affected, inserted_id, status, warnings, info: fields.0 })
 }
 
 /// Reads an `EOF_Packet`.
 pub(crate) fn eof(payload: &[u8]) -> Result<End<'_>, Error> {
     let mut fields = Fields(payload.get(1..).unwrap_or_default());
     let (warnings, status) = (fields.u16()?, fields.u16()?);
-    Ok(End { affected: 0, status, warnings, info: &[] })
+    Ok(End { affected: 0, inserted_id: None, status, warnings, info: &[] })
 }
 
 /// Whether the packet ends columns or rows; `deprecated` says that `OK_Packet` has taken the place of `EOF_Packet`.

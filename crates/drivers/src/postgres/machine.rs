@@ -232,7 +232,8 @@ impl Machine {
         let Some(Expected::Command { commit, .. }) = self.expected.front() else {
             return Err(wire::garbage("the end of a command that was not sent"));
         };
-        self.reply = Reply { affected: wire::affected(tag), result: self.result.take() };
+        let (affected, result) = (wire::affected(tag), self.result.take());
+        self.reply = Reply { affected, result, ..Reply::default() };
         if *commit && tag.starts_with(b"ROLLBACK") {
             self.error.get_or_insert_with(Error::not_committed);
         }

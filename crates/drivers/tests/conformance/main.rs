@@ -53,6 +53,7 @@ macro_rules! every_driver {
                 wide_rows_come_whole
                 large_values_come_whole
                 results_are_kept_side_by_side
+                the_key_of_an_inserted_row_is_told_where_it_can_be
                 rows_that_are_not_wanted_are_not_kept
                 large_statements_and_large_results_may_pass_each_other;
             transactions:
@@ -61,7 +62,8 @@ macro_rules! every_driver {
                 an_error_in_one_flush_spoils_the_whole_transaction
                 a_rollback_in_the_same_flush_does_not_hide_an_error;
             errors:
-                every_class_is_provoked_or_the_fixture_says_why;
+                every_class_is_provoked_or_the_fixture_says_why
+                a_violation_of_any_constraint_is_told_as_one;
             kills:
                 a_connection_killed_in_mid_transaction_is_lost_with_its_effects
                 a_connection_killed_at_rest_is_lost_at_its_next_use;
@@ -143,7 +145,7 @@ macro_rules! every_postgres {
                 serializable_transactions_that_depend_on_each_other_fail
                 lock_nowait_is_a_lock_timeout
                 a_session_that_may_only_read_is_read_only
-                a_constraint_and_bad_sql_are_other_errors
+                a_duplicate_key_is_named_and_bad_sql_is_another_error
                 an_idle_transaction_is_ended_by_the_server;
             kills:
                 a_connection_killed_while_it_waits_is_lost;
@@ -197,6 +199,7 @@ macro_rules! every_sqlite {
                 options_are_set_on_every_connection
                 a_statement_follows_the_schema
                 errors_have_the_names_of_sqlite
+                an_inserted_key_is_that_of_its_own_statement
                 a_constraint_that_fails_at_commit_is_the_commits_error
                 rows_without_an_end_fail_and_the_session_goes_on
                 statements_that_run_first_are_run_in_order
@@ -284,7 +287,7 @@ fn nothing_is_left_out_but_what_a_driver_cannot_have() {
         assert_eq!(left_out(&*mysql), ["shutting_down"], "see why in the fixture");
     }
     let sqlite = left_out(&*fixtures::sqlite::prepared().unwrap());
-    assert_eq!(sqlite, ["kill", "slow", "deadlock", "shutting_down"]);
+    assert_eq!(sqlite, ["kill", "slow", "deadlock", "shutting_down", "throttled"]);
     if let Some(postgres) = fixtures::postgres::prepared() {
         assert!(left_out(&*postgres).is_empty());
     }

@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use rustix::fd::OwnedFd;
 
+use crate::buffer::Inbox;
 use crate::clock::Nanos;
 use crate::reactor::store;
 
@@ -31,7 +32,7 @@ pub(super) struct Source {
     /// Whether the kernel reads (of a listening socket: waits for callers).
     pub(super) receiving: bool,
     /// What has arrived.
-    pub(super) inbox: Vec<u8>,
+    pub(super) inbox: Inbox,
     /// How reading has ended, behind what has arrived: 0 at the end of the stream, else the error.
     pub(super) ended: Option<i32>,
     /// What the kernel is sending: empty if nothing.
@@ -54,7 +55,7 @@ impl Source {
             reader: None,
             writer: None,
             receiving: false,
-            inbox: Vec::new(),
+            inbox: Inbox::default(),
             ended: None,
             outbox: Vec::new(),
             failed: None,
@@ -78,7 +79,7 @@ impl Source {
     #[inline]
     pub(super) fn received(&mut self, bytes: &[u8]) {
         if !self.closing {
-            self.inbox.extend_from_slice(bytes);
+            self.inbox.extend(bytes);
             if let Some(waker) = &self.reader {
                 waker.wake_by_ref();
             }

@@ -1,11 +1,14 @@
 //! Whole numbers beyond 2⁵³, which a number of Lua's would round: CockroachDB's `unique_rowid()`, snowflake ids.
 //!
+//! Numbers from -2⁶³ to 2⁶⁴ - 1 are known: every integer that a database has, with a sign or without one.
+//!
 //! Such a number is an object. The same number is the same object as long as anybody has it, so that `==` holds and it
 //! can be the key of a table. Arithmetic with whole numbers is exact, and an error where it cannot be.
 
 use std::ffi::{CStr, c_int};
 
 use mlua::ffi::{self, lua_State};
+use nephoscope_drivers::Value;
 
 use super::{Function, Message, Results, finish, set, shared, text, type_name};
 use crate::vm::Shared;
@@ -32,14 +35,35 @@ pub(super) unsafe fn push_integer(l: *mut lua_State, shared: &Shared, value: i64
         if value.unsigned_abs() <= EXACT {
             ffi::lua_pushnumber(l, value as f64);
         } else {
-            push_object(l, shared.integers.get(), value);
+            push_object(l, shared.integers.get(), value.into());
         }
     }
 }
 
-unsafe fn push_object(l: *mut lua_State, integers: Integers, value: i64) {
+/// As [`push_integer`], of one that may need all 64 bits without a sign.
+pub(crate) unsafe fn push_whole(l: *mut lua_State, shared: &Shared, value: i128) {
+    // SAFETY: as above.
+    unsafe {
+        match i64::try_from(value) {
+            Ok(value) => push_integer(l, shared, value),
+            Err(_) => push_object(l, shared.integers.get(), value),
+        }
+    }
+}
+
+/// The number, if it is one of 64 bits, with a sign or without.
+pub(super) fn within_64_bits(number: i128) -> Option<i128> {
+    (i128::from(i64::MIN)..=u64::MAX.into()).contains(&number).then_some(number)
+}
+
+/// The number as a parameter takes it.
+pub(super) fn as_value<'a>(number: i128) -> Option<Value<'a>> {
+    i64::try_from(number).map(Value::Int).or_else(|_| u64::try_from(number).map(Value::Unsigned)).ok()
+}
+
+unsafe fn push_object(l: *mut lua_State, integers: Integers, value: i128) {
     let key = value.to_ne_bytes();
-    // SAFETY: there is room for six values; the object is of the size of an `i64`, and aligned for one.
+    // SAFETY: there is room for six values; the object has the size of the number, and any alignment.
     unsafe {
         ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, integers.known.into());
         ffi::lua_pushlstring(l, key.as_ptr().cast(), key.len());
@@ -47,7 +71,7 @@ unsafe fn push_object(l: *mut lua_State, integers: Integers, value: i64) {
         ffi::lua_rawget(l, -3);
         if ffi::lua_type(l, -1) == ffi::LUA_TNIL {
             ffi::lua_pop(l, 1);
-            ffi::lua_newuserdata(l, size_of::<i64>()).cast::<i64>().write(value);
+            ffi::lua_newuserdata(l, size_of::<i128>()).cast::<i128>().write_unaligned(value);
             ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, integers.metatable.into());
             ffi::lua_setmetatable(l, -2);
             ffi::lua_pushvalue(l, -2);
@@ -61,7 +85,7 @@ unsafe fn push_object(l: *mut lua_State, integers: Integers, value: i64) {
 }
 
 /// The whole number that an object at a place of the stack stands for.
-pub(super) unsafe fn object(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i64> {
+pub(super) unsafe fn object(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i128> {
     // SAFETY: reading the stack, with room for two values; only objects made here have the metatable.
     unsafe {
         if ffi::lua_type(l, at) != ffi::LUA_TUSERDATA || ffi::lua_getmetatable(l, at) == 0 {
@@ -70,12 +94,12 @@ pub(super) unsafe fn object(l: *mut lua_State, shared: &Shared, at: c_int) -> Op
         ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, shared.integers.get().metatable.into());
         let is_one = ffi::lua_rawequal(l, -1, -2) != 0;
         ffi::lua_pop(l, 2);
-        is_one.then(|| *ffi::lua_touserdata(l, at).cast::<i64>())
+        is_one.then(|| ffi::lua_touserdata(l, at).cast::<i128>().read_unaligned())
     }
 }
 
 /// The whole number at a place of the stack, object or number; `None` where a number may have been rounded.
-pub(super) unsafe fn whole(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i64> {
+pub(super) unsafe fn whole(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i128> {
     // SAFETY: reading the stack.
     unsafe {
         if ffi::lua_type(l, at) != ffi::LUA_TNUMBER {
@@ -83,7 +107,7 @@ pub(super) unsafe fn whole(l: *mut lua_State, shared: &Shared, at: c_int) -> Opt
         }
         let number = ffi::lua_tonumber(l, at);
         let whole = number as i64;
-        (whole as f64 == number && whole.unsigned_abs() <= EXACT).then_some(whole)
+        (whole as f64 == number && whole.unsigned_abs() <= EXACT).then_some(whole.into())
     }
 }
 
@@ -92,7 +116,7 @@ unsafe fn operands(l: *mut lua_State, shared: &Shared) -> Result<(i128, i128), M
     let operand = |at| {
         // SAFETY: reading the stack.
         unsafe {
-            whole(l, shared, at).map(i128::from).ok_or_else(|| {
+            whole(l, shared, at).ok_or_else(|| {
                 let kind = type_name(l, at);
                 format!("a whole number beyond 2^53 goes only with whole numbers, not with this {kind}")
             })
@@ -106,8 +130,8 @@ unsafe fn compute(l: *mut lua_State, of: fn(i128, i128) -> Option<i128>) -> Resu
     unsafe {
         let shared = shared(l);
         let (one, other) = operands(l, shared)?;
-        let result = of(one, other).and_then(|result| i64::try_from(result).ok());
-        push_integer(l, shared, result.ok_or("the result is no whole number of 64 bits")?);
+        let result = of(one, other).and_then(within_64_bits);
+        push_whole(l, shared, result.ok_or("the result is no whole number of 64 bits")?);
         Ok(1)
     }
 }

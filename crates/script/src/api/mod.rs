@@ -22,7 +22,7 @@ mod tx;
 
 pub(crate) use failure::{error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
-pub(crate) use integer::{Integers, make_integers};
+pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
 pub(crate) use rows::push_row_metatable;

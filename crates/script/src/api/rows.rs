@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{ResultIndex, Value, calendar};
 
-use super::integer::push_integer;
+use super::integer::{push_integer, push_whole, within_64_bits};
 use super::{Message, Results, finish, number, push_metatable, shared, sheltered, text};
 use crate::vm::{Context, RowObject, Shared};
 
@@ -67,10 +67,17 @@ unsafe fn push_value(l: *mut lua_State, shared: &Shared, value: Value<'_>) {
                 ffi::lua_pushnumber(l, units as f64 / 10_f64.powi(scale.into()));
             }
             // The sum of a column of keys is a numeric, too.
-            Value::Numeric(text) => match text.parse::<i64>() {
-                Ok(whole) => push_integer(l, shared, whole),
-                Err(_) => ffi::lua_pushnumber(l, text.parse().unwrap_or(f64::NAN)),
+            Value::Numeric(text) => match text.parse().ok().and_then(within_64_bits) {
+                Some(whole) => push_whole(l, shared, whole),
+                None => ffi::lua_pushnumber(l, text.parse().unwrap_or(f64::NAN)),
             },
+            Value::Unsigned(value) => push_whole(l, shared, value.into()),
+            Value::Time(micros) => {
+                let mut text = Vec::new();
+                // Writing into a vector cannot fail.
+                let _ = calendar::write_time(micros, &mut text);
+                push_text(&text);
+            }
             Value::Timestamp(micros) => ffi::lua_pushnumber(l, micros as f64 / 1e6),
             Value::Text(bytes) | Value::Json(bytes) | Value::Bytes(bytes) => push_text(bytes),
             Value::Date(days) => push_text(calendar::format_date(days.into()).as_bytes()),

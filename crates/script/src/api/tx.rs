@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
 
-use super::integer::{object, whole};
+use super::integer::{as_value, object, whole};
 use super::names::listed;
 use super::{
     Function, Message, Results, context, finish, number, set, set_index, shared, sheltered, table, text,
@@ -158,7 +158,7 @@ unsafe fn parameter<'a>(l: *mut lua_State, shared: &Shared, at: c_int) -> Result
             // A light pointer is tx.null: a workload has no other.
             ffi::LUA_TNIL | ffi::LUA_TLIGHTUSERDATA => Value::Null,
             ffi::LUA_TBOOLEAN => Value::Bool(ffi::lua_toboolean(l, at) != 0),
-            _ => object(l, shared, at).map(Value::Int).ok_or_else(|| type_name(l, at))?,
+            _ => object(l, shared, at).and_then(as_value).ok_or_else(|| type_name(l, at))?,
         })
     }
 }
@@ -247,7 +247,7 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let table = table(l, 2, shared)?;
-            let Some(key) = whole(l, shared, 3) else {
+            let Some(key) = whole(l, shared, 3).and_then(|key| i64::try_from(key).ok()) else {
                 let given = number(l, 3, "a key")?;
                 return Err(format!("a key must be a whole number that Lua keeps exactly; {given} is not"));
             };

@@ -1,5 +1,7 @@
 //! What a server answers, packet by packet ("Command Response").
 
+use std::num::NonZeroU64;
+
 use super::order::Effect;
 use super::prepared::Prepared;
 use super::{Machine, Phase, Step, What};
@@ -36,7 +38,7 @@ impl Machine {
             }
             Phase::Rows if wire::is_end(payload, self.agreed.deprecates_eof) => {
                 let end = wire::end(payload, self.agreed.deprecates_eof)?;
-                self.completed(self.count, end.status);
+                self.completed(self.count, None, end.status);
                 Ok(())
             }
             Phase::Rows => self.row(payload, rows),
@@ -66,7 +68,7 @@ impl Machine {
         match payload.first() {
             Some(0) => {
                 let end = wire::ok(payload)?;
-                self.completed(end.affected, end.status);
+                self.completed(end.affected, end.inserted_id, end.status);
                 return Ok(());
             }
             Some(0xfb) => return Err(Error::other("LOAD DATA LOCAL cannot be run as a statement")),
@@ -155,7 +157,7 @@ impl Machine {
     }
 
     /// A result has ended.
-    fn completed(&mut self, affected: u64, flags: u16) {
+    fn completed(&mut self, affected: u64, inserted_id: Option<NonZeroU64>, flags: u16) {
         self.status = flags;
         let kept = self.result.take().or(self.kept.take());
         self.phase = Phase::Header;
@@ -163,7 +165,7 @@ impl Machine {
             self.kept = kept;
             return;
         }
-        self.reply = Reply { affected, result: kept };
+        self.reply = Reply { affected, result: kept, inserted_id };
         if self.begin_failed && self.expected.front().is_some_and(|step| step.effect == Effect::Write) {
             self.error = self.error.take().map(Error::with_unknown_outcome);
         }

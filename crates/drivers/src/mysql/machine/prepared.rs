@@ -85,8 +85,8 @@ impl Prepared {
             for (at, place) in self.places.iter().enumerate() {
                 let value = params.get(*place).unwrap_or(Value::Null);
                 let of = types::encode(value, out).map_err(|why| self.misfit(*place, &why))?;
-                out[types + 2 * at] = of;
-                if of == field::NULL {
+                out[types + 2 * at..types + 2 * at + 2].copy_from_slice(&of);
+                if of[0] == field::NULL {
                     out[nulls + at / 8] |= 1 << (at % 8);
                 }
             }

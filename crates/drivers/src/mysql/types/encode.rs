@@ -30,6 +30,9 @@ fn misfit(value: Value<'_>) -> Misfit {
         Value::Numeric(text) => (format!("{:?}", text.chars().take(60).collect::<String>()), "is no number"),
         Value::Date(days) => (format!("the date {days} days after 1970-01-01"), YEARS),
         Value::Timestamp(micros) => (format!("the time {micros} µs after 1970-01-01"), YEARS),
+        Value::Time(micros) => {
+            (format!("the time of {micros} µs"), "is beyond 838:59:59, where MySQL's TIME ends")
+        }
         other => (format!("{other:?}").chars().take(60).collect(), "cannot be sent"),
     };
     Misfit { got, why }
@@ -50,9 +53,18 @@ fn is_numeric(text: &str) -> bool {
     digits(whole) && digits(part) && exponent.is_none_or(unsigned)
 }
 
-/// Encodes a parameter behind `out` and gives its type.
+/// Encodes a parameter behind `out` and gives its type, and the flag of those without a sign in the second byte.
 #[inline]
-pub(crate) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> {
+pub(crate) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<[u8; 2], Misfit> {
+    if let Value::Unsigned(number) = value {
+        out.extend_from_slice(&number.to_le_bytes());
+        return Ok([field::LONGLONG, 0x80]);
+    }
+    encode_signed(value, out).map(|of| [of, 0])
+}
+
+#[inline]
+fn encode_signed(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> {
     Ok(match value {
         Value::Null => field::NULL,
         Value::Bool(value) => {
@@ -83,6 +95,10 @@ pub(crate) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> 
             put_sized(out, |out| instant::put_timestamp(micros, out)).ok_or_else(|| misfit(value))?;
             field::DATETIME
         }
+        Value::Time(micros) => {
+            put_sized(out, |out| instant::put_time(micros, out)).ok_or_else(|| misfit(value))?;
+            field::TIME
+        }
         Value::Decimal { .. } => {
             put_sized(out, |out| write_plain(value, out)).ok_or_else(|| misfit(value))?;
             field::NEWDECIMAL
@@ -95,7 +111,7 @@ pub(crate) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> 
             put_sized(out, |out| write_plain(value, out)).ok_or_else(|| misfit(value))?;
             field::VAR_STRING
         }
-        Value::Float(_) | Value::Numeric(_) => return Err(misfit(value)),
+        Value::Float(_) | Value::Numeric(_) | Value::Unsigned(_) => return Err(misfit(value)),
     })
 }
 
@@ -117,6 +133,7 @@ fn write_plain(value: Value<'_>, out: &mut Vec<u8>) -> bool {
         Value::Null => write!(out, "NULL").is_ok(),
         Value::Bool(value) => write!(out, "{}", u8::from(value)).is_ok(),
         Value::Int(number) => write!(out, "{number}").is_ok(),
+        Value::Unsigned(number) => write!(out, "{number}").is_ok(),
         // With an exponent it is a floating-point number, without one a decimal one.
         Value::Float(number) if number.is_finite() => write!(out, "{number:e}").is_ok(),
         Value::Decimal { units, scale } => write_decimal(units, scale, out).is_ok(),
@@ -132,6 +149,7 @@ fn write_plain(value: Value<'_>, out: &mut Vec<u8>) -> bool {
         }
         Value::Date(days) => instant::write_date(days, out),
         Value::Timestamp(micros) => instant::write_timestamp(micros, out),
+        Value::Time(micros) => instant::write_time(micros, out),
     }
 }
 
@@ -157,7 +175,7 @@ pub(crate) fn write_literal(value: Value<'_>, out: &mut Vec<u8>) -> Result<(), M
             write_quoted(bytes, out);
             true
         }
-        Value::Uuid(_) | Value::Date(_) | Value::Timestamp(_) => {
+        Value::Uuid(_) | Value::Date(_) | Value::Timestamp(_) | Value::Time(_) => {
             out.push(b'\'');
             let written = write_plain(value, out);
             out.push(b'\'');

@@ -6,6 +6,9 @@ use std::io::{self, Write};
 use crate::contract::calendar::{self, DAY, civil_from_days, days_from_civil};
 use crate::mysql::wire::Fields;
 
+/// The longest TIME, 838:59:59, in microseconds.
+const LONGEST_TIME: u64 = ((838 * 60 + 59) * 60 + 59) * 1_000_000;
+
 /// The days of a date, in binary or as text. `None` where it is no day of the calendar: MySQL has 0000-00-00.
 pub(super) fn date(cell: &[u8]) -> Option<i32> {
     let days = match *cell {
@@ -53,20 +56,42 @@ pub(super) fn write_impossible(cell: &[u8], with_time: bool, out: &mut impl Writ
     Ok(())
 }
 
-/// Writes a TIME of the binary form as `[-]hh:mm:ss[.ffffff]`; `None` where it is none.
-pub(super) fn write_time(cell: &[u8], out: &mut impl Write) -> Option<()> {
+/// The microseconds of a TIME, as text or in binary: a sign, days of four bytes, hours, minutes, seconds, microseconds of
+/// four bytes; `None` where it is none.
+pub(super) fn time(cell: &[u8], as_text: bool) -> Option<i64> {
+    if as_text {
+        return calendar::parse_time(std::str::from_utf8(cell).ok()?);
+    }
     if cell.is_empty() {
-        return out.write_all(b"00:00:00").ok();
+        return Some(0);
     }
     let mut fields = Fields(cell);
     let (negative, days, clock) = (fields.u8().ok()?, fields.u32().ok()?, fields.take::<3>().ok()?);
-    let sign = if negative == 0 { "" } else { "-" };
-    let hours = u64::from(days) * 24 + u64::from(clock[0]);
-    write!(out, "{sign}{hours:02}:{:02}:{:02}", clock[1], clock[2]).ok()?;
-    match fields.u32() {
-        Ok(micros) => write!(out, ".{micros:06}").ok(),
-        Err(_) => Some(()),
+    let micros = if fields.0.is_empty() { 0 } else { fields.u32().ok()? };
+    let [hours, minutes, seconds] = clock.map(i64::from);
+    let seconds = ((i64::from(days) * 24 + hours) * 60 + minutes) * 60 + seconds;
+    let size = seconds.checked_mul(1_000_000)?.checked_add(micros.into())?;
+    Some(if negative == 0 { size } else { -size })
+}
+
+/// Writes a TIME in binary, without its length: 12 bytes; `false`, and nothing is written, where MySQL has none such.
+pub(super) fn put_time(micros: i64, out: &mut Vec<u8>) -> bool {
+    let size = micros.unsigned_abs();
+    if size > LONGEST_TIME {
+        return false;
     }
+    let (seconds, part) = (size / 1_000_000, (size % 1_000_000) as u32);
+    let (days, of_day) = ((seconds / 86_400) as u32, seconds % 86_400);
+    out.push(u8::from(micros < 0));
+    out.extend_from_slice(&days.to_le_bytes());
+    out.extend_from_slice(&[(of_day / 3600) as u8, (of_day / 60 % 60) as u8, (of_day % 60) as u8]);
+    out.extend_from_slice(&part.to_le_bytes());
+    true
+}
+
+/// Writes a TIME as text; `false` as above.
+pub(super) fn write_time(micros: i64, out: &mut Vec<u8>) -> bool {
+    micros.unsigned_abs() <= LONGEST_TIME && calendar::write_time(micros, out).is_ok()
 }
 
 /// Year, month and day, where MySQL has them: in the years 1 to 9999.

@@ -1,14 +1,14 @@
 //! Rows from the wire into the store, cell by cell and without an allocation of their own.
 
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 
-use super::{UNSIGNED, bit_number, field, instant};
+use super::{field, instant};
 use crate::contract::error::Error;
 use crate::contract::rows::{Columns, Rows};
 use crate::mysql::wire::{Fields, garbage};
 
-/// Adds a row of the binary form. What no value can hold in its binary form is kept as text: whole numbers beyond 63
-/// bits, durations, dates that the calendar does not have.
+/// Adds a row of the binary form. What no value can hold in its binary form is kept as text: dates that the calendar
+/// does not have.
 #[inline]
 pub(crate) fn push_binary_row(columns: &Columns, payload: &[u8], rows: &mut Rows) -> Result<(), Error> {
     let count = columns.columns.len();
@@ -45,12 +45,7 @@ pub(crate) fn push_binary_row(columns: &Columns, payload: &[u8], rows: &mut Rows
 #[inline]
 fn push_cell(kind: u32, cell: &[u8], rows: &mut Rows) -> Result<(), Error> {
     match kind as u8 {
-        field::LONGLONG if kind & UNSIGNED != 0 && cell.last().is_some_and(|high| *high > 0x7f) => {
-            let number = cell.try_into().map_or(0, u64::from_le_bytes);
-            push_written(rows, |out| write!(out, "{number}").ok())
-        }
-        field::BIT => push_bits(cell, rows),
-        field::TIME => push_written(rows, |out| instant::write_time(cell, out)),
+        field::TIME if instant::time(cell, false).is_none() => Err(garbage("a time")),
         field::DATE if instant::date(cell).is_none() => {
             push_written(rows, |out| instant::write_impossible(cell, false, out).ok())
         }
@@ -62,15 +57,6 @@ fn push_cell(kind: u32, cell: &[u8], rows: &mut Rows) -> Result<(), Error> {
             Ok(())
         }
     }
-}
-
-fn push_bits(cell: &[u8], rows: &mut Rows) -> Result<(), Error> {
-    let bits = bit_number(cell);
-    if cell.len() == 8 && i64::try_from(bits).is_err() {
-        return push_written(rows, |out| write!(out, "{bits}").ok());
-    }
-    rows.push_cell(Some(cell));
-    Ok(())
 }
 
 /// Adds a cell of a text that is written; no such text has more than 40 characters.
@@ -91,12 +77,8 @@ fn push_written(
 pub(crate) fn push_text_row(columns: &Columns, payload: &[u8], rows: &mut Rows) -> Result<(), Error> {
     let mut fields = Fields(payload);
     rows.push_row();
-    for column in &columns.columns {
-        match fields.text_cell()? {
-            // Bits come as they are, in the text form too.
-            Some(cell) if column.kind as u8 == field::BIT => push_bits(cell, rows)?,
-            cell => rows.push_cell(cell),
-        }
+    for _ in &columns.columns {
+        rows.push_cell(fields.text_cell()?);
     }
     if fields.0.is_empty() { Ok(()) } else { Err(garbage("a row that is too long")) }
 }
