@@ -22,6 +22,7 @@ pub mod sim;
 pub mod sqlite;
 
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
+pub use contract::capabilities::Capabilities;
 pub use contract::dialect::{Dialect, Lexer};
 pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use mlua::{Function, Lua};
 use nephoscope_datagen::{Dataset, Generator, TableSpec};
-use nephoscope_drivers::{Dialect, Statement};
+use nephoscope_drivers::{Capabilities, Dialect, Statement};
 
 use crate::access::KeySpace;
 use crate::define::{self, Patience};
 use crate::error::ScriptError;
 use crate::reading;
-use crate::statements::{override_statements, parse_statements};
+use crate::statements::{mentions, names, override_statements, parse_statements};
 use crate::vm::LONGEST;
 
 /// The longest file of a workload, in bytes.
@@ -217,7 +217,7 @@ impl Workload {
 pub struct Source {
     pub(crate) lua: String,
     pub(crate) lua_name: String,
-    statements: Vec<Statement>,
+    pub(crate) statements: Vec<Statement>,
     schema: Schema,
     pub(crate) options: BTreeMap<String, OptionValue>,
     pub(crate) scale: f64,
@@ -225,6 +225,11 @@ pub struct Source {
     /// How much processor time the Lua file may take.
     pub(crate) limit: Duration,
     files: Vec<PathBuf>,
+    /// The dialect's name.
+    pub(crate) dialect: &'static str,
+    pub(crate) capabilities: Capabilities,
+    /// Statements that only other dialects have, each with theirs.
+    elsewhere: BTreeMap<String, Vec<String>>,
 }
 
 impl Source {
@@ -261,18 +266,42 @@ impl Source {
             };
             let special = format!("{kind}.{}.sql", dialect.name);
             if let Some(text) = read(&special, false)? {
-                override_statements(
-                    &mut statements,
-                    parse_statements(&special, &text, dialect.lexer)?,
-                    &special,
-                )?;
+                let theirs = parse_statements(&special, &text, dialect.lexer)?;
+                override_statements(&mut statements, theirs, &special, |name| mentions(&lua, name))?;
             }
             Ok(statements)
         };
         let statements = named("statements", true)?;
         let schema = schema(&named("schema", false)?)?;
-        let lua_name = "workload.lua".to_owned();
-        Ok(Self { lua, lua_name, statements, schema, options, scale, seed, limit: LONGEST, files })
+        let elsewhere = elsewhere(folder, &statements)?;
+        Ok(Self {
+            lua,
+            lua_name: "workload.lua".to_owned(),
+            statements,
+            schema,
+            options,
+            scale,
+            seed,
+            limit: LONGEST,
+            files,
+            dialect: dialect.name,
+            capabilities: dialect.capabilities,
+            elsewhere,
+        })
+    }
+
+    /// Refuses a file that uses a statement of another dialect and does not ask whether it is there. What is `asked`
+    /// for the file can do without.
+    fn check_elsewhere(&self, asked: &[String]) -> Result<(), ScriptError> {
+        for (name, dialects) in &self.elsewhere {
+            if mentions(&self.lua, name) && !asked.contains(name) {
+                let (dialects, here) = (dialects.join(", "), self.dialect);
+                return Err(self.error(&format!(
+                    "the statement {name:?} is there for {dialects} and not for {here}; w:has({name:?}) asks whether it is"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Lets the Lua file have another limit than [`LONGEST`].
@@ -310,6 +339,7 @@ impl Source {
         patience: Patience,
     ) -> Result<(Workload, Vec<Function>), ScriptError> {
         let draft = define::run(self, lua, patience)?;
+        self.check_elsewhere(&draft.asked)?;
         let dataset = Dataset::new(&draft.tables, self.seed).map_err(|error| draft.error(&error.0))?;
         let tables =
             draft.tables.iter().zip(dataset.tables()).map(|(spec, plan)| table_info(spec, plan.rows()));
@@ -346,6 +376,26 @@ impl Source {
         };
         Ok((workload, functions))
     }
+}
+
+/// The names of statements that only other dialects have.
+fn elsewhere(folder: &Path, here: &[Statement]) -> Result<BTreeMap<String, Vec<String>>, ScriptError> {
+    let wrong = |path: &Path, error: io::Error| ScriptError::plain(format!("{}: {error}", path.display()));
+    let mut elsewhere: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| wrong(folder, error))? {
+        let path = entry.map_err(|error| wrong(folder, error))?.path();
+        let file = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let dialect = file.strip_prefix("statements.").and_then(|rest| rest.strip_suffix(".sql"));
+        let Some(dialect) = dialect else { continue };
+        let text = read_text(&path).map_err(|error| wrong(&path, error))?;
+        for name in names(&text).filter(|name| !here.iter().any(|known| known.name() == *name)) {
+            elsewhere.entry(name.to_owned()).or_default().push(dialect.to_owned());
+        }
+    }
+    for dialects in elsewhere.values_mut() {
+        dialects.sort();
+    }
+    Ok(elsewhere)
 }
 
 /// Reads a file whole: a regular one, for others may have no end.

@@ -66,8 +66,6 @@ class Dialect:
     """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
     shares: Mapping[str, Share] = field(default_factory=dict)
     """What keeps the data of tenants apart within a server: a schema, a database."""
-    is_inside: bool = False
-    """Whether the database is a library in the client's own process."""
 
 
 def quoted(first: str, escapes: Mapping[str, str]) -> Callable[[str], str]:

@@ -22,5 +22,4 @@ SQLITE = Dialect(
     isolation=None,
     literal=quoted("'", {"'": "''"}),
     product="SQLite",
-    is_inside=True,
 )

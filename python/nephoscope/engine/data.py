@@ -68,7 +68,7 @@ class WorkloadData:
         self._url = url
         self._connect_timeout = connect_timeout
         self._load_command = load_command
-        self.stored = workload.description["dialect"] != "none"
+        self.stored = workload.description["capabilities"]["stores"]
         """Whether there is a database behind the driver at all."""
         if self.stored:
             self._dialect = DIALECTS[workload.description["dialect"]]

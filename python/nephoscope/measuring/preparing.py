@@ -62,9 +62,10 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
 def _check_isolation(study: Study, workload: Workload) -> None:
     """Check that the system has the isolation level. Raises ``InputError``."""
     name, level = workload.description["dialect"], study.load.isolation
-    dialect = DIALECTS.get(name)
-    if level not in {None, "serializable"} and dialect is not None and dialect.isolation is None:
-        raise InputError(f"load.isolation: {name} has no {level!r}; allowed is 'serializable'")
+    levels = workload.description["capabilities"]["isolation"]
+    if level is not None and level not in levels:
+        allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
+        raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
 
 
 def _check_processors(cpus: Sequence[int]) -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.dialects import DIALECTS
 from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
@@ -272,8 +271,7 @@ def _verdicts(
 
 def _is_inside(run: StoredRun) -> bool:
     """Tell whether the database is a library in the client's own process."""
-    kept = (run.inputs or {}).get("workload", {}).get("dialect")
-    return kept in DIALECTS and DIALECTS[kept].is_inside
+    return bool((run.inputs or {}).get("workload", {}).get("blocking"))
 
 
 def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:

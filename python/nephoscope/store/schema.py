@@ -123,6 +123,7 @@ class Described(_Table):
 
     name: Name
     dialect: Name = ""
+    blocking: bool = False
     transactions: Annotated[list[_Transaction], Field(min_length=1, max_length=MOST_NAMES)]
     mixes: Annotated[list[_Mix], Field(max_length=MOST_NAMES)]
 

@@ -139,6 +139,7 @@ class Workload(DescribedWorkload):
         return {
             "name": said["name"],
             "dialect": said["dialect"],
+            "blocking": said["capabilities"]["blocking"],
             "transactions": [
                 {key: transaction[key] for key in ("name", "read_only")}
                 for transaction in said["transactions"]

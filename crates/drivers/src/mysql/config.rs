@@ -24,7 +24,7 @@ use percent_encoding::utf8_percent_encode;
 
 use crate::contract::error::ConfigError;
 use crate::net::settings::{ENCODED, ENCODED_VALUE, Host, TlsSettings, redacted_host};
-pub(crate) use keys::KEYS;
+pub(crate) use keys::{KEYS, TLS_WORDS};
 
 /// Where a local server's socket lies.
 const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 
 use crate::contract::bulk::Admin;
+use crate::contract::capabilities::Capabilities;
 use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
 use crate::contract::error::{ConfigError, Error};
@@ -57,6 +58,7 @@ CREATE TABLE IF NOT EXISTS nephoscope_probe_marker (id bigint PRIMARY KEY, numbe
   SELECT id, 0 FROM stock WHERE id <= :last",
         ..ProbeStatements::STANDARD
     },
+    capabilities: Capabilities { generated_keys: true, ..Capabilities::SERVER },
 };
 
 /// The driver of `mysql://` and `mariadb://`.

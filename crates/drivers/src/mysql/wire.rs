@@ -295,7 +295,6 @@ pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End<'a> {
     pub(crate) affected: u64,
-    /// The key that was generated, the first one of several.
     pub(crate) inserted_id: Option<NonZeroU64>,
     pub(crate) status: u16,
     pub(crate) warnings: u16,

@@ -26,7 +26,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::contract::error::ConfigError;
 use crate::net::given::Choice;
 use crate::net::settings::{ENCODED, ENCODED_VALUE, Host, TlsSettings, redacted_host};
-pub(crate) use keys::KEYS;
+pub(crate) use keys::{KEYS, TLS_WORDS};
 
 /// The protocol's name in ALPN.
 pub(crate) const PROTOCOL: &[u8] = b"postgresql";

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 
 use crate::contract::bulk::Admin;
+use crate::contract::capabilities::Capabilities;
 use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
 use crate::contract::error::{ConfigError, Error};
@@ -50,6 +51,7 @@ pub const DIALECT: &Dialect = &Dialect {
   SELECT id, 0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS stock (id)",
         ..ProbeStatements::STANDARD
     },
+    capabilities: Capabilities::SERVER,
 };
 
 /// The driver of `postgresql://`.

@@ -62,7 +62,6 @@ pub(crate) fn values_come_back_as_they_were_sent(mysql: &Mysql) {
         ("int", Value::Bool(true), Value::Int(1)),
         ("duration", Value::Text(b"-838:59:59.5"), Value::Time(-3_020_399_500_000)),
         ("duration", Value::Time(-3_723_000_001), Value::Time(-3_723_000_001)),
-        ("duration", Value::Time(0), Value::Time(0)),
     ] {
         comes_back(&mut client, of, value, expected);
     }
@@ -446,7 +445,6 @@ pub(crate) fn the_probes_statements_are_understood(mysql: &Mysql) {
     assert_eq!(stocked, 50_000);
     let reply = client.call("poll", &[Value::Int(1), Value::Int(1000)]).unwrap();
     assert_eq!(reply.affected as usize, probe_tables::POLL_ROWS);
-    let written = admin.query(probes.written).unwrap();
-    assert_eq!(written.rows, [[Some("1".to_owned()), Some("2".to_owned())]]);
+    assert_eq!(admin.query(probes.written).unwrap().rows, [[Some("1".to_owned()), Some("2".to_owned())]]);
     admin.query(probes.drop).unwrap();
 }

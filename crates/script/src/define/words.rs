@@ -283,3 +283,34 @@ pub(super) fn invariant(
     draft.invariants.push(Invariant { statement, help, when });
     Ok(())
 }
+
+/// `w:needs(capability)`: an error where the system does not have it.
+pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Result<()> {
+    let wanted = named(lua, capability, "what the workload needs")?;
+    match draft.capabilities.iter().find(|(name, _)| *name == wanted) {
+        Some((_, true)) => Ok(()),
+        Some((_, false)) => {
+            let have = draft.capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
+            let have = have.collect::<Vec<_>>().join(", ");
+            let dialect = draft.dialect;
+            Err(at(
+                lua,
+                &format!(
+                    "the workload needs {wanted}, which systems of the dialect {dialect} do not have; they have {have}"
+                ),
+            ))
+        }
+        None => {
+            let known = draft.capabilities.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            Err(at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}")))
+        }
+    }
+}
+
+/// `w:has(statement)`: whether the system's dialect has the statement.
+pub(super) fn has(lua: &Lua, draft: &mut Draft, statement: &Value) -> mlua::Result<bool> {
+    let name = named(lua, statement, "a statement's name")?;
+    let is_there = draft.statements.contains(&name);
+    draft.asked.push(name);
+    Ok(is_there)
+}

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Config, KEYS, option_file};
+use super::{Config, KEYS, TLS_WORDS, option_file};
 use crate::contract::error::ConfigError;
 use crate::net::given::{Choice, Given, Lookup, Value};
 use crate::net::private_file;
@@ -163,6 +163,7 @@ fn tls(given: &Given, environment: Lookup<'_>) -> Result<TlsSettings, ConfigErro
         return Err(error("url: ssl-cert and ssl-key go together; one of them is missing"));
     }
     Ok(TlsSettings {
+        words: &TLS_WORDS,
         mode,
         roots: match file("ssl-ca") {
             None if mode >= SslMode::VerifyCa => {

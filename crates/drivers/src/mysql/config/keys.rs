@@ -1,6 +1,7 @@
 //! The settings of MySQL's URLs by their names.
 
 use crate::net::given::Keys;
+use crate::net::settings::TlsWords;
 
 /// The settings; each has the name of MySQL's own option.
 pub(crate) const KEYS: Keys = Keys {
@@ -9,6 +10,18 @@ pub(crate) const KEYS: Keys = Keys {
     without_effect: &["compress", "no-beep", "default-character-set"],
     database: "database",
     aliases: &[],
+};
+
+/// The settings of TLS, as MySQL's own clients have them.
+pub(crate) const TLS_WORDS: TlsWords = TlsWords {
+    product: "MySQL",
+    mode: "ssl-mode",
+    modes: ["REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY"],
+    roots: "ssl-ca",
+    system_roots: "leave ssl-ca out to trust the system's store",
+    certificate: "ssl-cert",
+    key: "ssl-key",
+    versions: None,
 };
 
 const KNOWN: [(&str, Option<&str>); 12] = [

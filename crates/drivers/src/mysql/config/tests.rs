@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::*;
+use crate::contract::driver::Settings;
+use crate::mysql::Mysql;
 use crate::net::settings::{HostAddress, RootCertificates, SslMode};
 
 fn parse(url: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -99,4 +101,21 @@ fn the_option_file_is_read_unless_others_may_read_it() {
     fs::remove_dir_all(&home).unwrap();
     let three = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
     assert_eq!(found, [three("filed", "fh", "from file"), three("me", "localhost", "env")]);
+}
+
+#[test]
+fn tls_has_the_words_of_mysql() {
+    let told = |parameters: &str| {
+        let url = format!("mysql://u@h/d?{parameters}");
+        Mysql::new(&url, &Settings::default()).err().unwrap().to_string()
+    };
+    assert_eq!(
+        told("ssl-mode=VERIFY_CA&ssl-ca=/nowhere/ca.pem"),
+        "ssl-ca: /nowhere/ca.pem does not exist, and ssl-mode=VERIFY_CA needs root certificates; name a file, leave \
+         ssl-ca out to trust the system's store, or allow any certificate with ssl-mode=REQUIRED"
+    );
+    assert_eq!(
+        told("ssl-mode=REQUIRED&ssl-cert=/nowhere/c.pem&ssl-key=/nowhere/k.pem"),
+        "ssl-cert: /nowhere/c.pem does not exist"
+    );
 }
