@@ -29,7 +29,7 @@ _COLLECTORS: Mapping[str, Callable[[_engine.Admin], ServerReading]] = {
     "postgres": postgres.read,
     "mysql": mysql.read,
 }
-"""What reads a server, by the dialect that it speaks."""
+"""The collectors of servers, by dialect."""
 
 
 class Monitor:
@@ -47,7 +47,7 @@ class Monitor:
     ) -> None:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of endpoints.
 
-        They are let alone where their ``dialect`` has no collector.
+        Servers whose ``dialect`` has no collector are not sampled.
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
         While ``is_idle`` is true it has no connection to them: an idle system may pause.
         """
