@@ -10,8 +10,8 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Params, Reply, Rows, Want};
 
 use super::{Call, Context, Core, RowObject, Shape, pulse};
-use crate::api;
 use crate::error::ScriptError;
+use crate::vm::api;
 
 /// What a transaction wants next.
 #[derive(Debug)]

@@ -13,9 +13,10 @@ use std::time::Duration;
 use nephoscope_runtime::clock::ThreadClock;
 
 use crate::define::Patience;
+use crate::define::Source;
 use crate::error::ScriptError;
-use crate::sandbox;
-use crate::workload::{Source, Workload};
+use crate::vm::sandbox;
+use crate::workload::Workload;
 
 /// How often the one who waits looks at the clock, and asks whether to give up.
 const LOOK: Duration = Duration::from_millis(100);

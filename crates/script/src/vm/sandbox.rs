@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_void};
 use mlua::ffi::{self, lua_State};
 use mlua::{Lua, LuaOptions, StdLib, Value};
 
-use crate::api;
 use crate::error::ScriptError;
+use crate::vm::api;
 
 /// What stays of Lua's base library, and the libraries that are open: nothing that reads files, loads code, makes
 /// coroutines (a session is one, and only the engine may resume it), reaches the collector or changes environments.

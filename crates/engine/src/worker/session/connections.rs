@@ -10,11 +10,11 @@ use nephoscope_drivers::Error;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
 use super::Session;
-use crate::connecting::{self, Attempt, ConnectLimit};
-use crate::recorder::Outcome;
-use crate::routes::{Endpoint, deal, is_same};
+use crate::spec::routes::{Endpoint, deal, is_same};
 use crate::spec::{Balance, Role};
-use crate::turn::Turn;
+use crate::worker::connecting::{self, Attempt, ConnectLimit};
+use crate::worker::recorder::Outcome;
+use crate::worker::turn::Turn;
 
 impl Session {
     /// Makes a connection in a role, to the session's own endpoint or else to the next that takes it; `false` where

@@ -1,7 +1,15 @@
 //! A run: the coordinator's side of the workers.
 
+mod collect;
+mod heartbeat;
+mod intake;
+pub mod json;
+mod open;
+#[cfg(feature = "simulated-time")]
+mod simulation;
+
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -9,17 +17,26 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox::{self, mailbox};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use crate::collect::{Collector, Record};
 use crate::error::{EngineError, GiveUp};
-use crate::heartbeat::Heartbeat;
-use crate::intake::{Announcement, Intake};
-use crate::load::{Change, Resolver};
-use crate::open::{Opening, ending, open, resolve};
-use crate::report::{Order, Report};
-use crate::routes::{Endpoint, is_same};
+use crate::lock::lock;
+use crate::run::collect::Collector;
+pub use crate::run::collect::Record;
+use crate::run::heartbeat::Heartbeat;
+use crate::run::intake::{Announcement, Intake};
+use crate::run::open::{Opening, ending, open, resolve};
+use crate::spec::load::{Change, Resolver};
+use crate::spec::routes::{Endpoint, is_same};
 use crate::spec::{LoadSpec, PhaseSpec};
-use crate::watchdog::Watchdog;
+use crate::worker::report::{Order, Report};
+use crate::worker::watchdog::Watchdog;
 use crate::worker::{self, WorkerSetup};
+
+pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
+pub use heartbeat::Gap;
+pub use intake::{Ending, Totals};
+pub use open::{read_source, settings};
+#[cfg(feature = "simulated-time")]
+pub use simulation::Simulation;
 
 /// How long before its time a change is sent, so that every worker knows of it when its time comes, even if the
 /// sender is held up on the way.
@@ -48,10 +65,6 @@ pub struct Run {
     patience: Duration,
     /// None in simulated time, which stands still as it should.
     heartbeat: Option<Mutex<Heartbeat>>,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Run {

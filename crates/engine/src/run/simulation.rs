@@ -9,16 +9,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_runtime::clock::{self, MILLISECOND, SECOND};
+use nephoscope_runtime::clock::{self, MILLISECOND};
 use nephoscope_runtime::{Nanos, Simulation as Clock};
 
 use crate::error::EngineError;
 use crate::run::{Prepared, Run, prepare};
 use crate::spec::LoadSpec;
 use crate::worker::{self, Worker, WorkerSetup};
-
-/// The time at which simulations begin.
-pub(crate) const BEGINNING: Nanos = 1_000_000 * SECOND;
 
 /// A run in simulated time. Nothing happens but in [`Simulation::advance`].
 pub struct Simulation {
@@ -33,7 +30,7 @@ impl Simulation {
     /// # Panics
     /// If this thread simulates time already.
     pub fn start(spec: &LoadSpec) -> Result<Self, EngineError> {
-        let clock = Clock::begin(BEGINNING);
+        let clock = Clock::begin(Clock::BEGINNING);
         let (mut prepared, setups) = prepare(spec, &mut || false)?;
         let mut workers = Workers::new(setups)?;
         get_ready(&mut prepared, &mut workers, &clock)?;

@@ -1,5 +1,14 @@
 //! A worker: one thread with its runtime, its Lua states, its sessions and its recorder.
 
+pub(crate) mod connecting;
+pub(crate) mod recorder;
+pub(crate) mod report;
+pub(crate) mod rest;
+mod session;
+mod tenant;
+mod turn;
+pub(crate) mod watchdog;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -16,14 +25,14 @@ use nephoscope_runtime::{Io, Runtime};
 use nephoscope_script::{KeySpace, Source, Vm};
 
 use crate::error::EngineError;
-use crate::load::Change;
-use crate::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
-use crate::report::{Order, Report, WorkerTotals, add};
-use crate::routes::TenantPlan;
-use crate::session::Session;
+use crate::spec::load::Change;
+use crate::spec::routes::TenantPlan;
 use crate::spec::{RetrySpec, Role};
-use crate::tenant::Tenant;
-use crate::watchdog::Watched;
+use crate::worker::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
+use crate::worker::report::{Order, Report, WorkerTotals, add};
+use crate::worker::session::Session;
+use crate::worker::tenant::Tenant;
+use crate::worker::watchdog::Watched;
 
 /// What a tenant needs on each worker.
 #[derive(Clone)]

@@ -9,10 +9,10 @@ use nephoscope_runtime::clock::{MILLISECOND, Nanos};
 use nephoscope_script::{OptionValue, Source, Transaction, Workload};
 use rustix::thread::CpuSet;
 
-use crate::collect::SeriesName;
 use crate::error::{EngineError, GiveUp};
-use crate::load::{Change, Resolver, TenantChange, to_nanos};
-use crate::routes::{Opener, TenantPlan};
+use crate::run::collect::SeriesName;
+use crate::spec::load::{Change, Resolver, TenantChange, to_nanos};
+use crate::spec::routes::{Opener, TenantPlan};
 use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, Role, TenantSpec, WorkloadSpec};
 use crate::worker::TenantSetup;
 

@@ -6,9 +6,9 @@ use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 use serde_json::{Map, Value, json};
 
-use crate::collect::{ErrorEvent, Interval, Record, Series, TenantInterval};
 use crate::histogram::{self, WindowHistogram};
-use crate::intake::{Ending, Totals};
+use crate::run::collect::{ErrorEvent, Interval, Record, Series, TenantInterval};
+use crate::run::intake::{Ending, Totals};
 
 fn seconds(time: Nanos) -> f64 {
     time as f64 / 1e9

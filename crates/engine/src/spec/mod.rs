@@ -1,5 +1,9 @@
 //! What a load is, as plain data: it can be written down, kept and sent elsewhere.
 
+pub(crate) mod load;
+pub(crate) mod routes;
+pub mod schedule;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -3,8 +3,8 @@
 use nephoscope_runtime::Nanos;
 
 use crate::error::EngineError;
-use crate::load::Change;
-use crate::watchdog::Watched;
+use crate::spec::load::Change;
+use crate::worker::watchdog::Watched;
 
 /// What the coordinator tells a worker.
 pub(crate) enum Order {

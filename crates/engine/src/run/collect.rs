@@ -6,12 +6,12 @@ use std::sync::Arc;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 
-use crate::heartbeat::Gap;
 use crate::histogram::{self, IntervalHistogram, WindowHistogram};
-use crate::intake::{Ending, Recycle};
-use crate::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
-use crate::rest;
+use crate::run::heartbeat::Gap;
+use crate::run::intake::{Ending, Recycle};
 use crate::spec::{PhaseSpec, Role};
+use crate::worker::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
+use crate::worker::rest;
 
 /// Which series: whose, where, what.
 #[derive(Clone, Debug, PartialEq, Eq)]

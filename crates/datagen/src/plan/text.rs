@@ -102,7 +102,7 @@ fn family_name(draws: &mut Draws) -> &'static str {
     names::FAMILY[FAMILY_NAMES.draw(draws)].0
 }
 
-pub(super) fn name(gender_column: Option<Key>, row: u64, draws: &mut Draws, out: &mut Vec<u8>) {
+pub(crate) fn name(gender_column: Option<Key>, row: u64, draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(given_name(gender_column, row, draws).as_bytes());
     out.push(b' ');
     out.extend_from_slice(family_name(draws).as_bytes());
@@ -150,7 +150,7 @@ fn words(length: usize, draws: &mut Draws, out: &mut Vec<u8>) {
 }
 
 /// A number in decimal digits.
-pub(super) fn number(mut value: u64, out: &mut Vec<u8>) {
+pub(crate) fn number(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut start = digits.len();
     loop {

@@ -3,7 +3,7 @@
 
 use nephoscope_runtime::Nanos;
 
-use crate::turn::{Standing, Turn};
+use crate::worker::turn::{Standing, Turn};
 
 /// What a tenant knows of its idle times on one worker.
 #[derive(Default)]

@@ -12,7 +12,7 @@ use nephoscope_drivers::{Error, ErrorClass};
 use nephoscope_runtime::{Nanos, clock};
 
 use crate::histogram::IntervalHistogram;
-use crate::tenant::Tenant;
+use crate::worker::tenant::Tenant;
 
 /// How many error classes there are.
 pub(crate) const CLASSES: usize = ErrorClass::ALL.len();

@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::load::cumulated;
+    use crate::spec::load::cumulated;
 
     proptest! {
         #[test]

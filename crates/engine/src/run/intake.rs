@@ -8,11 +8,11 @@ use std::thread::JoinHandle;
 use nephoscope_runtime::Nanos;
 use nephoscope_script::KeySpace;
 
-use crate::collect::{Collector, Record, SeriesName};
-use crate::recorder::{SeriesData, Shard};
-use crate::report::{Report, WorkerTotals, add};
+use crate::run::collect::{Collector, Record, SeriesName};
 use crate::spec::PhaseSpec;
-use crate::watchdog::Watchdog;
+use crate::worker::recorder::{SeriesData, Shard};
+use crate::worker::report::{Report, WorkerTotals, add};
+use crate::worker::watchdog::Watchdog;
 
 /// What the whole run has done.
 #[derive(Clone, Debug, Default)]

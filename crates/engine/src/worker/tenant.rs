@@ -11,14 +11,14 @@ use std::task::{Context, Poll, Waker};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
-use crate::connecting::ConnectLimits;
-use crate::load::{Model, TenantChange, cumulated, pause};
-use crate::recorder::{Outcome, TenantGauges};
-use crate::rest::Rest;
-use crate::routes::{Endpoint, Routes, TenantPlan};
-use crate::schedule::{Arrivals, Ramp};
+use crate::spec::load::{Model, TenantChange, cumulated, pause};
+use crate::spec::routes::{Endpoint, Routes, TenantPlan};
+use crate::spec::schedule::{Arrivals, Ramp};
 use crate::spec::{Role, Think};
-use crate::turn::{Job, Standing, Turn};
+use crate::worker::connecting::ConnectLimits;
+use crate::worker::recorder::{Outcome, TenantGauges};
+use crate::worker::rest::Rest;
+use crate::worker::turn::{Job, Standing, Turn};
 
 use unstarted::{Deal, Dropped};
 

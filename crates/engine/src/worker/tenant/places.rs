@@ -3,9 +3,9 @@
 use nephoscope_runtime::Nanos;
 
 use super::{State, Tenant};
-use crate::load::Model;
-use crate::routes::{Endpoint, Routes, is_same};
 use crate::spec::Role;
+use crate::spec::load::Model;
+use crate::spec::routes::{Endpoint, Routes, is_same};
 
 impl Tenant {
     /// The endpoints as they are now.

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 
 use nephoscope_runtime::clock::{MILLISECOND, Nanos};
 
-use crate::routes::{Endpoint, is_same};
+use crate::spec::routes::{Endpoint, is_same};
 
 /// So many connections to an endpoint are made at a time …
 const TOGETHER: usize = 8;

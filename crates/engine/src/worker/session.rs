@@ -15,12 +15,12 @@ use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
 
-use crate::recorder::{Outcome, Sample};
-use crate::routes::Endpoint;
 use crate::spec::Role;
-use crate::tenant::Tenant;
-use crate::turn::{Job, Turn};
+use crate::spec::routes::Endpoint;
 use crate::worker::Worker;
+use crate::worker::recorder::{Outcome, Sample};
+use crate::worker::tenant::Tenant;
+use crate::worker::turn::{Job, Turn};
 
 /// Why an attempt at a transaction came to nothing.
 enum Trouble {

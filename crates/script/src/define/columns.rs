@@ -11,12 +11,11 @@ use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunct
 use nephoscope_drivers::{Error, Params, Value as Cell};
 use nephoscope_runtime::Nanos;
 
-use crate::define::{Patience, at, describe};
-use crate::workload::Source;
-use crate::{define, sandbox};
+use crate::define::{self, Patience, Source, at, describe};
+use crate::vm::sandbox;
 
 /// What a state keeps for its workload file. A generator is a value in Lua by its place here, as a light pointer: a
-/// userdata would do, but for what [`crate::api::Results`] says.
+/// userdata would do, but for what [`crate::vm::api::Results`] says.
 #[derive(Default)]
 struct Made {
     generators: Vec<Generator>,

@@ -31,7 +31,7 @@ pub(crate) use tx::push_tx;
 /// An error for the workload's author, without its place in the file.
 type Message = String;
 
-/// How many results a C function has. LuaJIT reads more than that: see [`crate::sandbox::state`].
+/// How many results a C function has. LuaJIT reads more than that: see [`crate::vm::sandbox::state`].
 pub(crate) type Results = c_int;
 
 type Function = ffi::lua_CFunction;

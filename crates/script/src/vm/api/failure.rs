@@ -6,7 +6,7 @@ use std::time::Duration;
 use mlua::ffi::{self, lua_State};
 
 use super::{Results, text, type_name};
-use crate::sandbox;
+use crate::vm::sandbox;
 
 /// How many fields of an error that is a table are shown.
 const FIELDS: usize = 8;

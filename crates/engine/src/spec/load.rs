@@ -9,8 +9,8 @@ use nephoscope_runtime::clock::{MILLISECOND, SECOND};
 use nephoscope_script::{Access, Transaction, Workload};
 
 use crate::error::EngineError;
-use crate::routes::{Endpoint, Opener, RoutesChange};
-use crate::schedule::{Ramp, Spacing};
+use crate::spec::routes::{Endpoint, Opener, RoutesChange};
+use crate::spec::schedule::{Ramp, Spacing};
 use crate::spec::{AccessSpec, ArrivalLaw, Level, LoadChange, MixSpec, PhaseSpec, Think};
 
 /// When transactions start, and how many.
