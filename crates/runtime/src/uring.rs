@@ -241,14 +241,8 @@ impl Uring {
             return Poll::Ready(Err(error));
         }
         let source = &mut self.sources[key.slot];
-        let count = source.inbox.bytes().len();
+        let count = source.give(inbox);
         if count > 0 {
-            if inbox.bytes().is_empty() {
-                mem::swap(inbox, &mut source.inbox);
-            } else {
-                inbox.extend(source.inbox.bytes());
-            }
-            source.inbox.clear();
             return Poll::Ready(Ok(count));
         }
         if let Some(code) = source.ended.take() {
