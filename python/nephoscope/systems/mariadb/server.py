@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from typing import TYPE_CHECKING
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 _PID_FILE = "server.pid"
 _SERVER_IDS = 1 << 31
 
-# The script splits its arguments where they have spaces, and so has the folder as its current one.
+# The script splits its arguments where they have spaces, and so has the folder as its current one. What it prints is
+# advice; errors go the other way.
 _INITIALISE = """cd -- "$1" && PATH="$PATH:/usr/bin:/bin:/usr/sbin:/sbin" exec "$2" --no-defaults --datadir=. \
 --skip-name-resolve --auth-root-authentication-method=normal --skip-test-db --innodb-log-file-size=8M \
---extra-file="$3" """
+--tmpdir=. --extra-file="$3" > /dev/null"""
 
 # One statement a line: the bootstrapping server takes no more.
 _ACCOUNTS = """FLUSH PRIVILEGES;
@@ -144,6 +146,8 @@ class MariadbServer(Server):
             "socket": "",
             "skip_name_resolve": True,
             "pid_file": _PID_FILE,
+            # A server that starts removes the temporary tables that it finds there, whosever they are.
+            "tmpdir": str(self.folder.temporary),
             "log_bin": "binlog",
             "relay_log": "relay",
             "server_id": self.server_id,
@@ -174,6 +178,8 @@ class MariadbServer(Server):
         return written == str(pid) and self.folder.says("ready for connections")
 
     def _before_launch(self) -> None:
+        self.folder.temporary.mkdir(mode=0o700, exist_ok=True)
+        os.chown(self.folder.temporary, self.account.uid, self.account.gid)
         # A crash leaves it, and the number may be another program's now.
         (self.folder.data / _PID_FILE).unlink(missing_ok=True)
 

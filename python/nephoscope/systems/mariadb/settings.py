@@ -34,6 +34,7 @@ OURS = frozenset(
         "pid_file",
         "relay_log",
         "relay_log_index",
+        "tmpdir",
         "user",
         # who follows whom, and who waits for whom
         "server_id",
