@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from benches.client import load_spec, measure
+from benches.costs import ROUNDS, SECONDS, by_turns, cost, median, ratios, told, ways
 from benches.results import Result, at_most, result
 from benches.servers import BIN, SCALE, Server, example, load_sales, pgbench_tables, server, timed
-from nephoscope import _engine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-ROUNDS = 5
-_SECONDS = 4.0
 _SALES_SCALE = 0.1
 _SCRIPT = Path(__file__).parent / "order_payment.sql"
-
-
-def _ways() -> list[str]:
-    """List the ways of waiting for sockets that this kernel allows."""
-    return ["epoll", "uring"] if _engine.choose_io("auto")[0] == "uring" else ["epoll"]
 
 
 def _pgbench(on: Server, sessions: int, *arguments: str) -> dict[str, float]:
     """Run pgbench for some seconds; give its processor time per transaction."""
     command = [str(BIN / "pgbench"), "-n", "-M", "prepared", "-c", str(sessions), "-j", "1"]
-    used = on.timed([*command, "-T", f"{_SECONDS:g}", *arguments])
+    used = on.timed([*command, "-T", f"{SECONDS:g}", *arguments])
     line = next(line for line in used.output.splitlines() if "actually processed" in line)
     count = int(line.split(":")[1].split("/")[0])
-    return {
-        "cpu_us": used.cpu * 1e6 / count,
-        "user_us": used.user * 1e6 / count,
-        "tps": count / _SECONDS,
-    }
-
-
-def _median(found: Sequence[dict[str, Any]], key: str) -> float:
-    return float(statistics.median(entry[key] for entry in found))
-
-
-def _costs(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> str:
-    return (
-        f"{_median(ours, 'cpu_us'):.2f} µs against {_median(theirs, 'cpu_us'):.2f} µs a transaction "
-        f"(user {_median(ours, 'user_us'):.2f} against {_median(theirs, 'user_us'):.2f}); "
-        f"TPS {_median(ours, 'tps'):,.0f} against {_median(theirs, 'tps'):,.0f}"
-    )
-
-
-def _ratios(ours: Sequence[dict[str, Any]], theirs: Sequence[dict[str, Any]]) -> list[float]:
-    return [a["cpu_us"] / b["cpu_us"] for a, b in zip(ours, theirs, strict=True)]
+    return cost(used, count)
 
 
 def point_select(folder: Path) -> Iterator[Result]:
@@ -65,17 +37,11 @@ def point_select(folder: Path) -> Iterator[Result]:
         pgbench_tables(on)
         spec = load_spec(on.url, "tpcb", SCALE, "SELECT")
         for sessions in (8, 32, 128):
-            theirs: list[dict[str, float]] = []
-            ours: dict[str, list[dict[str, Any]]] = {io: [] for io in _ways()}
-            for _ in range(ROUNDS):
-                theirs.append(_pgbench(on, sessions, "-S"))
-                for io, found in ours.items():
-                    load = {**spec, "io": io, "level": {"concurrency": sessions}, "seconds": _SECONDS}
-                    found.append(measure(load))
+            theirs, ours = by_turns(spec, sessions, lambda sessions: _pgbench(on, sessions, "-S"))
             for io, found in ours.items():
                 name = f"client CPU per point select, {sessions} sessions, {io}"
                 peer = "pgbench -S -M prepared"
-                yield result(name, peer, _ratios(found, theirs), at_most(bars[io]), _costs(found, theirs))
+                yield result(name, peer, ratios(found, theirs), at_most(bars[io]), told(found, theirs))
                 user += [entry["user_us"] for entry in found]
     yield result("user time per point select", "1 µs", user, at_most(1.0))
 
@@ -84,7 +50,7 @@ def floor(folder: Path) -> Iterator[Result]:
     """Client CPU per point select against the bare exchange of the same bytes by a minimal client."""
     bars = {8: 1.25, 32: 1.15, 128: 1.15}
     user: list[float] = []
-    io = _ways()[-1]
+    io = ways()[-1]
     with server(folder) as on:
         pgbench_tables(on)
         program = example("nephoscope-runtime", "exchange")
@@ -93,11 +59,11 @@ def floor(folder: Path) -> Iterator[Result]:
             spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io, level={"concurrency": sessions})
             for _ in range(ROUNDS):
                 theirs.append(_exchange(program, on, sessions))
-                ours.append(measure({**spec, "seconds": _SECONDS}))
+                ours.append(measure({**spec, "seconds": SECONDS}))
             name = f"client CPU per point select, {sessions} sessions, {io}, against the floor"
-            detail = f"{_costs(ours, theirs)}; {_median(theirs, 'each'):.1f} answers a wait of the peer's"
+            detail = f"{told(ours, theirs)}; {median(theirs, 'each'):.1f} answers a wait of the peer's"
             peer = "the bare exchange by epoll"
-            yield result(name, peer, _ratios(ours, theirs), at_most(bar), detail)
+            yield result(name, peer, ratios(ours, theirs), at_most(bar), detail)
             user += [entry["user_us"] for entry in ours]
     yield result(f"user time per point select, {io}", "1 µs", user, at_most(0.8))
 
@@ -121,22 +87,17 @@ def _exchange(program: Path, on: Server, sessions: int) -> dict[str, float]:
             connection.prepare(b"s0", _POINT_SELECT)
             sockets.append(connection.socket)
         question = [_QUESTION.hex(), _READY.hex(), str(_QUESTION.index(b"\0\0\0\4\0\0\0\1") + 4)]
-        command = [str(program), f"{_SECONDS:g}", *question, str(100_000 * SCALE), *map(str, sockets)]
+        command = [str(program), f"{SECONDS:g}", *question, str(100_000 * SCALE), *map(str, sockets)]
         used = timed(command, inherited=sockets)
     answers, waits = map(int, used.output.split())
-    return {
-        "cpu_us": used.cpu * 1e6 / answers,
-        "user_us": used.user * 1e6 / answers,
-        "tps": answers / _SECONDS,
-        "each": answers / waits,
-    }
+    return {**cost(used, answers), "each": answers / waits}
 
 
 def order_payment(folder: Path) -> Iterator[Result]:
     """Client CPU of Order Payment: in the same five round trips as pgbench, and pipelined in two flushes."""
     with server(folder) as on:
         load_sales(on, folder, _SALES_SCALE)
-        io = _ways()[-1]
+        io = ways()[-1]
         spec = load_spec(on.url, "sales", _SALES_SCALE, "1:0:0:0")
         theirs: list[dict[str, float]] = []
         ours: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
@@ -144,14 +105,14 @@ def order_payment(folder: Path) -> Iterator[Result]:
             theirs.append(_pgbench(on, 32, "-f", str(_SCRIPT)))
             for pipeline, found in ours.items():
                 level = {"concurrency": 32}
-                load = {**spec, "io": io, "pipeline": pipeline, "level": level, "seconds": _SECONDS}
+                load = {**spec, "io": io, "pipeline": pipeline, "level": level, "seconds": SECONDS}
                 load["mix"] = {"order_payment": 1}
                 found.append(measure(load))
     for pipeline, found in ours.items():
         how = "pipelined in 2 flushes" if pipeline else "5 round trips"
         name = f"client CPU per Order Payment, {how}, {io}"
         bar = at_most(0.4 if pipeline else 0.8)
-        yield result(name, "pgbench -f, 5 round trips", _ratios(found, theirs), bar, _costs(found, theirs))
+        yield result(name, "pgbench -f, 5 round trips", ratios(found, theirs), bar, told(found, theirs))
 
 
 def lag(folder: Path) -> Iterator[Result]:
@@ -159,17 +120,17 @@ def lag(folder: Path) -> Iterator[Result]:
     with server(folder) as on:
         pgbench_tables(on)
         for rate, p50, p99 in ((2_000, 35.0, 100.0), (20_000, 30.0, None)):
-            for io in _ways():
+            for io in ways():
                 spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io)
                 spec["tenants"][0]["sessions"] = 32
                 ours, theirs = [], []
                 for _ in range(3):
                     theirs.append(_pgbench_lag(on, folder, rate))
-                    found = measure({**spec, "level": {"rate": rate}, "seconds": _SECONDS})
+                    found = measure({**spec, "level": {"rate": rate}, "seconds": SECONDS})
                     ours.append({share: ns / 1000 for share, ns in found["lag_ns"].items()})
                 detail = (
-                    f"p50 {_median(ours, '0.5'):.0f} µs, p99 {_median(ours, '0.99'):.0f} µs; pgbench p50 "
-                    f"{_median(theirs, '0.5'):.0f} µs, p99 {_median(theirs, '0.99'):.0f} µs"
+                    f"p50 {median(ours, '0.5'):.0f} µs, p99 {median(ours, '0.99'):.0f} µs; pgbench p50 "
+                    f"{median(theirs, '0.5'):.0f} µs, p99 {median(theirs, '0.99'):.0f} µs"
                 )
                 name = f"schedule lag at {rate:,}/s, {io}"
                 medians = [entry["0.5"] / p50 for entry in ours]

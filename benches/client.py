@@ -24,8 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def load_spec(url: str, workload: str, scale: float, mix: str, **changes: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Describe a load of one tenant; the phases are still to come."""
+def load_spec(
+    url: str,
+    workload: str | Path,
+    scale: float,
+    mix: str,
+    **changes: Any,  # noqa: ANN401
+) -> dict[str, Any]:
+    """Describe a load of one tenant; the phases are still to come. A workload has a name, or is a folder."""
     folder = Path(__file__).parent.parent / "workloads" / workload
     return {
         "seed": 1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benches import against_sysbench
 from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select": point_select,
+    "point-select-mariadb": against_sysbench.point_select,
     "floor": floor,
     "order-payment": order_payment,
     "lag": lag,

@@ -1,4 +1,4 @@
-"""The PostgreSQL that benchmarks run against, and the programs of its package."""
+"""The servers that benchmarks run against, and the programs of PostgreSQL's package."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from nephoscope.systems.machine import processes
+from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
 from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
 
 if TYPE_CHECKING:
@@ -134,6 +135,13 @@ def server(folder: Path, **settings: str | int) -> Iterator[Server]:
     """Start a server of its own in a folder."""
     chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings))
     with EmbeddedPostgres(chosen) as provider:
+        yield Server(provider.start().rw[0])
+
+
+@contextmanager
+def mariadb(folder: Path) -> Iterator[Server]:
+    """Start a MariaDB of its own in a folder."""
+    with EmbeddedMariadb(EmbeddedMariadbSettings(data=folder)) as provider:
         yield Server(provider.start().rw[0])
 
 

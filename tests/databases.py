@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from postgres_lab import Lab
 
 from nephoscope import _engine
+from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +45,11 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
         "foreign table": "CREATE FOREIGN DATA WRAPPER far; CREATE SERVER there FOREIGN DATA WRAPPER far;"
         " CREATE FOREIGN TABLE {name} (precious int) SERVER there",
     },
+    "mysql": {
+        "table": "CREATE TABLE {name} AS SELECT 42 AS precious",
+        "view": "CREATE VIEW {name} AS SELECT 42 AS precious",
+        "sequence": "CREATE SEQUENCE {name} START WITH 42",
+    },
     "sqlite": {
         "table": "CREATE TABLE {name} AS SELECT 42 AS precious",
         "view": "CREATE VIEW {name} AS SELECT 42 AS precious",
@@ -64,17 +70,37 @@ def running_server(**settings: object) -> Iterator[Server]:
 
 
 @contextmanager
+def running_mariadb(**settings: bool | int | str) -> Iterator[Server]:
+    """Run a MariaDB server on a free port, with settings of one's own."""
+    lab = Lab()
+    quick = {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "innodb_log_file_size": 64 << 20}
+    try:
+        table = EmbeddedMariadbSettings(data=lab.folder, settings={**quick, **settings})
+        with EmbeddedMariadb(table) as provider:
+            yield Server(provider.start().rw[0])
+    finally:
+        lab.close()
+
+
+@contextmanager
 def folder_of_files() -> Iterator[Server]:
     """Give a folder for SQLite's files."""
     with tempfile.TemporaryDirectory() as folder:
         yield Server(f"sqlite://{folder}")
 
 
-SERVERS: Mapping[str, Callable[[], AbstractContextManager[Server]]] = {
+SERVERS: Mapping[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": running_server,
+    "mysql": running_mariadb,
     "sqlite": folder_of_files,
 }
 """How a server is started, by the dialect that it speaks: one for each that stores data."""
+
+
+def dialect_of(url: str) -> str:
+    """Name the dialect that is spoken behind a URL of a server here."""
+    scheme = url.partition(":")[0]
+    return "postgres" if scheme == "postgresql" else scheme
 
 
 def query(url: str, sql: str) -> Sequence[Sequence[str | None]]:

@@ -71,3 +71,26 @@ def write_study(folder: Path, tables: Mapping[str, Any], name: str = "study.toml
     path = folder / name
     path.write_text(tomli_w.dumps(tables), encoding="utf-8")
     return path
+
+
+def one_table_workload(folder: Path, **sections: str) -> Path:
+    """Write a workload of one table, with its schema's sections."""
+    place = folder / "tickets"
+    place.mkdir()
+    (place / "workload.lua").write_text(
+        'local w = workload "tickets"\n'
+        'w:option("note", "text", [[a "quoted" back\\slash]], "any")\n'
+        'w:table("ticket", { rows = function() return 5 end, columns = { { "id", serial() } } })\n'
+        'w:transaction("look", { read_only = true, help = "looks" }, function(tx, pick) '
+        'tx:one("look", pick.ticket()) end)\n'
+        'w:mix("ALL", { look = 1 })\n'
+    )
+    (place / "statements.sql").write_text("-- name: look\nSELECT id FROM ticket WHERE id = :id\n")
+    given = {
+        "create": "CREATE TABLE ticket (id bigint)",
+        "keys": "CREATE UNIQUE INDEX ticket_id ON ticket (id)",
+        "drop": "DROP TABLE IF EXISTS ticket",
+        **sections,
+    }
+    (place / "schema.sql").write_text("\n".join(f"-- name: {name}\n{sql};" for name, sql in given.items()))
+    return place

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.engine.workload import Workload
 from nephoscope.measuring.manifest import inputs_of
 from nephoscope.measuring.measurement import write_results
 from nephoscope.store import RunWriter
 from nephoscope.study.reading import make_study
+from nephoscope.study.workload import Workload
 from sample_studies import RESOURCES, Tables
 
 if TYPE_CHECKING:

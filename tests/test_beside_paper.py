@@ -8,7 +8,7 @@ import pytest
 
 from commands import call
 from nephoscope.results.beside_paper import reasons, verdicts
-from nephoscope.scoring.formulas import PERFECT
+from nephoscope.scoring.definitions import PERFECT
 from nephoscope.settings.resources import Resources
 from nephoscope.study.packaged import find_study
 from nephoscope.study.reading import make_study, read_study

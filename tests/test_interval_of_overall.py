@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from nephoscope.scoring.formulas import PERFECT, Score, o_score, over_repetitions
+from nephoscope.scoring.definitions import PERFECT
+from nephoscope.scoring.formulas import Score, o_score, over_repetitions
 from nephoscope.tables.given import notes_of_o
 
 if TYPE_CHECKING:
-    from nephoscope.scoring.formulas import Absent, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Absent
 
 TIMES = ("R", "F", "C")
 TRUTH = 0.0

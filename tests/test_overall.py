@@ -11,7 +11,8 @@ import pytest
 from commands import call
 from nephoscope.evaluators.base import Measurements
 from nephoscope.results.scores import perfect, scores_of
-from nephoscope.scoring.formulas import DEFINITIONS, PERFECT, Absent, Score
+from nephoscope.scoring.definitions import DEFINITIONS, PERFECT
+from nephoscope.scoring.formulas import Absent, Score
 from nephoscope.scoring.prices import bill, cost, load_price_book
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
@@ -21,7 +22,7 @@ from sample_studies import RESOURCES, Tables, sim_study, throughput, write_study
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nephoscope.scoring.formulas import PerfectName, ScoreName
+    from nephoscope.scoring.definitions import PerfectName, ScoreName
 
 VALUES: dict[PerfectName, float] = {
     "P": 4e5, "E1": 9e6, "R": 0.5, "F": 0.25, "E2": 3.0, "C": 0.004, "T": 1e5

@@ -11,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError
+from nephoscope.scoring.definitions import DEFINITIONS, PERFECT, ScoreName
 from nephoscope.scoring.formulas import (
-    DEFINITIONS,
-    PERFECT,
     Absent,
     Score,
-    ScoreName,
     c_score,
     e1_score,
     e2_score,

@@ -11,8 +11,8 @@ from commands import call
 from databases import query, running_server, study_of
 from nephoscope.dialects import DIALECTS
 from nephoscope.engine.loadrun import PhaseRecord
+from nephoscope.engine.sessions import is_short
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.evaluators.connected import is_short
 from nephoscope.evaluators.demand import Room
 from nephoscope.evaluators.search import SearchSettings, search
 from nephoscope.measuring import room

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.cli.live import Silence
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.scoring.formulas import Score
 from nephoscope.study.reading import make_study
 from nephoscope.tables.columns import score_line

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope.cli.live import Silence
-from nephoscope.collectors import monitor
+from nephoscope.collectors import mysql, postgres
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
-from nephoscope.scoring.formulas import DEFINITIONS
+from nephoscope.measuring.silence import Silence
+from nephoscope.scoring.definitions import DEFINITIONS
 from nephoscope.scoring.prices import built_in_price_books
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.layout import INTERVALS, SYSTEM
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 RUN_DIRECTORY = ROOT / "docs" / "run-directory.md"
 METRICS = ROOT / "docs" / "metrics.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 
 
 @pytest.fixture(scope="module")
@@ -71,13 +73,22 @@ def test_every_file_and_column_is_described() -> None:
 def test_every_metric_is_described(run: StoredRun) -> None:
     metrics = {str(metric) for metric in run.system_metrics.column("metric").to_pylist()}
     assert {"cpu_busy", "lag_p99_us"} <= metrics
-    metrics |= {*monitor._RATES, *monitor._LEVELS, "wal_mb_per_s", "cache_hit_ratio"}
+    for collector in (mysql, postgres):
+        metrics |= {*(f"{name}_per_s" for name in collector._COUNTERS), *collector._LEVELS}
+    metrics |= {"wal_mb_per_s", "cache_hit_ratio"}
     assert not lacking(RUN_DIRECTORY, metrics)
 
 
 def test_every_key_of_a_point_and_a_score_is_described() -> None:
     assert not lacking(METRICS, {*Point.model_fields, *Latency.model_fields, *built_in_price_books()})
     assert all(f"{name}" in prose(METRICS) for name in DEFINITIONS)
+
+
+def test_the_glossary_has_every_score_and_stands_in_the_order_of_its_terms() -> None:
+    rows = [line.split("|")[1].strip() for line in prose(GLOSSARY).splitlines() if line.startswith("| ")]
+    terms = [re.sub(r"[^a-z0-9]", "", term.casefold()) for term in rows[1:]]
+    assert terms == sorted(terms)
+    assert set(DEFINITIONS) <= set(rows)
 
 
 def test_the_manifest_has_no_key_that_is_not_shown(run: StoredRun) -> None:

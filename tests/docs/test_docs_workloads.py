@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from docs_pages import PAGES, ROOT, blocks, first_cells, prose, section
 
-from nephoscope.engine.workload import Workload
 from nephoscope.errors import InputError
+from nephoscope.study.workload import Workload
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope import _engine
-from nephoscope.engine.workload import Workload
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.asking import AllocationClock
 from nephoscope.evaluators.elasticity.evaluator import Elasticity
 from nephoscope.evaluators.elasticity.settings import ElasticitySettings
 from nephoscope.interrupts import Interrupted
 from nephoscope.study.packaged import find_workload
+from nephoscope.study.workload import Workload
 from nephoscope.systems.url import Url, UrlSettings
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import finish, start, wait_for
-from nephoscope.engine.workload import Workload
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.elasticity.evaluator import Elasticity
 from nephoscope.evaluators.elasticity.settings import ElasticitySettings
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun
 from nephoscope.study.packaged import find_workload
+from nephoscope.study.workload import Workload
 from nephoscope.systems.base import Allocation
 from sample_studies import sim_study, write_study
 

@@ -136,10 +136,12 @@ def test_a_quantile_is_a_bound_where_censored_samples_may_move_it() -> None:
     assert bound(0.4, 0.5), "the second of five was the first of those that ended"
 
 
-def test_a_run_of_the_format_before_is_read(tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_format_is_read(tmp_path: Path) -> None:
     write_run(tmp_path, COURSE, [STEP])
     path = tmp_path / "intervals.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["unstarted"]), path)
+    pq.write_table(
+        pq.read_table(path).drop_columns(["unstarted", "uncertain", "constraint", "throttled"]), path
+    )
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     (tmp_path / "manifest.json").write_text(json.dumps({**manifest, "format": 2}))
     found = point(scores_of(StoredRun(tmp_path)))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call, finish, start, wait_for
-from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import run_study
 from nephoscope.measuring.preparing import prepare
+from nephoscope.measuring.silence import Silence
 from nephoscope.results.scores import scores_of
 from nephoscope.results.tables import tables_of
 from nephoscope.settings.loads import READS

@@ -13,8 +13,8 @@ import pytest
 
 from commands import finish, start, wait_for
 from databases import query, running_server, study_of
-from nephoscope.cli.live import Silence
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.store import StoredRun
 from nephoscope.study.reading import make_study
 from sample_studies import write_study

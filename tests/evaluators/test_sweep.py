@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.results.tables import tables_of
 from nephoscope.scoring.prices import cost, load_price_book
 from nephoscope.settings.resources import Resources

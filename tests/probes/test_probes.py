@@ -9,11 +9,11 @@ import pytest
 
 from databases import query, running_server
 from nephoscope import _engine
-from nephoscope.cli.live import Silence
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings, set_up
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.load.evaluator import LoadEvaluator
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.store import FILES, RunWriter, StoredRun
 from nephoscope.study.reading import make_study
 from nephoscope.systems.base import System

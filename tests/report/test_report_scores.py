@@ -13,12 +13,14 @@ from report_scaling import scaled
 from nephoscope.cli.printing import run_markdown
 from nephoscope.report.build import build_view
 from nephoscope.report.page import render
-from nephoscope.scoring.formulas import PERFECT, Score, o_score
+from nephoscope.scoring.definitions import PERFECT
+from nephoscope.scoring.formulas import Score, o_score
 from nephoscope.tables.columns import RunFigures
 
 if TYPE_CHECKING:
     from nephoscope.report.view import Scores
-    from nephoscope.scoring.formulas import Absent, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Absent
 
 VALUES: dict[ScoreName, float] = {"P": 1e6, "E1": 1e5, "R": 3.0, "F": 0.5, "E2": 0.5, "C": 1e-7, "T": 2e4}
 

@@ -14,7 +14,7 @@ from report_runs import ATTACK
 from browser import CHROMIUM, browse_page
 from nephoscope.report import radar, several
 from nephoscope.report.page import render_several
-from nephoscope.scoring.formulas import PERFECT
+from nephoscope.scoring.definitions import PERFECT
 from nephoscope.tables.model import of_texts
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import run_study
 from nephoscope.measuring.preparing import any_url
 from nephoscope.measuring.series import measured_before, parts
+from nephoscope.measuring.silence import Silence
 from nephoscope.results.beside_paper import reasons
-from nephoscope.scoring.formulas import PERFECT
+from nephoscope.scoring.definitions import PERFECT
 from nephoscope.store import StoredRun
 from nephoscope.study.packaged import find_study
 from nephoscope.study.reading import make_study, read_study

@@ -33,7 +33,8 @@ WRONG = {
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
     "score, system, measure",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
-    "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max",
+    "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max, "
+    "classes",
     "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held, usage",
     "score.weights={Q=1}": "score.weights.Q: input should be 'P', 'E1', 'R', 'F', 'E2', 'C' or 'T'; it is 'Q'",
     "cost.held='0s'": "cost.held: resources that cost something are held for longer than 0; it is '0s'",
@@ -71,6 +72,9 @@ WRONG = {
     "load.statement_timeout=0": "load.statement_timeout: a time limit must be from 1ms to 24h: no "
     "wait is without one; "
     "it is 0",
+    "load.retry.classes=['deadlocks']": "load.retry.classes.0: a class of errors is one of serialization, deadlock, "
+    "lock_timeout, connection_lost, read_only, shutting_down, statement_timeout, constraint, throttled, "
+    "other; it is 'deadlocks'",
     "load.connect_timeout='2h'": "load.connect_timeout: a time limit must be from 1ms to 1h: no wait is without one; "
     "it is '2h'",
     "load.drain_timeout=-1": "load.drain_timeout: a length of time must be 0 or more, and finite; it is -1",
@@ -176,12 +180,14 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix='0:0'": "measure.0.phases.0.mix: no transaction has a weight above 0",
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
-    "system.rw='mysql://h/db'": 'system.rw: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, sqlite://, noop://, sim://",
-    "system.ro='mysql://h/db'": 'system.ro: the scheme "mysql" has no driver; allowed are '
-    "postgresql://, sqlite://, noop://, sim://",
-    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of postgresql://, sqlite://, noop://, sim://",
+    "system.rw='oracle://h/db'": 'system.rw: the scheme "oracle" has no driver; allowed are '
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.ro='oracle://h/db'": 'system.ro: the scheme "oracle" has no driver; allowed are '
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of "
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
+    "system.rw=''": "system.rw: this is no URL; it begins with one of "
+    "postgresql://, mysql://, sqlite://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",
@@ -305,7 +311,8 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are cloudybench, failures, perfect, quickstart, quickstart-sqlite, serverless\n"
+        "studies are cloudybench, failures, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, "
+        "serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())

@@ -333,7 +333,7 @@ def test_statistics_without_a_row_end_no_monitor() -> None:
     notes = Notes()
     with scripted(say_nothing_of_it) as server:
         servers = {"server:rw": server.url}
-        monitor = Monitor(notes, _engine.monotonic_ns(), servers, Presence.of("test"))  # type: ignore[arg-type]
+        monitor = Monitor(notes, _engine.monotonic_ns(), "postgres", servers, Presence.of("test"))  # type: ignore[arg-type]
         wait_for(lambda: notes.metrics_of.count("host") >= 3, "samples after the one without a row")
         monitor.stop()
     assert set(notes.metrics_of) == {"host"}

@@ -11,9 +11,9 @@ import pytest
 from pydantic import ValidationError
 
 from nephoscope import _engine
-from nephoscope.cli.live import Silence
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.measuring.measurement import run_study
+from nephoscope.measuring.silence import Silence
 from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
 from nephoscope.store import StoredRun

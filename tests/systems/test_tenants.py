@@ -130,9 +130,9 @@ def test_what_is_wrong_with_tenants_is_said_before_anything_is_touched(
     assert not (tmp_path / "runs").exists()
 
 
-def test_only_postgresql_has_schemas_and_databases() -> None:
+def test_mysql_has_no_schemas_beside_databases() -> None:
     table = TenantsTable.model_validate(THREE)
-    with pytest.raises(InputError, match='with mysql:// it must be "server"'):
+    with pytest.raises(InputError, match='it must be "database" or "server"'):
         check_tenants(table, "mysql://h/d")
 
 

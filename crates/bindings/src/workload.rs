@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nephoscope_drivers::{Dialect, Statement};
+use nephoscope_drivers::{Capabilities, Dialect, Statement};
 use nephoscope_engine::read_source;
 use nephoscope_engine::spec::WorkloadSpec;
 use nephoscope_script::{OptionKind, OptionValue, Source, When, Workload};
@@ -23,6 +23,7 @@ pub(crate) fn workload(py: Python<'_>, spec: &str, url: &str) -> PyResult<String
     let mut description = describe(&workload);
     description["files"] = source.files().iter().map(|file| file.display().to_string()).collect();
     description["dialect"] = driver.dialect().name.into();
+    description["capabilities"] = capabilities(&driver.dialect().capabilities);
     Ok(description.to_string())
 }
 
@@ -56,6 +57,10 @@ pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String
         Ok::<(), PyErr>(())
     })?;
     Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn capabilities(of: &Capabilities) -> Value {
+    json!({"stores": of.stores, "blocking": of.blocking, "isolation": of.isolation})
 }
 
 fn describe(workload: &Workload) -> Value {

@@ -46,7 +46,9 @@ impl Kind {
             Value::Uuid(_) => matches!(self, Self::Any | Self::Uuid),
             Value::Date(_) => matches!(self, Self::Any | Self::Date),
             Value::Timestamp(_) => matches!(self, Self::Any | Self::Timestamp),
-            Value::Json(_) | Value::Numeric(_) => matches!(self, Self::Any),
+            Value::Json(_) | Value::Numeric(_) | Value::Unsigned(_) | Value::Time(_) => {
+                matches!(self, Self::Any)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Drivers: how the engine speaks to a database.
 //!
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
-//! * [`postgres`] speaks PostgreSQL's wire protocol.
+//! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
@@ -13,6 +13,7 @@
 
 mod contract;
 mod echo;
+pub mod mysql;
 pub mod net;
 pub mod noop;
 mod open;
@@ -21,11 +22,12 @@ pub mod sim;
 pub mod sqlite;
 
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
+pub use contract::capabilities::Capabilities;
 pub use contract::dialect::{Dialect, Lexer};
 pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };
-pub use contract::error::{ConfigError, Error, ErrorClass};
+pub use contract::error::{ConfigError, Error, ErrorClass, ErrorClasses};
 pub use contract::interrupt::Interrupt;
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use contract::statement::Statement;

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use nephoscope_runtime::{Nanos, Runtime};
 
 use crate::contract::bulk::{Admin, RowSource, Table};
+use crate::contract::capabilities::Capabilities;
 use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Want};
 use crate::contract::error::{ConfigError, Error};
@@ -13,6 +14,14 @@ use crate::contract::rows::Rows;
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::echo::Echo;
+
+/// No database, and no server either.
+const DIALECT: &Dialect = &Dialect {
+    name: Dialect::NONE.name,
+    lexer: Dialect::NONE.lexer,
+    probes: Dialect::NONE.probes,
+    capabilities: Capabilities { probes: false, ..Dialect::NONE.capabilities },
+};
 
 /// The driver of `noop://`.
 pub struct Noop(());
@@ -33,7 +42,7 @@ impl Driver for Noop {
     }
 
     fn dialect(&self) -> &'static Dialect {
-        Dialect::NONE
+        DIALECT
     }
 
     fn redacted_url(&self) -> String {
@@ -95,7 +104,7 @@ impl Connection for NoopConnection {
         self.waiting = false;
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
-        Poll::Ready(Ok(Reply { affected: 1, result }))
+        Poll::Ready(Ok(Reply { affected: 1, result, ..Reply::default() }))
     }
 
     fn set_deadline(&mut self, _deadline: Nanos) {}

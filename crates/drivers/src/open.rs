@@ -19,16 +19,18 @@ pub fn redact(url: &str) -> String {
 
 /// Every dialect that a driver speaks.
 #[cfg(test)]
-pub(crate) const DIALECTS: [&Dialect; 3] = [Dialect::NONE, crate::postgres::DIALECT, crate::sqlite::DIALECT];
+pub(crate) const DIALECTS: [&Dialect; 4] =
+    [Dialect::NONE, crate::postgres::DIALECT, crate::mysql::DIALECT, crate::sqlite::DIALECT];
 
 /// The settings that URLs may have, of all drivers.
-const KEYS: [&Keys; 2] = [&crate::postgres::config::KEYS, &crate::sqlite::KEYS];
+const KEYS: [&Keys; 3] = [&crate::postgres::config::KEYS, &crate::mysql::config::KEYS, &crate::sqlite::KEYS];
 
 /// The driver for an endpoint, chosen by the URL's scheme.
 pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match scheme {
         "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
+        "mysql" | "mariadb" => Ok(Arc::new(crate::mysql::Mysql::new(url, settings)?)),
         "sqlite" => Ok(Arc::new(crate::sqlite::Sqlite::new(url, settings)?)),
         "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
         "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
@@ -40,11 +42,12 @@ pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigErr
 }
 
 /// Every scheme that [`open`] takes, with what it is for.
-pub const SCHEMES: [(&str, &str); 4] = [
+pub const SCHEMES: [(&str, &str); 5] = [
     (
         "postgresql",
         "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
     ),
+    ("mysql", "MySQL, MariaDB and what speaks their protocol: Aurora MySQL, PolarDB, TiDB …"),
     ("sqlite", "SQLite in this process, without a server: sqlite:///absolute/path or sqlite:relative/path"),
     ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
     ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),

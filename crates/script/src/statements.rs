@@ -88,21 +88,37 @@ fn unended(sql: &str, lexer: Lexer) -> Option<(usize, &'static str)> {
     Some((line, kind.map_or("a quotation or comment", |(_, what)| what)))
 }
 
-/// Puts a dialect's statements over the common ones, by name. A name that the common file lacks is an error:
-/// nothing would ever call it on another dialect, so it is a slip of the pen.
+/// Puts a dialect's statements over the common ones, by name. One that the common file lacks is added, where `is_used`
+/// knows its name: another is a slip of the pen.
 pub fn override_statements(
-    common: &mut [Statement],
+    common: &mut Vec<Statement>,
     dialect: Vec<Statement>,
     file: &str,
+    is_used: impl Fn(&str) -> bool,
 ) -> Result<(), ScriptError> {
     for statement in dialect {
-        let Some(place) = common.iter_mut().find(|other| other.name() == statement.name()) else {
-            let message = format!("the statement {} overrides none of the common file", statement.name());
+        let name = statement.name();
+        if let Some(place) = common.iter_mut().find(|other| other.name() == name) {
+            *place = statement;
+        } else if is_used(name) {
+            common.push(statement);
+        } else {
+            let message =
+                format!("the statement {name} overrides none of the common file, and nothing uses it");
             return Err(ScriptError::new(file, 0, &message));
-        };
-        *place = statement;
+        }
     }
     Ok(())
+}
+
+/// The names of a file's statements.
+pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(name_line)
+}
+
+/// Whether a Lua file has a name as a text of its own.
+pub(crate) fn mentions(lua: &str, name: &str) -> bool {
+    ['"', '\''].iter().any(|quote| lua.contains(&format!("{quote}{name}{quote}")))
 }
 
 #[cfg(test)]
@@ -159,11 +175,15 @@ mod tests {
         let mut common =
             parse_statements("s.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2", Lexer::POSTGRES).unwrap();
         let dialect = parse_statements("s.mysql.sql", "-- name: b\nSELECT 3", Lexer::POSTGRES).unwrap();
-        override_statements(&mut common, dialect, "s.mysql.sql").unwrap();
+        override_statements(&mut common, dialect, "s.mysql.sql", |_| false).unwrap();
         assert_eq!(common[1].text(), "SELECT 3");
-        let stray = parse_statements("s.mysql.sql", "-- name: c\nSELECT 3", Lexer::POSTGRES).unwrap();
-        let error = override_statements(&mut common, stray, "s.mysql.sql").unwrap_err().to_string();
-        assert_eq!(error, "s.mysql.sql: the statement c overrides none of the common file");
+        let added = parse_statements("s.mysql.sql", "-- name: c\nSELECT 4", Lexer::MYSQL).unwrap();
+        override_statements(&mut common, added, "s.mysql.sql", |name| name == "c").unwrap();
+        assert_eq!((common.len(), common[2].name()), (3, "c"));
+        let stray = parse_statements("s.mysql.sql", "-- name: d\nSELECT 3", Lexer::POSTGRES).unwrap();
+        let error = override_statements(&mut common, stray, "s.mysql.sql", |name| name == "c");
+        let expected = "s.mysql.sql: the statement d overrides none of the common file, and nothing uses it";
+        assert_eq!(error.unwrap_err().to_string(), expected);
     }
 
     proptest! {

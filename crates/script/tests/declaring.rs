@@ -316,3 +316,62 @@ fn the_shipped_workloads_are_in_order() {
         assert!(!workload.mixes.is_empty() && !workload.schema.create.is_empty(), "{}", path.display());
     }
 }
+
+const POSTGRES: &Dialect = nephoscope_drivers::postgres::DIALECT;
+const MYSQL: &Dialect = nephoscope_drivers::mysql::DIALECT;
+
+/// What a workload comes to on a dialect: the names of its statements, or the error.
+fn statements_of(folder: &Folder, dialect: &'static Dialect) -> Result<Vec<String>, String> {
+    let workload = folder.source(&[], 1.0, dialect)?.workload().map_err(|error| error.to_string())?;
+    Ok(workload.statements.iter().map(|statement| statement.name().to_owned()).collect())
+}
+
+#[test]
+fn a_statement_may_be_there_for_one_dialect_only() {
+    let folder = |body: &str| {
+        let lua = format!("{HEAD}{body}\nw:transaction(\"t\", function(tx) end)");
+        Folder::new(&lua, SQL).with("statements.mysql.sql", "-- name: hint\nSELECT 1 # why\n")
+    };
+    let asks = folder("local hint = w:has(\"hint\")\nassert(not w:has('nothing'))");
+    assert_eq!(statements_of(&asks, MYSQL).unwrap(), ["note", "pair", "none", "hint"]);
+    assert_eq!(statements_of(&asks, POSTGRES).unwrap(), ["note", "pair", "none"]);
+    let uses = folder("local name = \"hint\"");
+    assert!(statements_of(&uses, MYSQL).is_ok());
+    assert_eq!(
+        statements_of(&uses, POSTGRES).unwrap_err(),
+        "workload.lua: the statement \"hint\" is there for mysql and not for postgres; w:has(\"hint\") asks whether it is"
+    );
+    let slip = folder("local name = \"hints\"");
+    assert_eq!(
+        statements_of(&slip, MYSQL).unwrap_err(),
+        "statements.mysql.sql: the statement hint overrides none of the common file, and nothing uses it"
+    );
+    assert!(statements_of(&slip, POSTGRES).is_ok(), "nothing of another dialect's is wanted");
+}
+
+#[test]
+fn a_workload_may_need_what_a_system_can_do() {
+    let folder = |needs: &str| {
+        Folder::new(&format!("{HEAD}w:needs({needs})\nw:transaction(\"t\", function() end)"), SQL)
+    };
+    for dialect in [MYSQL, nephoscope_drivers::sqlite::DIALECT] {
+        assert!(statements_of(&folder("\"generated_keys\""), dialect).is_ok(), "{}", dialect.name);
+    }
+    for dialect in [POSTGRES, MYSQL, Dialect::NONE] {
+        assert!(statements_of(&folder("\"transactions\""), dialect).is_ok(), "{}", dialect.name);
+    }
+    let line = HEAD.lines().count() + 1;
+    assert_eq!(
+        statements_of(&folder("\"generated_keys\""), POSTGRES).unwrap_err(),
+        format!(
+            "workload.lua:{line}: the workload needs generated_keys, which systems of the dialect postgres do not have; \
+             they have transactions"
+        )
+    );
+    assert_eq!(
+        statements_of(&folder("\"speed\""), POSTGRES).unwrap_err(),
+        format!(
+            "workload.lua:{line}: a workload cannot need \"speed\"; it can need transactions, generated_keys"
+        )
+    );
+}

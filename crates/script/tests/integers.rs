@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use nephoscope_drivers::{Column, Columns, Reply, Rows, Value, Want};
@@ -24,7 +25,7 @@ fn answer(rows: &mut Rows, decode: nephoscope_drivers::Decode) -> Reply {
     let result = rows.begin(&columns);
     rows.push_row();
     (0..=NUMBERS.len()).for_each(|_| rows.push_cell(Some(&[])));
-    Reply { affected: 1, result: Some(result) }
+    Reply { affected: 1, result: Some(result), ..Reply::default() }
 }
 
 /// What a transaction gives to its statements; `row` is what it has read.
@@ -97,7 +98,8 @@ fn arithmetic_is_exact() {
 #[test]
 fn what_would_be_rounded_is_an_error() {
     for (body, said) in [
-        ("return row.n3 + 1", "no whole number of 64 bits"),
+        ("return row.n3 + row.n3 + 2", "no whole number of 64 bits"),
+        ("return row.n4 - 1", "no whole number of 64 bits"),
         ("return row.n1 + 0.5", "only with whole numbers, not with this number"),
         ("return row.n1 + 2^60", "only with whole numbers"),
         ("return row.n1 % 0", "no whole number of 64 bits"),
@@ -123,4 +125,47 @@ fn a_panic_below_lua_is_an_error_that_nothing_catches() {
         );
     }
     assert!(given_by("tx:exec(\"note\", 1)", broken).is_ok(), "nobody looks");
+}
+
+/// What a transaction gives to its statements, where each that it runs has inserted the row of a key.
+fn given_the_key(key: u64, body: &str) -> Vec<String> {
+    let loaded = Loaded::new(&format!("{HEAD}w:transaction(\"t\", function(tx)\n{body}\nend)")).unwrap();
+    let mut script = loaded.vm.script(1, 1).unwrap();
+    let (mut step, mut given) = (script.begin(0), Vec::new());
+    while let Step::Call { .. } = step {
+        given.extend(script.params().iter().map(|value| format!("{value:?}")));
+        step = script.resume(Reply { affected: 1, inserted_id: NonZeroU64::new(key), ..Reply::default() });
+    }
+    assert!(matches!(step, Step::Done { .. }), "{step:?}");
+    given
+}
+
+#[test]
+fn the_key_of_an_inserted_row_is_the_second_result() {
+    let body = "local rows, key = tx:exec(\"none\") tx:exec(\"pair\", rows, key)";
+    assert_eq!(given_the_key(7, body), ["Int(1)", "Int(7)"]);
+    assert_eq!(given_the_key(0, body), ["Int(1)", "Null"], "none was told");
+    for key in [(1 << 53) + 1, 1 << 63, u64::MAX] {
+        assert_eq!(given_the_key(key, body)[1], format!("{:?}", Value::whole(key)));
+    }
+}
+
+#[test]
+fn numbers_without_a_sign_are_exact() {
+    let body = "local _, key = tx:exec(\"none\")
+        tx:exec(\"pair\", key - 1, key == key)
+        tx:exec(\"pair\", tostring(key) == \"18446744073709551615\", key % 10)";
+    let error =
+        "local _, key = tx:exec(\"none\") tx:exec(\"note\", select(2, pcall(function() return key + 1 end)))";
+    let given = given_the_key(u64::MAX, body);
+    assert_eq!(given, ["Unsigned(18446744073709551614)", "Bool(true)", "Bool(true)", "Int(5)"]);
+    assert!(given_the_key(u64::MAX, error)[0].starts_with("Text"), "an error, which is a text");
+}
+
+#[test]
+fn numbers_without_a_sign_and_times_are_read() {
+    let noted = support::noted(
+        "local row = tx:one(\"none\") tx:exec(\"note\", row.time) tx:exec(\"note\", row.unsigned)",
+    );
+    assert_eq!(noted, ["'-12:34:56.5'", "Unsigned(18446744073709551615)"]);
 }

@@ -3,77 +3,67 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
-from nephoscope.collectors.presence import Presence, company, labels
+from nephoscope.collectors import mysql, postgres
+from nephoscope.collectors.host import Host
+from nephoscope.collectors.presence import Presence, company
+from nephoscope.collectors.server import Sampler
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
+    from nephoscope.collectors.server import Samples, ServerReading
     from nephoscope.store import RunWriter
 
 _log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
-"""How often is sampled. Each sample costs the client about a millisecond."""
+"""The time between two samples, in s. A sample costs the client about a millisecond."""
 
-_MIB = 1 << 20
-_SECTOR = 512
-
-_DIALECT = DIALECTS["postgres"]
-_SERVER = """SELECT sum(xact_commit), sum(xact_rollback), sum(blks_read), sum(blks_hit),
-  sum(tup_returned), sum(tup_inserted) + sum(tup_updated) + sum(tup_deleted),
-  (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
-  (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'active'),
-  (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'),
-  CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0') END
-FROM pg_stat_database"""
-_REPLICAS = """SELECT application_name,
-  CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_flush_lsn(), replay_lsn) END,
-  1000 * extract(epoch FROM replay_lag)
-FROM pg_stat_replication WHERE state = 'streaming' ORDER BY application_name, pid"""
-"""What a primary knows of its replicas; who may not read it sees nulls."""
-_RATES = ("commits_per_s", "rollbacks_per_s", "blocks_read_per_s", "blocks_hit_per_s", "rows_read_per_s",
-          "rows_written_per_s")  # fmt: skip
-_PATIENCE_S = 2.0
-"""How long a server is waited for: the others are sampled after it."""
-_LEVELS = ("connections", "active", "waiting_for_locks")
-
-
-_Samples = dict[str | None, dict[str, float]]
-"""Values by metric: a source's own under None, and those of others that it knows of by their names."""
+_COLLECTORS: Mapping[str, Callable[[_engine.Admin], ServerReading]] = {
+    "postgres": postgres.read,
+    "mysql": mysql.read,
+}
+"""The collectors of servers, by dialect."""
 
 
 class Monitor:
-    """A thread that samples until it is stopped. What it cannot read it leaves out, and says so once."""
+    """A thread that samples until it is stopped. It leaves out what it cannot read, and logs that."""
 
     def __init__(
         self,
         writer: RunWriter,
         origin_ns: int,
-        servers: dict[str, str],
+        dialect: str,
+        servers: Mapping[str, str],
         presence: Presence,
+        *,
         is_idle: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of PostgreSQL endpoints.
+        """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of endpoints.
 
+        Servers whose ``dialect`` has no collector are not sampled.
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
-        As long as ``is_idle`` says so they are let alone, without a connection: an idle system may pause.
+        While ``is_idle`` is true it has no connection to them: an idle system may pause.
         """
         self._is_idle = is_idle
         self._writer = writer
         self._origin_ns = origin_ns
         self._ended = threading.Event()
-        self._samplers: list[tuple[str, Callable[[float], _Samples]]] = [("host", _Host().sample)]
-        self._servers = [_Server(url, presence, self._meet) for url in servers.values()]
+        self._samplers: list[tuple[str, Callable[[float], Samples]]] = [("host", Host().sample)]
         self._met: set[str] = set()
-        self._samplers += [(name, server.sample) for name, server in zip(servers, self._servers, strict=True)]
+        self._servers: list[Sampler] = []
+        if dialect in _COLLECTORS:
+            how = (DIALECTS[dialect], _COLLECTORS[dialect], presence, self._meet)
+            self._servers = [Sampler(url, *how) for url in servers.values()]
+            self._samplers += [
+                (source, one.sample) for source, one in zip(servers, self._servers, strict=True)
+            ]
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         self._thread.start()
 
@@ -103,7 +93,7 @@ class Monitor:
         self._let_go()
 
     def _meet(self, now: float, others: set[str]) -> None:
-        """Write who else is at work on a server, once."""
+        """Write once who else works on a server."""
         if new := others - self._met:
             self._met |= new
             self._writer.event(now, "warning", message=company(new))
@@ -114,129 +104,3 @@ class Monitor:
 
     def _now(self) -> float:
         return (_engine.monotonic_ns() - self._origin_ns) / 1e9
-
-
-def rss_mb() -> float:
-    """Tell how much memory this process has, in MB; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - once per interval, kept plain
-            return int(file.read().split()[1]) * 4096 / _MIB
-    except OSError:
-        return 0.0
-
-
-class _Host:
-    """The machine that the load comes from, by Linux's /proc."""
-
-    def __init__(self) -> None:
-        self._last: tuple[float, list[float], list[float]] | None = None
-
-    def sample(self, now: float) -> _Samples:
-        cpu = [float(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        disk = self._disk()
-        memory = {
-            line.split(":")[0]: float(line.split()[1]) / 1024
-            for line in Path("/proc/meminfo").read_text().splitlines()[:8]
-        }
-        values = {
-            "memory_used_mb": memory["MemTotal"] - memory["MemAvailable"],
-            "load_average": os.getloadavg()[0],
-        }
-        if self._last is not None:
-            before, last_cpu, last_disk = self._last
-            spent = [new - old for new, old in zip(cpu, last_cpu, strict=True)]
-            if (total := sum(spent)) > 0:
-                idle, waiting, stolen = spent[3], spent[4], spent[7]
-                values["cpu_busy"] = 1 - (idle + waiting) / total
-                values["cpu_io_wait"] = waiting / total
-                values["cpu_stolen"] = stolen / total
-            seconds = max(now - before, 1e-3)
-            read, written = (max(new - old, 0) for new, old in zip(disk, last_disk, strict=True))
-            values["disk_read_mb_per_s"] = read * _SECTOR / _MIB / seconds
-            values["disk_written_mb_per_s"] = written * _SECTOR / _MIB / seconds
-        self._last = (now, cpu, disk)
-        return {None: values}
-
-    @staticmethod
-    def _disk() -> list[float]:
-        """Sectors read and written by whole disks: what has partitions counts once."""
-        read = written = 0.0
-        blocks = Path("/sys/block")
-        disks = {path.name for path in blocks.iterdir()} if blocks.is_dir() else set()
-        for line in Path("/proc/diskstats").read_text().splitlines():
-            words = line.split()
-            if words[2] in disks and not words[2].startswith(("loop", "ram", "dm-")):
-                read += float(words[5])
-                written += float(words[9])
-        return [read, written]
-
-
-class _Server:
-    """A PostgreSQL server, by its statistics views."""
-
-    def __init__(self, url: str, presence: Presence, meet: Callable[[float, set[str]], None]) -> None:
-        self._url = url
-        self._presence = presence
-        self._meet = meet
-        self._others = set[str]()
-        self._admin: _engine.Admin | None = None
-        self._last: tuple[float, list[float], float] | None = None
-
-    def sample(self, now: float) -> _Samples:
-        try:
-            if self._admin is None:
-                self._admin = _engine.Admin(
-                    self._url,
-                    connect_timeout_s=_PATIENCE_S,
-                    on_connect=[self._presence.announce(_DIALECT)],
-                    answer_timeout_s=_PATIENCE_S,
-                )
-            _, rows = self._admin.query(_SERVER)
-            _, replicas = self._admin.query(_REPLICAS)
-            others = labels(self._admin, _DIALECT) - {self._presence.label}
-        except MeasurementError:
-            self.close()
-            self._last = None
-            raise
-        # What is seen twice has not ended just when it was seen.
-        self._meet(now, others & self._others)
-        self._others = others
-        if not rows:
-            # What is no PostgreSQL may answer so; it is asked again.
-            self._last = None
-            raise MeasurementError("its statistics have no row")
-        cells = [float(cell or 0) for cell in rows[0]]
-        counters, levels, wal = cells[: len(_RATES)], cells[len(_RATES) : -1], cells[-1]
-        values = dict(zip(_LEVELS, levels, strict=True))
-        if self._last is not None:
-            before, last, last_wal = self._last
-            seconds = max(now - before, 1e-3)
-            rates = [max(new - old, 0) / seconds for new, old in zip(counters, last, strict=True)]
-            values |= dict(zip(_RATES, rates, strict=True))
-            values["wal_mb_per_s"] = max(wal - last_wal, 0) / _MIB / seconds
-            read, hit = rates[2], rates[3]
-            if read + hit > 0:
-                values["cache_hit_ratio"] = hit / (read + hit)
-        self._last = (now, counters, wal)
-        return {None: values, **_behind(replicas)}
-
-    def close(self) -> None:
-        if self._admin is not None:
-            self._admin.close()
-            self._admin = None
-
-
-def _behind(rows: Sequence[Sequence[str | None]]) -> _Samples:
-    """Tell how far each replica is behind by the primary's own account: bytes of the log, and milliseconds.
-
-    ``replay_lag_ms`` is PostgreSQL's ``replay_lag``: from the flush of recent log on the primary to the replica's word
-    that it is replayed (documentation of pg_stat_replication); none where nothing was written lately.
-    """
-    found: _Samples = {}
-    for number, (name, distance, lag) in enumerate(rows, start=1):
-        source = f"replica:{name or number}"
-        if source in found:  # replicas that have not been told apart
-            source = f"{source}-{number}"
-        values = {"bytes_behind": distance, "replay_lag_ms": lag}
-        found[source] = {metric: float(value) for metric, value in values.items() if value is not None}
-    return found

@@ -5,13 +5,14 @@ Each database that stores data has an entry in ``DIALECTS``; all that follows fr
 
 from collections.abc import Mapping
 
-from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.base import Dialect, ImplicitCommit
+from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
 from nephoscope.dialects.sqlite import SQLITE
 
-__all__ = ["ANY_URL", "DIALECTS", "Dialect", "dialect_of"]
+__all__ = ["ANY_URL", "DIALECTS", "Dialect", "ImplicitCommit", "dialect_of"]
 
-DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "sqlite": SQLITE}
+DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
 
 ANY_URL = "postgresql://reader@localhost/none"

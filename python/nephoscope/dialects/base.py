@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from nephoscope.dialects.shares import Share
+
+
+@dataclass(frozen=True)
+class ImplicitCommit:
+    """What takes the place of a transaction where statements that define data commit by themselves."""
+
+    take: str
+    """Waits up to ``{seconds}`` for a lock that the session holds across transactions; answers 1 where it has it."""
+    give: str
+    """Gives the lock back."""
+    mark: str
+    """Writes ``{mark}``, letters and digits, on the table ``{name}``, which tells it from another in its place."""
+    drop: str
+    """Drops the object ``{name}`` of a ``{kind}``, whatever refers to it."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +42,8 @@ class Dialect:
     label: str
     """Gives this session a ``{label}`` that all sessions of the server can see; at most 63 bytes of ASCII."""
     labels: str
-    """Lists the labels of all sessions of the server that begin with ``{prefix}``."""
+    """Lists the labels of all sessions of the server that begin with ``{prefix}``; where a server shows only those
+    that are asked for, those of ``{known}``, a query of the column ``label``."""
     session: str
     """Gives what tells this session from all others of the server."""
     room: str | None
@@ -34,21 +51,23 @@ class Dialect:
     many there are besides this one; None where there are none."""
     isolation: str | None
     """Has a session's transactions run in the isolation ``{level}``; None where all are serializable."""
-    quotes: tuple[str, str]
-    """What begins and ends a text."""
-    escapes: Mapping[str, str]
-    """What stands for a character within a text."""
+    literal: Callable[[str], str]
+    """Writes a text so that the server reads the same, whatever its settings."""
 
+    text: str = "text"
+    """The type of a text of any length."""
+    implicit: ImplicitCommit | None = None
+    """None where statements that define data are part of transactions."""
     product: str = "the database"
     """As messages name the server."""
     schemes: tuple[str, ...] = ()
     """Of the URLs whose servers can be asked for their settings."""
     setting: str | None = None
     """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
-    is_inside: bool = False
-    """Whether the database is a library in the client's own process."""
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    """What keeps the data of tenants apart within a server: a schema, a database."""
 
-    def literal(self, text: str) -> str:
-        """Write a text so that the server reads the same, whatever its settings."""
-        first, last = self.quotes
-        return f"{first}{''.join(self.escapes.get(one, one) for one in text)}{last}"
+
+def quoted(first: str, escapes: Mapping[str, str]) -> Callable[[str], str]:
+    """Give what writes a text after ``first``, with a quote at its end and what stands for characters within it."""
+    return lambda text: f"{first}{''.join(escapes.get(one, one) for one in text)}'"

@@ -1,6 +1,7 @@
 """PostgreSQL's SQL about the data of workloads."""
 
-from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.base import Dialect, quoted
+from nephoscope.dialects.shares import Share, in_path, in_search_path
 
 _KINDS = """CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
     WHEN 'S' THEN 'sequence' WHEN 'c' THEN 'type' WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' ELSE 'table' END"""
@@ -52,9 +53,20 @@ WHERE oid >= 16384 AND typtype IN ('d', 'e', 'r')""",
     room=_ROOM,
     isolation="SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL {level}",
     # In E'' a backslash means the same whatever standard_conforming_strings says.
-    quotes=("E'", "'"),
-    escapes={"'": "''", "\\": "\\\\"},
+    literal=quoted("E'", {"'": "''", "\\": "\\\\"}),
     product="PostgreSQL",
     schemes=("postgresql", "postgres"),
     setting="SELECT current_setting({name}, true)",
+    shares={
+        "schema": Share(
+            there="SELECT nspname FROM pg_catalog.pg_namespace WHERE nspname IN ({names})",
+            make="CREATE SCHEMA {name}",
+            url=in_search_path,
+        ),
+        "database": Share(
+            there="SELECT datname FROM pg_catalog.pg_database WHERE datname IN ({names})",
+            make="CREATE DATABASE {name}",
+            url=in_path("dbname"),
+        ),
+    },
 )

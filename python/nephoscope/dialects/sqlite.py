@@ -1,6 +1,6 @@
 """SQLite's SQL about the data of workloads. It has no server: no session sees another, and nothing limits them."""
 
-from nephoscope.dialects.base import Dialect
+from nephoscope.dialects.base import Dialect, quoted
 
 # A place in the catalogue may be taken again: what was made there tells it from what comes after it.
 _ID = "rowid || ' ' || coalesce(sql, '')"
@@ -20,7 +20,6 @@ SQLITE = Dialect(
     session="SELECT 0",
     room=None,
     isolation=None,
-    quotes=("'", "'"),
-    escapes={"'": "''"},
-    is_inside=True,
+    literal=quoted("'", {"'": "''"}),
+    product="SQLite",
 )

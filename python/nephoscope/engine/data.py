@@ -1,7 +1,7 @@
 """The data that a workload runs on: loading it, knowing what is there, checking it.
 
-What was loaded is noted in a table of its own, beside the workload's tables (``records.py``): so that loading again
-does nothing, a load that broke off is seen, and what runs have added can be told from what was lost.
+A table beside the workload's tables records what was loaded (``records.py``): a second load does nothing, an
+interrupted load is seen, and rows that runs have added are told from rows that were lost.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from nephoscope.errors import MeasurementError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nephoscope.engine.workload import Workload
+    from nephoscope.study.workload import Workload
 
     Progress = Callable[[Sequence[tuple[str, int, int]]], object]
 
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """What loading has done."""
+    """The outcome of loading."""
 
     loaded: bool
-    """False where everything was there already."""
+    """False if the data was there already."""
     message: str
     rows: tuple[tuple[str, int], ...] = ()
     seconds: float = 0.0
-    """Of all of it: tables, rows, keys and indexes."""
+    """For tables, rows, keys and indexes, in s."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What became of one invariant."""
+    """The outcome of an invariant's check."""
 
     name: str
     help: str
@@ -61,14 +61,14 @@ class WorkloadData:
     ) -> None:
         """Take the workload and the URL of an endpoint that takes writes; touch nothing yet.
 
-        Making the connection for set-up and checks may take ``connect_timeout`` seconds. Messages name the command that
+        ``connect_timeout``, in s, is that of the connection for set-up and checks. Messages name the command that
         loads the data.
         """
         self.workload = workload
         self._url = url
         self._connect_timeout = connect_timeout
         self._load_command = load_command
-        self.stored = workload.description["dialect"] != "none"
+        self.stored = workload.description["capabilities"]["stores"]
         """Whether there is a database behind the driver at all."""
         if self.stored:
             self._dialect = DIALECTS[workload.description["dialect"]]
@@ -92,17 +92,48 @@ class WorkloadData:
     @contextmanager
     def _transaction(self, admin: _engine.Admin) -> Iterator[Record | None]:
         """Do something whole or not at all, alone with the record; gives it, or None where there is none."""
-        there = records.exists(admin, self._dialect)
-        admin.query(self._dialect.begin)
+        with self._alone(admin):
+            there = records.exists(admin, self._dialect)
+            create = records.CREATE.format(text=self._dialect.text)
+            begin = [self._dialect.begin, self._dialect.lock.format(table=records.TABLE) if there else create]
+            if not there and self._dialect.implicit is not None:
+                begin.reverse()  # to make a table ends a transaction
+            try:
+                for sql in begin:
+                    admin.query(sql, answer_timeout_s=BOOK_S)
+                yield self._read(admin) if there else None
+            except BaseException:
+                with suppress(MeasurementError):
+                    admin.query("ROLLBACK")
+                    if not there and self._dialect.implicit is not None:
+                        self._drop_if_empty(admin)
+                raise
+            admin.query("COMMIT")
+
+    @staticmethod
+    def _drop_if_empty(admin: _engine.Admin) -> None:
+        _, rows = admin.query(f"SELECT workload FROM {records.TABLE} LIMIT 1")
+        if not rows:
+            admin.query(f"DROP TABLE {records.TABLE}")
+
+    @contextmanager
+    def _alone(self, admin: _engine.Admin) -> Iterator[None]:
+        """Keep others from the record for longer than a transaction, where statements commit by themselves."""
+        implicit = self._dialect.implicit
+        if implicit is None:
+            yield
+            return
+        wait_s = round(BOOK_S / 2)
+        _, rows = admin.query(implicit.take.format(seconds=wait_s), answer_timeout_s=BOOK_S)
+        if rows != [["1"]]:
+            raise MeasurementError(
+                f"something else has kept the table {records.TABLE} locked for more than {wait_s} s"
+            )
         try:
-            take = self._dialect.lock.format(table=records.TABLE) if there else records.CREATE
-            admin.query(take, answer_timeout_s=BOOK_S)
-            yield self._read(admin) if there else None
-        except BaseException:
+            yield
+        finally:
             with suppress(MeasurementError):
-                admin.query("ROLLBACK")
-            raise
-        admin.query("COMMIT")
+                admin.query(implicit.give)
 
     @property
     def _identity(self) -> Identity:
@@ -118,7 +149,7 @@ class WorkloadData:
         records.write(admin, self._dialect, self.workload.name, record)
 
     def _sound(self, record: Record | None) -> Record | None:
-        """Give a record that can be believed. Raises ``MeasurementError``."""
+        """Return the record if it is not damaged. Raises ``MeasurementError``."""
         if record is not None and record.damage:
             raise MeasurementError(
                 f"the record of {self.workload.name} in the table {records.TABLE} is damaged ({record.damage}): "
@@ -127,9 +158,9 @@ class WorkloadData:
         return record
 
     def require(self) -> Detail:
-        """Make sure that the data is there, whole, and what the study says; give what is known of it.
+        """Require that the data is there, complete, and the study's; return its record.
 
-        Raises ``MeasurementError``: a broken load is never measured.
+        Raises ``MeasurementError``: an incomplete load is never measured.
         """
         if not self.stored:
             return Detail()
@@ -161,9 +192,9 @@ class WorkloadData:
     # --- loading --------------------------------------------------------------------------------------------
 
     def load(self, *, force: bool, threads: int, progress: Progress) -> LoadOutcome:
-        """Load the data, unless it is there already; ``force`` loads it anew.
+        """Load the data, unless it is there already; ``force`` loads it again.
 
-        Raises ``MeasurementError``. What something else has made is never dropped.
+        Raises ``MeasurementError``. Objects that others have made are never dropped.
         """
         name = self.workload.name
         if not self.stored:
@@ -188,7 +219,7 @@ class WorkloadData:
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
 
     def _is_there(self, record: Record | None) -> bool:
-        """Whether there is nothing to load. Raises ``MeasurementError`` where only force would help."""
+        """Whether the data is there. Raises ``MeasurementError`` where only ``force`` would help."""
         record = self._sound(record)
         if record is None or record.state != "loaded":
             return False
@@ -201,8 +232,7 @@ class WorkloadData:
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:
             return
-        known = {record.detail.loader, *(run.label for run in record.detail.unfinished)}
-        if busy := known & lasting_labels(admin, self._dialect):
+        if busy := record.labels & lasting_labels(admin, self._dialect, record.labels):
             raise MeasurementError(
                 f"the data of {self.workload.name} is in use: {name_of(busy.pop())} goes on; wait for its end"
             )
@@ -210,9 +240,9 @@ class WorkloadData:
     def _make_tables(
         self, admin: _engine.Admin, presence: Presence, before: Record | None
     ) -> tuple[records.Made, ...]:
-        """Make the workload's tables in place of those that an earlier load has made; note what was made.
+        """Replace the tables of an earlier load by the workload's, and record what was made.
 
-        All of it is done or nothing. ``before`` is the record by which it was decided to do so.
+        It is one transaction. ``before`` is the record that the decision rests on.
         """
         with self._transaction(admin) as record:
             if record != before:
@@ -220,8 +250,11 @@ class WorkloadData:
                     f"something else has begun to load or change the data of {self.workload.name} meanwhile"
                 )
             mine = ownership.droppable(admin, self._dialect, self.workload, record)
+            if self._dialect.implicit is not None:
+                detail = Detail(made=mine, is_making=True, loader=presence.label)
+                self._write(admin, Record(self._identity, "loading", detail))
             if mine:
-                ownership.run_section(admin, self._dialect, self.workload, "drop", mine)
+                ownership.drop_made(admin, self._dialect, self.workload, mine)
             made = ownership.create(admin, self._dialect, self.workload)
             self._write(admin, Record(self._identity, "loading", Detail(made=made, loader=presence.label)))
         return made
@@ -229,7 +262,7 @@ class WorkloadData:
     # --- runs -----------------------------------------------------------------------------------------------
 
     def begin_run(self, run: str, presence: Presence) -> None:
-        """Note that a run changes the data: should it be killed, its tallies are lost, and checks must know.
+        """Record that a run changes the data: if it is killed, its tallies are lost, and checks must know.
 
         Raises ``MeasurementError``.
         """
@@ -239,11 +272,13 @@ class WorkloadData:
             detail.unfinished.append(Unfinished(run=run, label=presence.label))
 
     def others(self, presence: Presence) -> set[str]:
-        """Give the labels of what else goes on on the server. Raises ``MeasurementError``."""
+        """Return the labels of the server's other sessions. Raises ``MeasurementError``."""
         if not self.stored:
             return set()
         with self._admin(BOOK_S) as admin:
-            return lasting_labels(admin, self._dialect, presence.label)
+            record = self._read(admin)
+            known = record.labels if record is not None else set()
+            return lasting_labels(admin, self._dialect, known, presence.label)
 
     def end_run(
         self,
@@ -251,7 +286,7 @@ class WorkloadData:
         tallies: Mapping[str, Mapping[str, float]],
         handed_out: Mapping[str, int],
     ) -> None:
-        """Note what a run has done: its tallies, and the keys that it has used up. Raises ``MeasurementError``."""
+        """Record a run's tallies and the keys that it has used up. Raises ``MeasurementError``."""
         if not self.stored:
             return
         with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
@@ -264,7 +299,7 @@ class WorkloadData:
             detail.handed_out = dict(handed_out)
 
     def forget_run(self, presence: Presence) -> None:
-        """Note that a run has ended without a single transaction. Raises ``MeasurementError``."""
+        """Record that a run has ended without a transaction. Raises ``MeasurementError``."""
         if not self.stored:
             return
         with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
@@ -272,7 +307,7 @@ class WorkloadData:
 
     @contextmanager
     def _noting(self, admin: _engine.Admin) -> Iterator[Detail]:
-        """Change what is noted of data that is there."""
+        """Change the record of data that is there."""
         with self._transaction(admin) as found:
             record = self._sound(found)
             if record is None or record.state != "loaded":
@@ -299,10 +334,10 @@ class WorkloadData:
             ]
 
     def _what_is_lost(self, admin: _engine.Admin, detail: Detail) -> str:
-        """Say why it is not known what runs have added up; empty where it is."""
+        """Say why the tallies of runs are not known; empty if they are."""
         if not detail.unfinished:
             return ""
-        alive = lasting_labels(admin, self._dialect)
+        alive = lasting_labels(admin, self._dialect, {run.label for run in detail.unfinished} - {""})
         for run in detail.unfinished:
             if run.label in alive:
                 return f"the run {run.run} goes on: check again when it has ended"
@@ -339,7 +374,7 @@ class WorkloadData:
 
 
 def _settled(detail: Detail, presence: Presence) -> bool:
-    """Take a run from the unfinished ones; says whether it was among them."""
+    """Remove a run from the unfinished ones; returns whether it was among them."""
     before = len(detail.unfinished)
     detail.unfinished = [run for run in detail.unfinished if run.label != presence.label]
     return len(detail.unfinished) < before

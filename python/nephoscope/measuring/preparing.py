@@ -1,4 +1,4 @@
-"""What stands before a measurement: a study checked, its system started, its data loaded, its load described."""
+"""The steps before a measurement: check the study, start its system, load its data, describe its load."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope.dialects import DIALECTS
 from nephoscope.engine.data import WorkloadData
-from nephoscope.engine.workload import Workload
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.base import evaluator_class
 from nephoscope.masking import know_url
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
 from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.study.workload import Workload
 from nephoscope.systems.base import provider_class
 from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
 
@@ -30,7 +30,7 @@ _REPLICAS_S = 60.0
 
 
 class Listener(Protocol):
-    """Whoever is told how loading goes."""
+    """Shows how loading goes."""
 
     def say(self, message: str) -> None:
         """Tell something that happened."""
@@ -40,7 +40,7 @@ class Listener(Protocol):
 
 
 def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
-    """Check a study against its workload: everything that can be wrong before anything is touched.
+    """Check a study against its workload before anything is touched.
 
     Raises ``InputError``.
     """
@@ -62,9 +62,10 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
 def _check_isolation(study: Study, workload: Workload) -> None:
     """Check that the system has the isolation level. Raises ``InputError``."""
     name, level = workload.description["dialect"], study.load.isolation
-    dialect = DIALECTS.get(name)
-    if level not in {None, "serializable"} and dialect is not None and dialect.isolation is None:
-        raise InputError(f"load.isolation: {name} has no {level!r}; allowed is 'serializable'")
+    levels = workload.description["capabilities"]["isolation"]
+    if level is not None and level not in levels:
+        allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
+        raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
 
 
 def _check_processors(cpus: Sequence[int]) -> None:
@@ -112,7 +113,7 @@ def started(study: Study) -> Iterator[tuple[System, Workload]]:
 
 
 def start(provider: Provider) -> System:
-    """Start a system; from now on the passwords of its endpoints are in no text."""
+    """Start a system, and mask the passwords of its endpoints from now on."""
     system = provider.start()
     for url in (*system.rw, *system.ro):
         know_url(url)
@@ -141,7 +142,7 @@ def prepare_tenant(
 
 
 def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mapping[str, int]:
-    """Load the data where that is asked for; give the keys that earlier runs have used up."""
+    """Load the data if the study says so; return the keys that earlier runs have used up."""
     table = study.workload
     if table.external:
         return {}
@@ -154,7 +155,7 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mappi
 
 
 def await_replicas(study: Study, system: System, workload: Workload) -> None:
-    """Wait until the read-only endpoints that the load reads from have the data. Raises ``MeasurementError``."""
+    """Wait until the load's read-only endpoints have the data. Raises ``MeasurementError``."""
     if study.workload.external or reads_of(study, system) == "rw":
         return
     limit = time.monotonic() + _REPLICAS_S
@@ -172,7 +173,7 @@ def _has_data(data: WorkloadData) -> bool:
     try:
         return data.is_loaded()
     except MeasurementError:
-        # A database that was made a moment ago may not be there yet.
+        # A new database may not be on the replica yet.
         return False
 
 
@@ -203,6 +204,7 @@ def engine_description(
             "attempts": load.retry.attempts,
             "backoff_ms": load.retry.backoff * 1000,
             "backoff_max_ms": load.retry.backoff_max * 1000,
+            "classes": load.retry.classes,
         },
         "on_connect": on_connect,
         "balance": load.balance,
@@ -224,5 +226,5 @@ def engine_description(
 
 
 def _on_connect(study: Study) -> list[str]:
-    """Give what each session runs first, with its variables put in. Raises ``InputError``."""
+    """Return the sessions' first statements, with variables replaced. Raises ``InputError``."""
     return [with_secrets(sql, "load.on_connect") for sql in study.load.on_connect]

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from nephoscope.report.kit import assets, toml
 from nephoscope.report.kit.histograms import few_beyond
+from nephoscope.scoring.definitions import FACTORS, TIMES, listed
 from nephoscope.tables import numbers
 from nephoscope.visible import visible
 
@@ -81,6 +82,9 @@ def _environment() -> Environment:
         "spread": numbers.spread,
         "few_beyond": few_beyond,
         "milliseconds": numbers.milliseconds,
+        "listed": listed,
+        "factors": FACTORS,
+        "times": TIMES,
     }
     return environment
 

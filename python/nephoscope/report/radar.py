@@ -1,4 +1,4 @@
-"""The seven scores of several runs as shapes: drawn here, as SVG, for the chart library has none."""
+"""The scores of several runs as shapes: drawn here, as SVG, for the chart library has none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from nephoscope.report.kit.charts import Dash, category
 from nephoscope.report.kit.parts import Part
-from nephoscope.scoring.formulas import DEFAULT_RESOLUTION_S, DEFINITIONS, PERFECT
+from nephoscope.scoring.definitions import DEFINITIONS, PERFECT, TIMES, listed
+from nephoscope.scoring.formulas import DEFAULT_RESOLUTION_S
 from nephoscope.tables.numbers import plain
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def build(runs: Sequence[tuple[str, Mapping[str, float]]]) -> Radar | None:
         shapes=tuple(_shape(index, name, worse[index], bound) for index, (name, _) in enumerate(runs)),
         note=(
             "Each spoke is a score on a logarithmic scale, relative to the best of these runs: that one is at the rim, "
-            f"and the centre is {plain(bound)} times worse (R, F and C: {plain(bound)} times as long). "
+            f"and the centre is {plain(bound)} times worse ({listed(TIMES)}: {plain(bound)} times as long). "
             "A score that fewer than two of the runs have is not drawn."
         ),
     )

@@ -1,4 +1,4 @@
-"""Several runs side by side: CloudyBench's Tables V to IX of them, and what differs between them."""
+"""Several runs side by side: CloudyBench's Tables V to IX, and the differences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from nephoscope.report.page import render_several
 from nephoscope.results.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
 from nephoscope.results.scores import scores_or_why
 from nephoscope.results.tables import every_table, tables_of
-from nephoscope.scoring.formulas import SCORES, Absent, Score
+from nephoscope.scoring.definitions import SCORES
+from nephoscope.scoring.formulas import Absent, Score
 from nephoscope.scoring.given_scores import SystemScores
 from nephoscope.store import StoredRun
 from nephoscope.tables import given as score_tables
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nephoscope.scoring.formulas import ScoreName
+    from nephoscope.scoring.definitions import ScoreName
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
     places = [run.folder for run in stored]
     if twice := next((run for place, run in enumerate(stored) if run.folder in places[:place]), None):
         raise InputError(f"{twice.folder} is named twice; allowed: each run once")
-    # Where folders of several places have one name, the place tells them apart.
+    # Folders of one name are told apart by their parents.
     names = [run.name for run in stored]
     names = [
         run.name if names.count(run.name) == 1 else f"{run.folder.parent.name}/{run.name}" for run in stored
@@ -61,12 +62,12 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
 
 
 def all_tables(found: SideBySide) -> list[Table]:
-    """Return what is kept in files: the tables of the runs, and the differences."""
+    """Return the tables for files: those of the runs, and the differences."""
     return [*tables_of(found.runs), *(table for table in found.tables if table.name == "differences")]
 
 
 def documented_tables() -> list[Table]:
-    """Return every table that may be kept in files, without rows: for the documentation of their columns."""
+    """Return every table for files without rows, to document their columns."""
     return [*every_table([]), Table("differences", "Differences from the first run", _DIFFERENCE_COLUMNS, [])]
 
 
@@ -87,24 +88,17 @@ def _system(run: RunFigures) -> SystemScores:
 
 
 def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
-    """Make CloudyBench's Tables V to IX and the lags, in the order of their numbers; those that have rows."""
-    systems = [_system(run) for run in runs]
-    of_scores = {table.name: table for table in score_tables.tables(systems)}
-    of_runs = {table.name: table for table in tables_of(runs)}
-    found = [
-        _with_resources(of_scores["P"], runs) if "P" in of_scores else None,
-        of_runs.get("transitions"),
-        of_scores.get("T"),
-        of_runs.get("tenants"),
-        of_runs.get("failover"),
-        of_runs.get("lags"),
-        of_scores["overall"],
+    """Make the tables that CloudyBench has, in the order of their numbers there; those that have rows."""
+    of_scores = score_tables.tables([_system(run) for run in runs])
+    found = [table for table in (*of_scores, *tables_of(runs)) if table.paper is not None and table.rows]
+    return [
+        _with_resources(table, runs) if table.name == "P" else table
+        for table in sorted(found, key=lambda table: table.paper or 0)
     ]
-    return [table for table in found if table is not None and table.rows]
 
 
 def _with_resources(table: Table, runs: Sequence[RunFigures]) -> Table:
-    """Name the resources beside what they cost, as Table V does."""
+    """Add the column of resources, as in Table V."""
     said = {run.name: _resources(run) for run in runs}
     rows = [{**row, "resources": said.get(row["system"], "")} for row in table.rows]
     first, *rest = table.columns
@@ -126,7 +120,7 @@ def _resources(run: RunFigures) -> str:
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:
-    """Say what makes the runs hard to compare: another workload, another scale, other prices, a run cut short."""
+    """List what makes the runs hard to compare: workload, scale, prices, a run cut short."""
     found = []
     first = runs[0]
     for run, kept in zip(runs[1:], stored[1:], strict=True):
@@ -149,7 +143,7 @@ def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[s
 
 
 def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tuple[Table, list[str]]:
-    """Compare each run with the first, point by point; gives the table, and why something is not in it."""
+    """Compare each run with the first, point by point; return the table, and notes on what it lacks."""
     rows: list[Row] = []
     notes = []
     for run, kept in zip(runs[1:], stored[1:], strict=True):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import registry
-from nephoscope.scoring.formulas import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.tables.columns import (
     PERCENTILES,
     latencies,
@@ -32,7 +32,7 @@ def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
 
 
 def every_table(runs: Sequence[RunFigures]) -> list[Table]:
-    """Make all tables that there are, also those that the runs have no rows for."""
+    """Make all tables, including those without rows."""
     several = len(runs) > 1
     of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
     makers = (_scores, *of_evaluators, _costs, _points)
@@ -46,7 +46,8 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
 def _scores(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
-        rows += [_score(run.name, name, name, run.scores) for name in SCORES]
+        names = (*SCORES, *run.scores.get("scores", {}), *run.scores.get("absent", {}))
+        rows += [_score(run.name, name, name, run.scores) for name in dict.fromkeys(names)]
         if starred := run.scores.get("starred"):
             rows += [_score(run.name, name, f"{name}*", starred) for name in STARRED]
     columns = [
@@ -67,9 +68,10 @@ def _score_shown(row: Row) -> str:
 
 
 def _score(run: str, name: ScoreName, shown: str, scores: Mapping[str, Any]) -> Row:
-    about, score = DEFINITIONS[name], scores.get("scores", {}).get(name)
-    row: Row = {"run": run, "score": shown, "unit": about.unit, "meaning": about.meaning}
-    row["better"] = "higher" if about.higher_is_better else "lower"
+    about, score = DEFINITIONS.get(name), scores.get("scores", {}).get(name)
+    row: Row = {"run": run, "score": shown}
+    if about is not None:
+        row |= {"unit": about.unit, "meaning": about.meaning, "better": about.better}
     if score is None:
         return row | {"absent": scores.get("absent", {}).get(name, "not measured")}
     row |= {"value": score["value"], "repetitions": score["repetitions"], "unit": score["unit"]}

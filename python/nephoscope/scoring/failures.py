@@ -6,13 +6,14 @@ import math
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.scoring.formulas import DEFINITIONS, Absent, Score, over_repetitions
+from nephoscope.scoring.definitions import DEFINITIONS
+from nephoscope.scoring.formulas import Absent, Score, over_repetitions
 from nephoscope.statistics import no_less_than_0
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.scoring.formulas import ScoreName
+    from nephoscope.scoring.definitions import ScoreName
 
 
 def recovery(seconds: float, resolution_s: float) -> tuple[float, float]:

@@ -9,36 +9,18 @@ start).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from nephoscope.errors import InputError
+from nephoscope.scoring.definitions import DEFINITIONS, PERFECT, TIMES
 from nephoscope.statistics import SEED, geometric_mean, mean_ci, no_less_than_0
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-ScoreName = Literal["P", "E1", "R", "F", "E2", "C", "T", "O"]
-
-PerfectName = Literal["P", "E1", "R", "F", "E2", "C", "T"]
-
-PERFECT: tuple[PerfectName, ...] = get_args(PerfectName)
-"""The seven scores that O combines, in the order of the name."""
-
-SCORES: tuple[ScoreName, ...] = get_args(ScoreName)
-"""The seven, and O."""
-
-STARRED: tuple[ScoreName, ...] = ("P", "E1", "T", "O")
-"""The scores that actual prices change."""
-
-_TIMES: tuple[ScoreName, ...] = ("R", "F", "C")
-"""The scores that O divides by."""
-
-BY_ENDS: tuple[ScoreName, ...] = ("R", "F")
-"""The scores whose interval is written by both ends everywhere: half a width would suggest times below 0."""
+    from nephoscope.scoring.definitions import ScoreName
 
 DEFAULT_DELTA = 1000.0
 """TPS per step of E2 (delta of equation 5): a score of 20 is 20,000 TPS more per read-only node."""
@@ -75,31 +57,6 @@ class Absent(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str = Field(min_length=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What a score means, for reports and comparisons."""
-
-    meaning: str
-    equation: int
-    """Its number in CloudyBench, section II-G."""
-    unit: str
-    higher_is_better: bool
-
-
-DEFINITIONS: Mapping[ScoreName, Definition] = MappingProxyType(
-    {
-        "P": Definition("productivity: throughput per cost", 1, "TPS per $/min", higher_is_better=True),
-        "E1": Definition("elasticity of scaling up and down", 2, "TPS per $", higher_is_better=True),
-        "R": Definition("recovery: service back to TPS back", 4, "s", higher_is_better=False),
-        "F": Definition("fail-over: fault to service back", 3, "s", higher_is_better=False),
-        "E2": Definition("elasticity of scaling out", 5, "delta TPS per node", higher_is_better=True),
-        "C": Definition("consistency: replication lag", 6, "s", higher_is_better=False),
-        "T": Definition("tenancy: tenants' throughput per cost", 7, "TPS per $/min", higher_is_better=True),
-        "O": Definition("overall", 8, "log10", higher_is_better=True),
-    }
-)
 
 
 def p_score(mean_tps: float, cost_per_minute: float) -> float | Absent:
@@ -238,7 +195,7 @@ def over_repetitions(
         value=estimate.mean,
         unit=DEFINITIONS[name].unit,
         # Nodes may cost throughput; of the others none can be below 0.
-        ci95=ci95 if name == "E2" else no_less_than_0(ci95),
+        ci95=ci95 if DEFINITIONS[name].is_signed else no_less_than_0(ci95),
         repetitions=len(numbers),
         detail={**(detail or {}), **({"by_repetition": numbers} if len(numbers) > 1 else {})},
     )
@@ -272,7 +229,7 @@ def o_score(
     Raises ``InputError`` for a weight or a resolution that cannot be used, or a scale factor not above 0.
     """
     powers = _settings("weight", weights, PERFECT, default=1.0, zero_allowed=True)
-    floors = _settings("resolution", resolution_s, _TIMES, default=DEFAULT_RESOLUTION_S, zero_allowed=False)
+    floors = _settings("resolution", resolution_s, TIMES, default=DEFAULT_RESOLUTION_S, zero_allowed=False)
     if not (math.isfinite(scale_factor) and scale_factor > 0):
         raise InputError(f"a scale factor of {scale_factor}; allowed: any positive, finite number")
     measured = _measured(scores, powers)
@@ -285,9 +242,7 @@ def o_score(
         "scale_factor": scale_factor,
         "weights": powers,
         "terms": {name: term[1] for name, term in terms.items()},
-        "floored": {
-            name: floors[name] for name in _TIMES if name in used and used[name].value < floors[name]
-        },
+        "floored": {name: floors[name] for name in TIMES if name in used and used[name].value < floors[name]},
     }
     gaps = {name: score for name, score in used.items() if _ends(name, score, floors) is None}
     if gaps:
@@ -315,7 +270,7 @@ def _measured(
         score = scores.get(name, Absent(reason="not measured"))
         if isinstance(score, Absent):
             reasons.append(f"{name} is absent ({score.reason})")
-        elif name not in _TIMES and score.value <= 0 and powers[name] > 0:
+        elif name not in TIMES and score.value <= 0 and powers[name] > 0:
             reasons.append(f"{name} is {score.value:g}, which has no logarithm")
         else:
             measured[name] = score
@@ -351,7 +306,7 @@ def _o_by_repetition(
             or min(values) < floors.get(name, 0)
         ):
             return None
-    signs = {name: -factors[name] if name in _TIMES else factors[name] for name in used}
+    signs = {name: -factors[name] if name in TIMES else factors[name] for name in used}
     return [
         math.fsum(signs[name] * math.log10(values[place]) for name, values in columns.items())
         for place in range(number)
@@ -402,13 +357,13 @@ def _term(
     floor = floors.get(name, 0.0)
     # Where an interval was cut off at 0, there is nothing below the resolution that it could end at.
     lowest = floor if low <= 0 else min(low, floor)
-    if name in _TIMES and score.value < floor:
+    if name in TIMES and score.value < floor:
         lowest = min(DEFAULT_RESOLUTION_S, floor)
     below, value, above = (
         factor * math.log10(max(x, least))
         for x, least in ((low, lowest), (score.value, floor), (high, floor))
     )
-    return (-above, -value, -below) if name in _TIMES else (below, value, above)
+    return (-above, -value, -below) if name in TIMES else (below, value, above)
 
 
 def _settings(

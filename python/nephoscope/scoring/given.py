@@ -14,7 +14,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.errors import InputError
 from nephoscope.files import read_toml
-from nephoscope.scoring.formulas import DEFAULT_DELTA, PerfectName
+from nephoscope.scoring.definitions import PerfectName
+from nephoscope.scoring.formulas import DEFAULT_DELTA
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, PriceBook, load_price_book, load_unit_costs
 from nephoscope.settings.base import Settings

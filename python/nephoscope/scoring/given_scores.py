@@ -9,14 +9,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.scoring.definitions import DEFINITIONS, PERFECT, SCORES, STARRED, ScoreName
 from nephoscope.scoring.failures import over_roles
 from nephoscope.scoring.formulas import (
-    DEFINITIONS,
-    PERFECT,
-    STARRED,
     Absent,
     Score,
-    ScoreName,
     c_score,
     e1_score,
     e2_score,
@@ -36,6 +33,8 @@ if TYPE_CHECKING:
 
     from nephoscope.scoring.given import FigureFile, GivenFigure, GivenTime, MethodFigures, SystemFigures
     from nephoscope.scoring.prices import Cost, PriceBook
+
+_PRICED = tuple(name for name in STARRED if DEFINITIONS[name].in_o)
 
 _Found = dict[ScoreName, Score | Absent]
 
@@ -85,7 +84,7 @@ def score_systems(
 
 def _names_actual_prices(system: SystemFigures) -> bool:
     return (
-        any(getattr(system.starred_scores, name) is not None for name in ("P", "E1", "T"))
+        any(getattr(system.starred_scores, name, None) is not None for name in _PRICED)
         or system.starred_cost_per_minute is not None
         or any(entry.starred_cost is not None for entry in system.elasticity)
         or (system.tenants is not None and bool(system.tenants.starred_costs_per_minute))
@@ -110,11 +109,13 @@ def _score(
         "C": _c(system),
         "T": _t(system, _tenant_costs(system, book)),
     }
-    for name in PERFECT:
-        if given := getattr(system.scores, name):
+    for name in SCORES:
+        if given := getattr(system.scores, name, None):
             scores[name] = _given(name, given)
         elif name in system.absent:
             scores[name] = Absent(reason=system.absent[name])
+        else:
+            scores.setdefault(name, Absent(reason="not measured"))
     scores["O"] = _o(scores, method)
     stars = _starred(system, method, starred, scores) if has_stars else {}
     notice = f"{starred.name}: {starred.notice}" if starred and starred.notice else None
@@ -127,7 +128,7 @@ def _starred(
     book: PriceBook | None,
     scores: Mapping[ScoreName, Score | Absent],
 ) -> _Found:
-    """Score by the actual prices; R, F, E2 and C are not changed by them."""
+    """Score by the actual prices; the other scores are not changed by them."""
     makers: dict[ScoreName, Callable[[], Score | Absent]] = {
         "P": lambda: _p(system, method, _starred_cost(system, book)),
         "E1": lambda: _e1(system, book, starred=True),
@@ -139,13 +140,13 @@ def _starred(
             found[name] = make()
         except NotPricedError as error:
             found[name] = Absent(reason=str(error))
-    for name in ("P", "E1", "T"):
-        if given := getattr(system.starred_scores, name):
+    for name in _PRICED:
+        if given := getattr(system.starred_scores, name, None):
             found[name] = _given(name, given)
         elif name in system.absent:
             found[name] = Absent(reason=system.absent[name])
     found["O"] = _o({**scores, **found}, method)
-    return {name: found[name] for name in STARRED}
+    return {name: found.get(name, scores[name]) for name in STARRED}
 
 
 def _given(name: ScoreName, given: GivenFigure | GivenTime) -> Score:
@@ -162,8 +163,7 @@ def _given(name: ScoreName, given: GivenFigure | GivenTime) -> Score:
 def _o(scores: Mapping[ScoreName, Score | Absent], method: MethodFigures) -> Score | Absent:
     if missing := [name for name in PERFECT if isinstance(scores[name], Absent)]:
         return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
-    weights: dict[ScoreName, float] = {name: weight for name, weight in method.weights.items()}  # noqa: C416 - widens
-    return o_score(scores, scale_factor=method.scale_factor, weights=weights)
+    return o_score(scores, scale_factor=method.scale_factor, weights=method.weights)
 
 
 # --- P ------------------------------------------------------------------------------------------------------------

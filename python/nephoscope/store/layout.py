@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-FORMAT = 3
-"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there, and 2 no column ``unstarted``."""
+FORMAT = 4
+"""The version of the layout, in ``manifest.json``; 1 had no ``inputs`` there, 2 and 3 lack columns of `LATER`."""
 
 FILES = SimpleNamespace(
     study="study.toml",
@@ -63,9 +63,10 @@ _COUNTS = [
     "retries",
     "affected",
     "unstarted",
+    "uncertain",
     *_engine.error_classes(),
 ]
-LATER: Mapping[str, Any] = {"unstarted": 0}
+LATER: Mapping[str, Any] = dict.fromkeys(("unstarted", "uncertain", "constraint", "throttled"), 0)
 """Columns that runs of an earlier format lack, and what stands for them."""
 _LATENCIES = [f"latency_{name}_ms" for name in ("mean", "p50", "p95", "p99", "max")]
 
@@ -122,7 +123,7 @@ _INTEGERS = {pa.int32(): 2**31, pa.int64(): 2**63}
 
 
 def fits(row: Mapping[str, Any], schema: pa.Schema) -> bool:
-    """Whether a journal's row can be a row of the table: a damaged one must not keep the others from being read."""
+    """Whether a journal's row fits the table: a damaged row must not hide the others."""
     optional = optional_columns(schema)
     return all(_is_of(row.get(field.name), field.type, field.name in optional) for field in schema)
 

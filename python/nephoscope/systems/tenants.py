@@ -6,13 +6,11 @@ name, a server by URLs of its own. Schemas and databases are made where they are
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
 
 from nephoscope import _engine
+from nephoscope.dialects import dialect_of
 from nephoscope.errors import InputError
 from nephoscope.settings.tenants import ONLY, TenantServer, TenantsTable
 from nephoscope.settings.variables import endpoint
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 _ROOM_S = 60.0
 """How long making a schema or a database may take: the latter copies a small one."""
-_URL = re.compile(r"(?P<server>[a-z]+://[^/?#]*)(?P<path>/[^?#]*)?(\?(?P<query>[^#]*))?")
 
 
 @dataclass(frozen=True)
@@ -86,20 +83,18 @@ def tenants_of(table: TenantsTable, system: System) -> tuple[Tenant, ...]:
 def make_room(table: TenantsTable, system: System, connect_timeout: float) -> None:
     """Make the schemas or databases of the tenants that are not there yet. Raises ``MeasurementError``."""
     url = system.rw[0]
-    if table.number == 1 or table.share == "server" or not _is_postgres(url):
+    dialect = dialect_of(url)
+    if table.number == 1 or dialect is None or table.share not in dialect.shares:
         return
+    share = dialect.shares[table.share]
     names = [f"{table.prefix}{place}" for place in range(1, table.number + 1)]
     admin = _engine.Admin(url, connect_timeout_s=connect_timeout, answer_timeout_s=_ROOM_S)
     try:
-        # The prefix's pattern leaves nothing to quote.
-        catalogue = "pg_namespace" if table.share == "schema" else "pg_database"
-        column = "nspname" if table.share == "schema" else "datname"
-        wanted = ", ".join(f"'{name}'" for name in names)
-        _, rows = admin.query(f"SELECT {column} FROM {catalogue} WHERE {column} IN ({wanted})")
+        _, rows = admin.query(share.there.format(names=", ".join(map(dialect.literal, names))))
         there = {row[0] for row in rows}
         for name in names:
             if name not in there:
-                admin.query(f"CREATE {table.share.upper()} {name}")
+                admin.query(share.make.format(name=name))  # the prefix's pattern leaves nothing to quote
     finally:
         admin.close()
 
@@ -111,35 +106,19 @@ def _own_urls(server: TenantServer, place: int) -> tuple[tuple[str, ...], tuple[
     return rw, tuple(endpoint(url, f"{where}.ro") for url in server.ro)
 
 
-def _is_postgres(url: str) -> bool:
-    return url.startswith(("postgres://", "postgresql://"))
-
-
 def _url_of(name: str, share: str, url: str) -> str:
     """Make a tenant's URL of the system's. A driver that stores nothing has no data to keep apart."""
-    if not _is_postgres(url):
-        scheme = url.partition(":")[0]
-        if scheme in {"sim", "noop"}:
-            return url
-        raise InputError(f'tenants.share: "{share}" is for PostgreSQL; with {scheme}:// it must be "server"')
-    found = _URL.match(url)
-    if found is None:
-        raise InputError("tenants: the system's URL cannot be taken apart")
-    # Kept as they stand: what is decoded and encoded again may come out different ("+" is a plus here).
-    query = [part for part in (found["query"] or "").split("&") if part]
-    path = found["path"] or ""
-    if share == "database":
-        path = f"/{name}"
-        query = [part for part in query if _key(part) != "dbname"]
-    else:
-        given = [unquote(part.partition("=")[2]) for part in query if _key(part) == "options"]
-        before = given[-1] if given else os.environ.get("PGOPTIONS", "")
-        query = [part for part in query if _key(part) != "options"]
-        # The last of several options for one setting holds.
-        query.append(f"options={quote(f'{before} -csearch_path={name}'.strip(), safe='')}")
-    text = "&".join(query)
-    return f"{found['server']}{path}" + (f"?{text}" if text else "")
-
-
-def _key(part: str) -> str:
-    return unquote(part.partition("=")[0])
+    scheme = url.partition(":")[0]
+    if scheme in {"sim", "noop"}:
+        return url
+    dialect = dialect_of(url)
+    shares = dialect.shares if dialect is not None else {}
+    if share not in shares:
+        allowed = " or ".join(f'"{known}"' for known in (*shares, "server"))
+        raise InputError(
+            f'tenants.share: tenants of {scheme}:// cannot share a "{share}"; it must be {allowed}'
+        )
+    try:
+        return shares[share].url(url, name)
+    except ValueError as error:
+        raise InputError(f"tenants: {error}") from None

@@ -1,4 +1,4 @@
-"""What the tables of stored runs are made of: a run with its scores, and columns that several tables have."""
+"""The parts of the tables of stored runs: a run with its scores, and shared columns."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.scoring.formulas import BY_ENDS, DEFINITIONS
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS
 from nephoscope.tables.model import ABSENT, Column, Row, ends, figure, spread, with_interval
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from nephoscope.scoring.formulas import Score, ScoreName
+    from nephoscope.scoring.definitions import ScoreName
+    from nephoscope.scoring.formulas import Score
     from nephoscope.store.protocol import RunReader
 
 from typing import TYPE_CHECKING
@@ -42,12 +43,6 @@ class RunFigures:
         """Return what a score was made of; empty where it is absent."""
         score = self.score(name)
         return score.get("detail", {}) if score else {}
-
-    @property
-    def failures(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Every failure with the fault that it was."""
-        told = self.scores.get("details", {}).get("failover", {})
-        return [(entry["fault"], failure) for entry in told.values() for failure in entry["failures"]]
 
 
 def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: str = "") -> Column:
@@ -134,9 +129,9 @@ def with_spread(score: Mapping[str, Any], digits: str = ",.0f", *, by_ends: bool
 
 def score_line(name: ScoreName, score: Score) -> str:
     """Write a score with its interval, its unit and its meaning."""
-    about = DEFINITIONS[name]
+    about = DEFINITIONS.get(name)
     shown = with_spread(score.model_dump(), "", by_ends=name in BY_ENDS)
-    return f"{name}: {shown} {about.unit} ({about.meaning})"
+    return f"{name}: {shown} {score.unit}" + (f" ({about.meaning})" if about else "")
 
 
 def entries_of(run: RunFigures, evaluator: str) -> list[tuple[int, Mapping[str, Any]]]:

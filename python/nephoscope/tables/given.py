@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.text import Text
 
-from nephoscope.scoring.formulas import BY_ENDS, STARRED, Absent, Score, ScoreName
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
+from nephoscope.scoring.formulas import Absent, Score
 from nephoscope.tables.columns import seconds
 from nephoscope.tables.model import ABSENT, Table, markdown, of_texts, terminal, with_interval
 
@@ -16,17 +18,17 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
+    from nephoscope.scoring.definitions import Parts
     from nephoscope.scoring.given_scores import SystemScores
 
-_ORDER: tuple[ScoreName, ...] = ("P", "E1", "R", "F", "E2", "C", "T", "O")
-_UNITS: Mapping[ScoreName, str] = {"R": " (s)", "F": " (s)", "C": " (ms)"}
+_PAPER = 9
+"""CloudyBench's table of all scores."""
 
 
 def tables(systems: Sequence[SystemScores]) -> list[Table]:
-    """Make the tables: P by mix and T by pattern where there are any, and all scores."""
+    """Make the tables: of each score's parts where there are any, such as P by mix, and of all scores."""
     found = [
-        _detail(systems, "P", "mixes", "P-Score: TPS per $/min, by mix"),
-        _detail(systems, "T", "patterns", "T-Score: TPS per $/min, by pattern of tenancy"),
+        _detail(systems, name, about.parts) for name, about in DEFINITIONS.items() if about.parts is not None
     ]
     return [table for table in found if table is not None] + [overall(systems)]
 
@@ -47,12 +49,12 @@ def notes(systems: Sequence[SystemScores]) -> list[str]:
 
 
 def _any_interval(system: SystemScores) -> bool:
-    """Tell whether a score has an interval: where none has, figures were given without, and O's need no words."""
+    """Tell whether a score has an interval: figures given without any need no word on O's."""
     return any(isinstance(score, Score) and score.ci95 for score in system.scores.values())
 
 
 def notes_of_o(detail: Mapping[str, Any]) -> list[str]:
-    """Say what a reader of O has to know: what its interval is, or why it has none, and which times are others."""
+    """Return notes on O: the assumption of its interval, or why it has none, and floored times."""
     floored = detail.get("floored") or {}
     why = [f"O has no interval: {detail['no_interval']}"] if detail.get("no_interval") else []
     if (told := detail.get("interval")) is not None:
@@ -70,7 +72,7 @@ def _reasons(system: SystemScores) -> dict[str, list[str]]:
     """Group what a system lacks by the reason."""
     reasons: dict[str, list[str]] = {}
     for star, scores in (("", system.scores), ("*", system.starred)):
-        for name in _ORDER:
+        for name in SCORES:
             if isinstance(score := scores.get(name), Absent):
                 reasons.setdefault(score.reason, []).append(name + star)
     return reasons
@@ -94,37 +96,40 @@ def overall(systems: Sequence[SystemScores]) -> Table:
     """Make the table of all scores, as the paper's Table IX."""
     has_stars = any(system.starred for system in systems)
     columns = ["system"]
-    for name in _ORDER:
-        columns.append(f"{name}{_UNITS.get(name, '')}")
+    for name in SCORES:
+        unit = DEFINITIONS[name].table_unit
+        columns.append(f"{name} ({unit})" if unit else name)
         if has_stars and name in STARRED:
             columns.append(f"{name}*")
     rows = []
     for system in systems:
         row = [system.name]
-        for name in _ORDER:
+        for name in SCORES:
             row.append(_cell(name, system.scores.get(name)))
             if has_stars and name in STARRED:
                 row.append(_cell(name, system.starred.get(name)))
         rows.append(row)
-    return of_texts("overall", "PERFECT: the scores and O", columns, rows)
+    return replace(of_texts("overall", "PERFECT: the scores and O", columns, rows), paper=_PAPER)
 
 
-def _detail(systems: Sequence[SystemScores], name: ScoreName, kind: str, title: str) -> Table | None:
+def _detail(systems: Sequence[SystemScores], name: ScoreName, of: Parts) -> Table | None:
     """Make the table of a score's parts, for the systems whose figures the file has."""
     with_parts = [
         (system.name, score)
         for system in systems
-        if isinstance(score := system.scores[name], Score) and kind in score.detail
+        if isinstance(score := system.scores[name], Score) and of.key in score.detail
     ]
     if not with_parts:
         return None
-    parts = list(dict.fromkeys(part for _, score in with_parts for part in score.detail[kind]))
+    parts = list(dict.fromkeys(part for _, score in with_parts for part in score.detail[of.key]))
     rows = []
     for system_name, score in with_parts:
-        values = [score.detail[kind].get(part) for part in parts]
+        values = [score.detail[of.key].get(part) for part in parts]
         cells = [_part(name, value) for value in values]
         rows.append([system_name, f"{score.detail['cost_per_minute']:.4f}", *cells, _cell(name, score)])
-    return of_texts(name, title, ["system", "$/min", *(part or "all" for part in parts), "mean"], rows)
+    title = f"{name}-Score: {DEFINITIONS[name].unit}, by {of.by}"
+    columns = ["system", "$/min", *(part or "all" for part in parts), "mean"]
+    return replace(of_texts(name, title, columns, rows), paper=of.paper)
 
 
 def _part(name: ScoreName, value: Mapping[str, Any] | float | None) -> str:
@@ -139,17 +144,11 @@ def _part(name: ScoreName, value: Mapping[str, Any] | float | None) -> str:
 def _cell(name: ScoreName, score: Score | Absent | None) -> str:
     if not isinstance(score, Score):
         return ABSENT
-    factor = 1000 if name == "C" else 1
+    factor = 1000 if DEFINITIONS[name].table_unit == "ms" else 1
     value = score.value * factor
     ci95 = None if score.ci95 is None else [end * factor for end in score.ci95]
     return with_interval(_number(name, value), value, ci95, by_ends=name in BY_ENDS)
 
 
 def _number(name: ScoreName, value: float) -> str:
-    match name:
-        case "P" | "E1" | "T":
-            return f"{value:,.0f}"
-        case "O":
-            return f"{value:.2f}"
-        case _:
-            return f"{value:.4g}"
+    return f"{value:{DEFINITIONS[name].digits}}"

@@ -71,6 +71,10 @@ class Table:
     """A last line where it is shown, such as a mean; not in files."""
     in_summary: bool = True
     """Whether the terminal shows it after a run, too."""
+    of_points: bool = False
+    """Whether its rows are means of points: where it is shown, each point by itself is too much beside it."""
+    paper: int | None = None
+    """The number of the table in CloudyBench that it is like; such tables show runs side by side."""
 
     @property
     def shown(self) -> list[Column]:
@@ -268,7 +272,7 @@ def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def _harmless(table: pa.Table) -> pa.Table:
-    """Keep texts from being formulas to who opens a CSV file in a spreadsheet: there an apostrophe begins a text."""
+    """Keep a spreadsheet from reading texts as formulas: there an apostrophe begins a text."""
 
     def harmless(text: str | None) -> str | None:
         if text is None:

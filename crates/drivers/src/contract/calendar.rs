@@ -1,5 +1,7 @@
 //! Dates and times of the proleptic Gregorian calendar, without time zones: what SQL text holds.
 
+use std::io::{self, Write};
+
 /// Microseconds in a day.
 pub const DAY: i64 = 86_400_000_000;
 
@@ -132,6 +134,32 @@ pub fn format_timestamp(micros: i64) -> String {
     format!("{date} {hour:02}:{minute:02}:{second:02}.{part:06}+00{end}")
 }
 
+/// Writes a time of day or a length of time as `[-]hh:mm:ss[.ffffff]`, without zeros at its end.
+pub fn write_time(micros: i64, out: &mut impl Write) -> io::Result<()> {
+    let sign = if micros < 0 { "-" } else { "" };
+    let (seconds, part) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
+    write!(out, "{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    if part == 0 {
+        return Ok(());
+    }
+    let digits = format!("{part:06}");
+    write!(out, ".{}", digits.trim_end_matches('0'))
+}
+
+/// Reads what [`write_time`] writes, as microseconds; `None` where that is no time.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<i64> {
+    let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
+    let (clock, part) = size.split_once('.').unwrap_or((size, "0"));
+    let mut parts = clock.splitn(3, ':');
+    let (hours, minutes, seconds) = (digits(parts.next()?, 2)?, pair(parts.next()?)?, pair(parts.next()?)?);
+    if part.len() > 6 || minutes >= 60 || seconds >= 60 {
+        return None;
+    }
+    let micros = digits(part, 1)? * 10_i64.pow(6 - part.len() as u32);
+    Some(sign * (((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,8 +220,15 @@ mod tests {
         }
 
         #[test]
+        fn times_come_back(micros in -3_020_399_000_000_i64..=3_020_399_999_999) {
+            let mut text = Vec::new();
+            write_time(micros, &mut text).unwrap();
+            prop_assert_eq!(parse_time(std::str::from_utf8(&text).unwrap()), Some(micros));
+        }
+
+        #[test]
         fn no_text_breaks_it(text in "[0-9T:+.Z é-]{0,30}") {
-            let _ = (parse_date(&text), parse_timestamp(&text));
+            let _ = (parse_date(&text), parse_timestamp(&text), parse_time(&text));
         }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) fn push(value: Value<'_>, rows: &mut Rows) {
         Value::Uuid(uuid) => rows.push_marked_cell(b'u', &uuid),
         Value::Date(days) => rows.push_marked_cell(b'D', &days.to_be_bytes()),
         Value::Timestamp(micros) => rows.push_marked_cell(b'T', &micros.to_be_bytes()),
+        Value::Unsigned(number) => rows.push_marked_cell(b'U', &number.to_be_bytes()),
+        Value::Time(micros) => rows.push_marked_cell(b'c', &micros.to_be_bytes()),
     }
 }
 
@@ -47,6 +49,8 @@ pub(crate) fn decode(_kind: u32, cell: &[u8]) -> Value<'_> {
         b'u' => Value::Uuid(fixed(body)),
         b'D' => Value::Date(i32::from_be_bytes(fixed(body))),
         b'T' => Value::Timestamp(i64::from_be_bytes(fixed(body))),
+        b'U' => Value::Unsigned(u64::from_be_bytes(fixed(body))),
+        b'c' => Value::Time(i64::from_be_bytes(fixed(body))),
         _ => Value::Text(body),
     }
 }

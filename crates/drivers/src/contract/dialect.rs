@@ -1,5 +1,6 @@
 //! What a driver knows of its product's SQL, as data.
 
+use crate::contract::capabilities::Capabilities;
 use crate::contract::probe_tables::ProbeStatements;
 
 /// The SQL that a product understands: which of a workload's statement files apply, and how they are read. Each driver
@@ -12,12 +13,18 @@ pub struct Dialect {
     pub lexer: Lexer,
     /// What probes say.
     pub probes: ProbeStatements,
+    /// What the product can do.
+    pub capabilities: Capabilities,
 }
 
 impl Dialect {
-    /// No database: any text is a statement.
-    pub const NONE: &'static Self =
-        &Self { name: "none", lexer: Lexer::POSTGRES, probes: ProbeStatements::STANDARD };
+    /// No database: any text is a statement, which a simulated server answers.
+    pub const NONE: &'static Self = &Self {
+        name: "none",
+        lexer: Lexer::POSTGRES,
+        probes: ProbeStatements::STANDARD,
+        capabilities: Capabilities { stores: false, ..Capabilities::SERVER },
+    };
 }
 
 impl PartialEq for Dialect {

@@ -1,6 +1,7 @@
 //! What every driver offers: the contract between the engine and a database.
 
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -87,6 +88,9 @@ pub struct Reply {
     pub affected: u64,
     /// Where its rows are, if rows were wanted and the statement has columns.
     pub result: Option<ResultIndex>,
+    /// The key of the row that it inserted, where the server tells that beside the rows. Of several rows it is the
+    /// first one's that the server generated (`MySQL`), or the last one's (`SQLite`).
+    pub inserted_id: Option<NonZeroU64>,
 }
 
 /// Where a connection stands between two commands.

@@ -19,13 +19,17 @@ pub enum ErrorClass {
     ShuttingDown,
     /// The statement took longer than it was allowed to.
     StatementTimeout,
-    /// Anything else: bad SQL, a violated constraint, a missing table.
+    /// A key, a foreign key, a check or NOT NULL was violated.
+    Constraint,
+    /// The server refuses work beyond a quota or a rate; the same work may succeed later.
+    Throttled,
+    /// Anything else: bad SQL, a missing table.
     Other,
 }
 
 impl ErrorClass {
     /// Every class, in the order in which they are counted and shown.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Serialization,
         Self::Deadlock,
         Self::LockTimeout,
@@ -33,6 +37,8 @@ impl ErrorClass {
         Self::ReadOnly,
         Self::ShuttingDown,
         Self::StatementTimeout,
+        Self::Constraint,
+        Self::Throttled,
         Self::Other,
     ];
 
@@ -47,6 +53,8 @@ impl ErrorClass {
             Self::ReadOnly => "read_only",
             Self::ShuttingDown => "shutting_down",
             Self::StatementTimeout => "statement_timeout",
+            Self::Constraint => "constraint",
+            Self::Throttled => "throttled",
             Self::Other => "other",
         }
     }
@@ -57,16 +65,47 @@ impl ErrorClass {
         Self::ALL.into_iter().find(|class| class.name() == name)
     }
 
-    /// Whether the transaction may be run again as if it had not been tried (METRICS, section 1: outcome
-    /// "retried"). A commit that was sent and not answered forbids it: see [`Error::outcome_unknown`].
-    #[must_use]
-    pub fn may_be_retried(self) -> bool {
-        matches!(self, Self::Serialization | Self::Deadlock | Self::ShuttingDown)
-    }
-
     /// Whether an error of the class says nothing of what was sent before it: the session ended, or nobody waited.
     fn leaves_outcome_open(self) -> bool {
         matches!(self, Self::ConnectionLost | Self::ShuttingDown | Self::StatementTimeout)
+    }
+}
+
+/// A set of error classes: those after which a transaction is run again (METRICS, section 1: outcome "retried"). A commit
+/// that was sent and not answered forbids it, whatever the class: see [`Error::outcome_unknown`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorClasses(u16);
+
+impl ErrorClasses {
+    /// The classes whose errors a further attempt usually does not meet.
+    pub const RETRIED: Self =
+        Self::of(&[ErrorClass::Serialization, ErrorClass::Deadlock, ErrorClass::ShuttingDown]);
+
+    /// The set of some classes.
+    #[must_use]
+    pub const fn of(classes: &[ErrorClass]) -> Self {
+        let (mut bits, mut at) = (0, 0);
+        while at < classes.len() {
+            bits |= 1 << classes[at] as u16;
+            at += 1;
+        }
+        Self(bits)
+    }
+
+    /// The set of classes by their names. The error is the first name that is none.
+    pub fn named<T: AsRef<str>>(names: &[T]) -> Result<Self, &str> {
+        let class = |name: &T| ErrorClass::from_name(name.as_ref());
+        let found: Option<Vec<ErrorClass>> = names.iter().map(class).collect();
+        found
+            .map(|classes| Self::of(&classes))
+            .ok_or_else(|| names.iter().find(|name| class(name).is_none()).map_or("", AsRef::as_ref))
+    }
+
+    /// Whether a class is one of them.
+    #[inline]
+    #[must_use]
+    pub const fn contains(self, class: ErrorClass) -> bool {
+        self.0 & (1 << class as u16) != 0
     }
 }
 

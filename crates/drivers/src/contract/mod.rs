@@ -2,6 +2,7 @@
 
 pub(crate) mod bulk;
 pub mod calendar;
+pub(crate) mod capabilities;
 pub(crate) mod cells;
 pub(crate) mod dialect;
 pub(crate) mod driver;

@@ -1,5 +1,7 @@
 //! Values as statements take and give them, whatever the driver.
 
+use std::io::{self, Write};
+
 /// One value of a parameter, a column of a result, or a column of a row to be loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -7,8 +9,10 @@ pub enum Value<'a> {
     Null,
     /// A truth value.
     Bool(bool),
-    /// An integer of at most 64 bits.
+    /// A whole number of 64 bits with a sign.
     Int(i64),
+    /// A whole number of 64 bits without one, where [`Value::Int`] cannot hold it: 2^63 and above.
+    Unsigned(u64),
     /// A floating-point number of 64 bits.
     Float(f64),
     /// A decimal number `units / 10^scale`: what generators make and what money is kept in.
@@ -32,6 +36,20 @@ pub enum Value<'a> {
     Date(i32),
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp(i64),
+    /// A time of day, or a length of time, in microseconds.
+    Time(i64),
+}
+
+// A value is copied for every parameter and cell.
+const _: () = assert!(size_of::<Value<'_>>() == 24);
+
+impl Value<'_> {
+    /// A whole number of 64 bits, in the one form that it has.
+    #[inline]
+    #[must_use]
+    pub fn whole(number: u64) -> Self {
+        i64::try_from(number).map_or(Self::Unsigned(number), Self::Int)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -91,6 +109,8 @@ impl Params {
             Value::Uuid(value) => Item::Plain(Value::Uuid(value)),
             Value::Date(value) => Item::Plain(Value::Date(value)),
             Value::Timestamp(value) => Item::Plain(Value::Timestamp(value)),
+            Value::Unsigned(value) => Item::Plain(Value::Unsigned(value)),
+            Value::Time(value) => Item::Plain(Value::Time(value)),
         };
         self.items.push(item);
     }
@@ -110,7 +130,19 @@ impl Params {
     /// The values in their order.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'_>> {
-        self.items.iter().map(|item| match *item {
+        self.items.iter().map(|item| self.value(*item))
+    }
+
+    /// The value at a place, counted from 0.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<Value<'_>> {
+        self.items.get(place).map(|item| self.value(*item))
+    }
+
+    #[inline]
+    fn value(&self, item: Item) -> Value<'_> {
+        match item {
             Item::Plain(value) => value,
             Item::Text(start, end) => Value::Text(&self.bodies[start..end]),
             Item::Json(start, end) => Value::Json(&self.bodies[start..end]),
@@ -118,8 +150,18 @@ impl Params {
             Item::Numeric(start, end) => {
                 Value::Numeric(std::str::from_utf8(&self.bodies[start..end]).unwrap_or("NaN"))
             }
-        })
+        }
     }
+}
+
+/// Writes `units / 10^scale` as text.
+pub(crate) fn write_decimal(units: i64, scale: u8, out: &mut Vec<u8>) -> io::Result<()> {
+    let power = 10_u64.pow(u32::from(scale.min(18)));
+    let (size, sign) = (units.unsigned_abs(), if units < 0 { "-" } else { "" });
+    if scale == 0 {
+        return write!(out, "{sign}{size}");
+    }
+    write!(out, "{sign}{}.{:0width$}", size / power, size % power, width = usize::from(scale.min(18)))
 }
 
 impl Clone for Params {
@@ -158,10 +200,13 @@ mod tests {
             Value::Numeric("12.50"),
             Value::Json(b"{}"),
             Value::Decimal { units: 1250, scale: 2 },
+            Value::Unsigned(u64::MAX),
+            Value::Time(-1),
         ];
         let mut params: Params = values.into_iter().collect();
         assert!(params.iter().eq(values));
-        assert_eq!(params.len(), 7);
+        assert_eq!(params.len(), 9);
+        assert_eq!((params.get(4), params.get(9)), (Some(Value::Numeric("12.50")), None));
         params.clear();
         assert!(params.is_empty());
     }

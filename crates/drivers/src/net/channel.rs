@@ -71,6 +71,15 @@ impl Channel {
         }
     }
 
+    /// The bytes received, and those to be sent.
+    #[inline]
+    pub(crate) fn buffers(&mut self) -> (&mut Inbox, &mut Vec<u8>) {
+        match self {
+            Self::Plain(stream) => (&mut stream.inbox, &mut stream.out),
+            Self::Tls(tls) => (&mut tls.inbox, &mut tls.out),
+        }
+    }
+
     pub(crate) fn runtime(&self) -> &Runtime {
         match self {
             Self::Plain(stream) => stream.runtime(),

@@ -9,6 +9,18 @@ use crate::contract::error::ConfigError;
 /// How the environment is asked.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// This process's environment.
+pub(crate) fn process_environment(variable: &str) -> Option<String> {
+    match std::env::var(variable) {
+        Ok(value) => Some(value),
+        Err(std::env::VarError::NotPresent) => None,
+        Err(std::env::VarError::NotUnicode(_)) => {
+            tracing::warn!("environment: {variable} is ignored: it is not UTF-8");
+            None
+        }
+    }
+}
+
 /// A key with a value.
 type Setting = (&'static str, &'static str);
 
@@ -57,6 +69,8 @@ pub(crate) fn quoted(text: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Url,
+    /// The user's file of options.
+    File,
     Environment(&'static str),
 }
 
@@ -73,6 +87,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.origin {
             Origin::Url => write!(f, "url: {}", self.key),
+            Origin::File => write!(f, "option file: {}", self.key),
             Origin::Environment(variable) => write!(f, "environment: {variable}"),
         }
     }
@@ -82,6 +97,16 @@ impl Value {
     /// An error about this value; `what` follows the value's name and text.
     pub(crate) fn error(&self, what: &str) -> ConfigError {
         ConfigError(format!("{self} {} {what}", quoted(&self.text)))
+    }
+
+    /// Whether it stands in the URL.
+    pub(crate) fn is_of_url(&self) -> bool {
+        self.origin == Origin::Url
+    }
+
+    /// The same value in upper case.
+    pub(crate) fn upper_case(&self) -> Self {
+        Self { text: self.text.to_ascii_uppercase(), ..self.clone() }
     }
 
     /// The elements of a list, separated by commas.
@@ -121,6 +146,11 @@ impl Given {
     /// Sets a value of the URL; a later one replaces an earlier one.
     pub(crate) fn set(&mut self, key: &'static str, text: String) {
         self.values.insert(key, Value { key, origin: Origin::Url, text });
+    }
+
+    /// Adds a value of the user's file of options, where there is none yet.
+    pub(crate) fn set_by_file(&mut self, key: &'static str, text: String) {
+        self.values.entry(key).or_insert(Value { key, origin: Origin::File, text });
     }
 
     /// Adds what the environment says and the URL does not.

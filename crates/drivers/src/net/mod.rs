@@ -2,9 +2,13 @@
 //! driver.
 
 pub(crate) mod channel;
+pub(crate) mod frame;
 pub(crate) mod given;
+pub(crate) mod private_file;
+pub(crate) mod reach;
 pub(crate) mod resolve;
 pub mod secret;
+pub(crate) mod session;
 pub mod settings;
 pub mod tls;
 pub(crate) mod url;

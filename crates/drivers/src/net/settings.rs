@@ -59,9 +59,46 @@ impl fmt::Display for Host {
     }
 }
 
+/// What the users of a protocol call the settings of TLS, for messages.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TlsWords {
+    /// The server's product.
+    pub product: &'static str,
+    /// The setting [`TlsSettings::mode`].
+    pub mode: &'static str,
+    /// Its values for [`SslMode::Require`], [`SslMode::VerifyCa`] and [`SslMode::VerifyFull`].
+    pub modes: [&'static str; 3],
+    /// The setting [`TlsSettings::roots`].
+    pub roots: &'static str,
+    /// How the system's store is asked for.
+    pub system_roots: &'static str,
+    /// The setting [`TlsSettings::certificate`].
+    pub certificate: &'static str,
+    /// The setting [`TlsSettings::key`].
+    pub key: &'static str,
+    /// The settings of the versions, where there are some.
+    pub versions: Option<&'static str>,
+}
+
+impl TlsWords {
+    /// A mode that uses TLS always, as a URL says it.
+    #[must_use]
+    pub fn with_mode(&self, mode: SslMode) -> String {
+        let [require, verify_ca, verify_full] = self.modes;
+        let value = match mode {
+            SslMode::VerifyCa => verify_ca,
+            SslMode::VerifyFull => verify_full,
+            _ => require,
+        };
+        format!("{}={value}", self.mode)
+    }
+}
+
 /// How TLS is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsSettings {
+    /// What the settings are called.
+    pub words: &'static TlsWords,
     /// Whether it is used, and what is verified.
     pub mode: SslMode,
     /// The authorities that the server's certificate is checked against.
@@ -94,7 +131,7 @@ pub struct FileSetting {
 pub enum RootCertificates {
     /// In a PEM file; `None` where there is no home directory to look in.
     File(Option<FileSetting>),
-    /// In the system's store (`sslrootcert=system`), or where these variables say.
+    /// In the system's store ([`TlsWords::system_roots`]), or where these variables say.
     System {
         /// `SSL_CERT_FILE`: a PEM file.
         file: Option<PathBuf>,

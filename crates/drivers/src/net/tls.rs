@@ -1,4 +1,5 @@
-//! TLS as libpq does it: what `sslmode`, `sslrootcert`, `sslcert` and the rest mean, on top of rustls.
+//! TLS as libpq does it: what `sslmode`, `sslrootcert`, `sslcert` and the rest mean, on top of rustls. Each protocol has
+//! its own words for them: see [`TlsWords`].
 //!
 //! Nothing here reads or writes a socket. A [`TlsConnector`] is built once from the configuration; it makes a
 //! [`ClientConnection`] for each connection, says how it is bound to the SCRAM exchange, and explains its
@@ -26,7 +27,7 @@ use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
 pub use x509::end_point_binding;
 
-use super::settings::{Host, SslMode, TlsSettings, TlsVersion};
+use super::settings::{Host, SslMode, TlsSettings, TlsVersion, TlsWords};
 use crate::contract::error::{ConfigError, Error};
 use files::Roots;
 use verify::Verifier;
@@ -38,6 +39,7 @@ pub struct TlsConnector {
     /// Where the trusted certificates are from, for messages.
     roots: Arc<str>,
     name_matters: bool,
+    words: &'static TlsWords,
 }
 
 impl TlsConnector {
@@ -53,7 +55,7 @@ impl TlsConnector {
         if let Some(host) = hosts.iter().find(|host| !host.is_unix() && server_name(host).is_none())
             && name_matters
         {
-            return Err(ConfigError(format!("url: {}", no_server_name(host))));
+            return Err(ConfigError(format!("url: {}", no_server_name(host, tls.words))));
         }
         let roots = files::roots(tls)?;
         let from: Arc<str> = roots.as_ref().map_or_else(String::new, |roots| roots.from.clone()).into();
@@ -63,14 +65,14 @@ impl TlsConnector {
         // itself hands out no tickets.
         rustls.resumption = Resumption::disabled();
         rustls.alpn_protocols = tls.protocol.map(<[u8]>::to_vec).into_iter().collect();
-        Ok(Some(Self { config: Arc::new(rustls), roots: from, name_matters }))
+        Ok(Some(Self { config: Arc::new(rustls), roots: from, name_matters, words: tls.words }))
     }
 
     /// Begins a handshake with a host: the connection has its first bytes ready to be written.
     pub fn start(&self, host: &Host) -> Result<ClientConnection, Error> {
         let name = match server_name(host) {
             Some(name) => name,
-            None if self.name_matters => return Err(Error::other(no_server_name(host))),
+            None if self.name_matters => return Err(Error::other(no_server_name(host, self.words))),
             // Whatever stands here is not verified; an address is not sent to the server either.
             None => ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into()),
         };
@@ -80,14 +82,15 @@ impl TlsConnector {
     /// A TLS error in the words of a database's administrator.
     #[must_use]
     pub fn explain(&self, error: &rustls::Error, host: &Host) -> Error {
-        explain::explain(error, host, &self.roots)
+        explain::explain(error, host, &self.roots, self.words)
     }
 }
 
-fn no_server_name(host: &Host) -> String {
+fn no_server_name(host: &Host, words: &TlsWords) -> String {
     format!(
-        "the host \"{}\" is neither a DNS name nor an IP address, as sslmode=verify-full needs",
-        host.name
+        "the host \"{}\" is neither a DNS name nor an IP address, as {} needs",
+        host.name,
+        words.with_mode(SslMode::VerifyFull)
     )
 }
 

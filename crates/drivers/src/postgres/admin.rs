@@ -10,8 +10,10 @@ use crate::contract::driver::Settings;
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::interrupt::Interrupt;
 use crate::net::channel::Channel;
+use crate::net::reach::{is_time_out, not_in_time};
+use crate::net::session::Cancel;
 use crate::postgres::copy;
-use crate::postgres::startup::{CancelKey, Endpoint, Established, is_time_out, next_message, not_in_time};
+use crate::postgres::startup::{CancelKey, Endpoint, Established, next_message};
 use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Fields};
 

@@ -26,7 +26,7 @@ use percent_encoding::utf8_percent_encode;
 use crate::contract::error::ConfigError;
 use crate::net::given::Choice;
 use crate::net::settings::{ENCODED, ENCODED_VALUE, Host, TlsSettings, redacted_host};
-pub(crate) use keys::KEYS;
+pub(crate) use keys::{KEYS, TLS_WORDS};
 
 /// The protocol's name in ALPN.
 pub(crate) const PROTOCOL: &[u8] = b"postgresql";
@@ -140,14 +140,7 @@ impl Choice for LoadBalance {
 impl Config {
     /// Reads a URL, with this process's environment and the user's password file for what the URL leaves out.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(url, &|variable| match std::env::var(variable) {
-            Ok(value) => Some(value),
-            Err(std::env::VarError::NotPresent) => None,
-            Err(std::env::VarError::NotUnicode(_)) => {
-                tracing::warn!("environment: {variable} is ignored: it is not UTF-8");
-                None
-            }
-        })
+        Self::parse_with(url, &crate::net::given::process_environment)
     }
 
     /// Reads a URL with another environment. Asked for are the `PG*` variables, `HOME`, `USER`, `LOGNAME`,

@@ -15,6 +15,8 @@ use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::{Columns, ResultIndex, Rows, too_many};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
+use crate::net::frame::make_room;
+pub(crate) use crate::net::session::Progress;
 use crate::postgres::types::{self, Type};
 use crate::postgres::wire::{self, Frame, Message};
 pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql, with_control};
@@ -54,15 +56,6 @@ pub(crate) struct Machine {
     result: Option<ResultIndex>,
     /// The rows are too many: told at once, and not when the server comes to an end.
     overflow: Option<Error>,
-}
-
-/// What feeding has come to.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// More bytes are needed.
-    More,
-    /// Every reply is in.
-    Done(Reply),
 }
 
 /// The SQL behind the commands that are not statements of the workload.
@@ -177,7 +170,7 @@ impl Machine {
                 }
                 Ok(Frame::Partial(size)) => {
                     inbox.consume(used);
-                    wire::make_room(inbox, size);
+                    make_room(inbox, size);
                     return Ok(Progress::More);
                 }
                 Err(error) => return Err(self.lose(error)),
@@ -239,7 +232,8 @@ impl Machine {
         let Some(Expected::Command { commit, .. }) = self.expected.front() else {
             return Err(wire::garbage("the end of a command that was not sent"));
         };
-        self.reply = Reply { affected: wire::affected(tag), result: self.result.take() };
+        let (affected, result) = (wire::affected(tag), self.result.take());
+        self.reply = Reply { affected, result, ..Reply::default() };
         if *commit && tag.starts_with(b"ROLLBACK") {
             self.error.get_or_insert_with(Error::not_committed);
         }
@@ -323,6 +317,43 @@ impl Machine {
             // The server skips the rest of the batch.
             self.skip_to_sync();
         }
+    }
+}
+
+impl crate::net::session::Machine for Machine {
+    const GOODBYE: &'static [u8] = &wire::TERMINATE;
+
+    #[inline]
+    fn queue(
+        &mut self,
+        command: Command,
+        params: &Params,
+        want: Want,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        self.queue(command, params, want, out)
+    }
+
+    #[inline]
+    fn end_batch(&mut self, out: &mut Vec<u8>) {
+        self.end_batch(out);
+    }
+
+    #[inline]
+    fn feed(&mut self, inbox: &mut Inbox, _out: &mut Vec<u8>, rows: &mut Rows) -> Result<Progress, Error> {
+        self.feed(inbox, rows)
+    }
+
+    fn lose(&mut self, reason: Error) -> Error {
+        self.lose(reason)
+    }
+
+    fn state(&self) -> ConnectionState {
+        self.state()
+    }
+
+    fn unasked() -> Error {
+        wire::garbage("a reply before its question")
     }
 }
 

@@ -1,13 +1,12 @@
 //! PostgreSQL, and what speaks its protocol.
 //!
 //! * [`config`] reads URLs, the environment and the password file; [`auth`] is what they say, without I/O.
-//! * `startup` makes a connection; `machine` is the query phase without I/O; `connection` puts it over a channel.
+//! * `startup` makes a connection; `machine` is the query phase without I/O.
 //! * `admin` is the blocking connection for set-up and checks; `copy` is its bulk loading.
 
 mod admin;
 pub mod auth;
 pub mod config;
-mod connection;
 mod copy;
 mod descriptions;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -24,19 +23,21 @@ use std::sync::Arc;
 use nephoscope_runtime::Runtime;
 
 use crate::contract::bulk::Admin;
+use crate::contract::capabilities::Capabilities;
 use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
 use crate::contract::error::{ConfigError, Error};
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
+use crate::net::reach::not_in_time;
 use crate::net::resolve::Resolver;
+use crate::net::session::Session;
 use crate::net::tls::TlsConnector;
 use admin::{PostgresAdmin, described_columns, set_up};
 use config::Config;
-use connection::PostgresConnection;
 use descriptions::Descriptions;
 use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
-use startup::{Endpoint, Established, next_message, not_in_time};
+use startup::{Endpoint, Established, next_message};
 use types::Type;
 
 /// PostgreSQL's SQL.
@@ -50,6 +51,7 @@ pub const DIALECT: &Dialect = &Dialect {
   SELECT id, 0 FROM generate_series(CAST(:first AS bigint), CAST(:last AS bigint)) AS stock (id)",
         ..ProbeStatements::STANDARD
     },
+    capabilities: Capabilities::SERVER,
 };
 
 /// The driver of `postgresql://`.
@@ -105,7 +107,7 @@ impl Driver for Postgres {
             };
             let Established { channel, cancel_key, status, .. } = established;
             let machine = Machine::new(mode, Prepared::list(mode, all, &described, parsed), status);
-            let connection = PostgresConnection::new(channel, machine, cancel_key);
+            let connection = Session::new(channel, machine, cancel_key);
             Ok(Box::new(connection) as Box<dyn Connection>)
         })
     }

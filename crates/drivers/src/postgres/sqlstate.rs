@@ -24,7 +24,12 @@ fn class(code: &str) -> ErrorClass {
         "57014" | "25P04" | "25P03" => ErrorClass::StatementTimeout,
         // Class 08: connection exceptions; 53300: too many connections; 57P05: closed by idle_session_timeout.
         "53300" | "57P05" => ErrorClass::ConnectionLost,
+        // insufficient_resources, configuration_limit_exceeded: a quota. (A disk or a memory that is full is none.)
+        "53000" | "53400" => ErrorClass::Throttled,
         _ if code.starts_with("08") => ErrorClass::ConnectionLost,
+        // Class 23: integrity constraint violations; 44000: WITH CHECK OPTION.
+        "44000" => ErrorClass::Constraint,
+        _ if code.starts_with("23") => ErrorClass::Constraint,
         _ => ErrorClass::Other,
     }
 }
@@ -32,6 +37,7 @@ fn class(code: &str) -> ErrorClass {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::error::ErrorClasses;
 
     #[test]
     fn codes_have_the_classes_of_the_design() {
@@ -46,7 +52,16 @@ mod tests {
             ("53300", ErrorClass::ConnectionLost),
             ("57P05", ErrorClass::ConnectionLost),
             ("40003", ErrorClass::Other),
-            ("23505", ErrorClass::Other),
+            ("23502", ErrorClass::Constraint),
+            ("23503", ErrorClass::Constraint),
+            ("23505", ErrorClass::Constraint),
+            ("23514", ErrorClass::Constraint),
+            ("23P01", ErrorClass::Constraint),
+            ("53000", ErrorClass::Throttled),
+            ("53400", ErrorClass::Throttled),
+            ("53100", ErrorClass::Other),
+            ("53200", ErrorClass::Other),
+            ("42P01", ErrorClass::Other),
             ("", ErrorClass::Other),
         ] {
             assert_eq!(class(code), expected, "{code}");
@@ -63,6 +78,6 @@ mod tests {
             assert!(!unknown(code), "{code}");
         }
         let lost = error("40003".to_owned(), String::new()).context("commit");
-        assert!(lost.outcome_unknown() && !lost.class().may_be_retried());
+        assert!(lost.outcome_unknown() && !ErrorClasses::RETRIED.contains(lost.class()));
     }
 }

@@ -1,17 +1,18 @@
 //! How a connection is made: addresses, TLS, authentication, the right kind of server (manual, sections 53.2.1
 //! "Start-up" and 53.2.10 "SSL Session Encryption"; libpq's rules for several hosts).
 
-use std::io;
 use std::sync::Arc;
 
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_runtime::{Address, Runtime, Stream};
-use rustls::ClientConnection;
 
 use crate::contract::error::{Error, ErrorClass};
 use crate::net::channel::Channel;
+use crate::net::frame::make_room;
+use crate::net::reach::{self, refused, share, shuffle, timed_out};
 use crate::net::resolve::Resolver;
-use crate::net::settings::{Host, HostAddress, SslMode};
+use crate::net::session::Cancel;
+use crate::net::settings::{Host, SslMode};
 use crate::net::tls::TlsConnector;
 use crate::postgres::auth::{Authentication, Progress, Transport};
 use crate::postgres::config::{Config, LoadBalance, SslNegotiation, TargetSessionAttrs};
@@ -56,14 +57,16 @@ pub(crate) struct CancelKey {
     secret: Vec<u8>,
 }
 
-impl CancelKey {
-    /// Asks the server to give up what the connection runs. Says nothing of the outcome, for the server does not.
-    pub(crate) async fn cancel(&self, runtime: &Runtime) {
+impl Cancel for CancelKey {
+    /// Says nothing of the outcome, for the server does not.
+    async fn cancel(&self, runtime: &Runtime) {
         if let Err(error) = self.deliver(runtime).await {
             tracing::debug!(%error, "a request to cancel could not be delivered");
         }
     }
+}
 
+impl CancelKey {
     async fn deliver(&self, runtime: &Runtime) -> Result<(), Error> {
         let deadline = clock::now() + CANCEL_TIMEOUT;
         let stream = Stream::connect(runtime, &self.address, deadline).await?;
@@ -127,7 +130,7 @@ impl Endpoint {
         let own = self.config.connect_timeout.map_or(Nanos::MAX, |time| time.as_nanos() as Nanos);
         let deadline = deadline.min(clock::now().saturating_add(own));
         let mut last = None;
-        let addresses = self.addresses(runtime, host, deadline).await?;
+        let addresses = reach::addresses(&self.resolver, runtime, host, deadline).await?;
         for (tried, address) in addresses.iter().enumerate() {
             let deadline = share(deadline, addresses.len() - tried);
             match self.try_address(runtime, host, address, deadline).await {
@@ -139,23 +142,6 @@ impl Endpoint {
             }
         }
         Err(last.unwrap_or_else(|| Error::connection_lost(format!("{host} has no address"))))
-    }
-
-    async fn addresses(
-        &self,
-        runtime: &Runtime,
-        host: &Host,
-        deadline: Nanos,
-    ) -> Result<Vec<Address>, Error> {
-        Ok(match &host.address {
-            HostAddress::Unix(path) => vec![Address::Unix(path.clone())],
-            HostAddress::Ip(ip) => vec![Address::Tcp((*ip, host.port).into())],
-            HostAddress::Name(name) => {
-                let found = self.resolver.resolve(runtime, name, deadline).await;
-                let found = found.map_err(|why| Error::connection_lost(format!("host {name:?}: {why}")))?;
-                found.into_iter().map(|ip| Address::Tcp((ip, host.port).into())).collect()
-            }
-        })
     }
 
     /// Connects with TLS or without, and the other way where the mode allows and the first was refused.
@@ -223,13 +209,7 @@ impl Endpoint {
             }
         }
         let Channel::Plain(stream) = plain else { return Ok(plain) };
-        let session: ClientConnection = connector.start(host)?;
-        Channel::encrypt(stream, session).await.map_err(|error| {
-            match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                Some(tls) => connector.explain(tls, host),
-                None => Error::from(error).context(&format!("TLS with {host}")),
-            }
-        })
+        reach::encrypt(stream, connector, host).await
     }
 
     async fn log_in(
@@ -327,7 +307,7 @@ async fn next_within(channel: &mut Channel, longest: usize) -> Result<(u8, Vec<u
                 inbox.consume(size);
                 return Ok(whole);
             }
-            Frame::Partial(size) => wire::make_room(inbox, size),
+            Frame::Partial(size) => make_room(inbox, size),
         }
         channel.fill().await?;
     }
@@ -343,49 +323,6 @@ fn write_startup(out: &mut Vec<u8>, parameters: &[(String, String)]) {
     }
     out.push(0);
     wire::end_message(out, start);
-}
-
-/// A TCP connection that did not come about.
-fn refused(error: &io::Error, host: &Host, deadline: Nanos) -> Error {
-    if error.kind() == io::ErrorKind::TimedOut || clock::now() >= deadline {
-        return Error::connection_lost(format!("{host} did not answer within the time limit"));
-    }
-    Error::connection_lost(format!("{host}: {error}"))
-}
-
-/// While a connection is made, a time-out means that there is none.
-fn timed_out(error: Error, host: &Host) -> Error {
-    if is_time_out(&error) {
-        return Error::connection_lost(format!(
-            "{host} accepted the connection and did not answer within the time limit"
-        ));
-    }
-    error
-}
-
-/// The same for what is run first on a connection.
-pub(crate) fn not_in_time(error: Error) -> Error {
-    if is_time_out(&error) { Error::connection_lost(error.message()) } else { error }
-}
-
-/// Whether it is the driver's own limit that was reached, and not one of the server's.
-pub(crate) fn is_time_out(error: &Error) -> bool {
-    error.class() == ErrorClass::StatementTimeout && error.code().is_empty()
-}
-
-/// The time limit of the next of several attempts that have to be over by a deadline.
-fn share(deadline: Nanos, attempts: usize) -> Nanos {
-    let now = clock::now();
-    now.saturating_add(deadline.saturating_sub(now) / attempts.max(1) as Nanos)
-}
-
-fn shuffle(hosts: &mut [&Host]) {
-    // Connections should differ; the run's own repeatability does not depend on it.
-    let mut state = clock::now();
-    for last in (1..hosts.len()).rev() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        hosts.swap(last, (state >> 33) as usize % (last + 1));
-    }
 }
 
 /// Checks that the server is of the wanted kind (`target_session_attrs`).

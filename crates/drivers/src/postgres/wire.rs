@@ -1,9 +1,10 @@
 //! Messages of the protocol, version 3.0 (manual, section 53.7 "Message Formats"): reading what a server sends,
 //! writing what a client sends.
 
-use nephoscope_runtime::Inbox;
-
 use crate::contract::error::Error;
+#[cfg(any(test, feature = "fuzzing"))]
+use crate::net::frame::CUT;
+use crate::net::frame::shown;
 use crate::postgres::sqlstate;
 
 /// The longest message that is read: more than a row of any workload, less than a machine's memory.
@@ -19,12 +20,6 @@ const LONGEST_CODE: usize = 16;
 /// What an error may come to at most: message, detail and code, and what stands between them and for the rest of each.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) const LONGEST_TOLD: usize = 2 * LONGEST_TEXT + LONGEST_CODE + 3 * CUT.len() + 5;
-/// What stands in place of the rest.
-const CUT: &str = "… (cut)";
-
-/// How large a message may claim to be at its beginning.
-const BELIEVED: usize = 64 * 1024;
-
 /// A message from the server: its type and its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
@@ -59,13 +54,6 @@ pub(crate) fn frame_within(bytes: &[u8], longest: usize) -> Result<Frame<'_>, Er
         Some(body) => Frame::Message(Message { tag: header[0], body }, length + 1),
         None => Frame::Partial(length + 1),
     })
-}
-
-/// Makes room for a message of which a part is there. A claim to be large is believed only as far as it has come
-/// true: a header alone costs no memory.
-pub(crate) fn make_room(inbox: &mut Inbox, size: usize) {
-    let received = inbox.bytes().len();
-    inbox.expect(size.min(2 * received + BELIEVED));
 }
 
 #[cold]
@@ -129,16 +117,6 @@ pub(crate) fn error(body: &[u8]) -> Error {
         message.push_str(&shown(detail, LONGEST_TEXT));
     }
     sqlstate::error(code, message)
-}
-
-/// A server's text: what is not UTF-8 is replaced, and what is too long cut.
-fn shown(text: &[u8], longest: usize) -> String {
-    if text.len() <= longest {
-        return String::from_utf8_lossy(text).into_owned();
-    }
-    // Not within a character.
-    let end = (longest - 3..=longest).rev().find(|end| text[*end] & 0xc0 != 0x80).unwrap_or(longest);
-    String::from_utf8_lossy(&text[..end]).into_owned() + CUT
 }
 
 /// The number of rows in a `CommandComplete` tag: `UPDATE 5`, `INSERT 0 1`, `SELECT 3`; 0 where there is none.

@@ -238,7 +238,7 @@ impl SimConnection {
             Some((place, Want::Rows)) => self.result(place, flight.departed.midpoint(flight.ends), rows),
             _ => None,
         };
-        Ok(Reply { affected, result })
+        Ok(Reply { affected, result, ..Reply::default() })
     }
 
     /// Lets the queued commands succeed, or fail with an error of a class; tells how many rows the last one touched.

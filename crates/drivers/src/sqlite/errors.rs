@@ -44,6 +44,7 @@ fn class(failure: &Failure) -> ErrorClass {
         ffi::SQLITE_INTERRUPT => ErrorClass::StatementTimeout,
         // The file cannot be reached, or not any more: a new connection may find it again.
         ffi::SQLITE_CANTOPEN | ffi::SQLITE_IOERR => ErrorClass::ConnectionLost,
+        ffi::SQLITE_CONSTRAINT => ErrorClass::Constraint,
         _ => ErrorClass::Other,
     }
 }
@@ -92,7 +93,8 @@ mod tests {
             (ffi::SQLITE_IOERR_FSYNC, ErrorClass::ConnectionLost, "SQLITE_IOERR_FSYNC"),
             (ffi::SQLITE_FULL, ErrorClass::Other, "SQLITE_FULL"),
             (ffi::SQLITE_CORRUPT, ErrorClass::Other, "SQLITE_CORRUPT"),
-            (ffi::SQLITE_CONSTRAINT_UNIQUE, ErrorClass::Other, "SQLITE_CONSTRAINT_UNIQUE"),
+            (ffi::SQLITE_CONSTRAINT_UNIQUE, ErrorClass::Constraint, "SQLITE_CONSTRAINT_UNIQUE"),
+            (ffi::SQLITE_CONSTRAINT_FOREIGNKEY, ErrorClass::Constraint, "SQLITE_CONSTRAINT_FOREIGNKEY"),
             (9985, ErrorClass::Other, "9985"),
         ] {
             let error = error(&Failure { code, message: "said".to_owned() });

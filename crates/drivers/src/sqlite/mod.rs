@@ -32,6 +32,7 @@ use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use crate::contract::bulk::Admin;
+use crate::contract::capabilities::Capabilities;
 use crate::contract::dialect::{Dialect, Lexer};
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings};
 use crate::contract::error::{ConfigError, Error, ErrorClass};
@@ -48,8 +49,17 @@ use script::{Script, is_locked};
 use statement::{Ready, Trouble, numbered, prepare_one};
 
 /// SQLite's SQL.
-pub const DIALECT: &Dialect =
-    &Dialect { name: "sqlite", lexer: Lexer::SQLITE, probes: ProbeStatements::STANDARD };
+pub const DIALECT: &Dialect = &Dialect {
+    name: "sqlite",
+    lexer: Lexer::SQLITE,
+    probes: ProbeStatements::STANDARD,
+    capabilities: Capabilities {
+        blocking: true,
+        generated_keys: true,
+        isolation: &["serializable"],
+        ..Capabilities::SERVER
+    },
+};
 
 /// The pause before a lock is tried again that a connection meets while it is made.
 const PAUSE: Nanos = MILLISECOND;

@@ -170,6 +170,18 @@ impl Database {
         unsafe { ffi::sqlite3_changes64(self.as_ptr()) }.unsigned_abs()
     }
 
+    /// The key of the row that was inserted last, into a table with row numbers.
+    pub(super) fn last_inserted(&self) -> i64 {
+        // SAFETY: the handle is open.
+        unsafe { ffi::sqlite3_last_insert_rowid(self.as_ptr()) }
+    }
+
+    /// Sets what [`Database::last_inserted`] and SQL's `last_insert_rowid()` give until the next row is inserted.
+    pub(super) fn set_last_inserted(&self, key: i64) {
+        // SAFETY: the handle is open.
+        unsafe { ffi::sqlite3_set_last_insert_rowid(self.as_ptr(), key) }
+    }
+
     /// How many rows were touched since the database was opened, by triggers and foreign keys, too.
     pub(super) fn total_changes(&self) -> i64 {
         // SAFETY: the handle is open.

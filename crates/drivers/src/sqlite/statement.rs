@@ -1,5 +1,6 @@
 //! A statement of a workload on one connection, and one run of it.
 
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use libsqlite3_sys as ffi;
@@ -27,6 +28,9 @@ impl From<Failure> for Trouble {
     }
 }
 
+/// What SQL calls the key that was inserted last.
+const INSERTED: &str = "last_insert_rowid";
+
 /// A statement with what is known of it.
 pub(super) struct Ready {
     /// Its text with numbered parameters.
@@ -35,6 +39,8 @@ pub(super) struct Ready {
     prepared: Option<Prepared>,
     columns: Rc<Columns>,
     is_read_only: bool,
+    /// It may insert a row, and does not ask itself which was inserted last.
+    may_insert: bool,
 }
 
 impl Ready {
@@ -44,7 +50,8 @@ impl Ready {
         let prepared = prepare_one(database, &sql, keep)?;
         let columns = columns(prepared.as_ref().map(Prepared::column_names).unwrap_or_default());
         let is_read_only = prepared.as_ref().is_none_or(Prepared::is_read_only);
-        Ok(Self { sql, prepared: prepared.filter(|_| keep), columns, is_read_only })
+        let may_insert = !is_read_only && !String::from_utf8_lossy(&sql).to_lowercase().contains(INSERTED);
+        Ok(Self { sql, prepared: prepared.filter(|_| keep), columns, is_read_only, may_insert })
     }
 
     /// Whether it leaves the file as it is.
@@ -52,10 +59,35 @@ impl Ready {
         self.is_read_only
     }
 
+    /// As [`Ready::run_plainly`], with the key of the row that was inserted.
+    #[inline]
+    pub(super) fn run(
+        &mut self,
+        database: &Database,
+        mode: StatementMode,
+        written: Option<&Statement>,
+        params: &Params,
+        rows: Option<&mut Rows>,
+    ) -> Result<Reply, Trouble> {
+        if !self.may_insert {
+            return self.run_plainly(database, mode, written, params, rows);
+        }
+        // SQLite keeps the key of an earlier statement where this one inserts no row.
+        let before = database.last_inserted();
+        database.set_last_inserted(0);
+        let mut reply = self.run_plainly(database, mode, written, params, rows);
+        match (database.last_inserted(), &mut reply) {
+            (0, _) => database.set_last_inserted(before),
+            (key, Ok(reply)) => reply.inserted_id = u64::try_from(key).ok().and_then(NonZeroU64::new),
+            (_, Err(_)) => {}
+        }
+        reply
+    }
+
     /// Runs the statement to its end. Its rows are added to `rows` where they are wanted; none of them stays there
     /// where it fails. `written` is the statement with its parameters, for the simple mode.
     #[inline]
-    pub(super) fn run(
+    fn run_plainly(
         &mut self,
         database: &Database,
         mode: StatementMode,

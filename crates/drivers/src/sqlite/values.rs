@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use super::raw::{Failure, Run};
-use crate::contract::calendar::{DAY, civil_from_days};
+use crate::contract::calendar::{self, DAY, civil_from_days};
 use crate::contract::value::Value;
 
 /// The years of SQLite's date functions.
@@ -20,6 +20,7 @@ pub(super) fn misfit(value: Value<'_>) -> Option<&'static str> {
         Value::Float(number) if number.is_nan() => {
             return Some("NaN is no number that SQLite keeps; it would become NULL");
         }
+        Value::Unsigned(_) => return Some("beyond 2^63 SQLite has no whole numbers; write it as a text"),
         Value::Date(days) => i64::from(days),
         Value::Timestamp(micros) => micros.div_euclid(DAY),
         _ => return None,
@@ -39,9 +40,12 @@ pub(super) fn bind<'a>(run: &mut Run<'a>, place: usize, value: Value<'a>) -> Res
         Value::Decimal { units, scale: 0 } => run.bind(place, Value::Int(units)),
         Value::Json(text) => run.bind(place, Value::Text(text)),
         Value::Numeric(text) => run.bind(place, Value::Text(text.as_bytes())),
-        Value::Decimal { .. } | Value::Uuid(_) | Value::Date(_) | Value::Timestamp(_) => {
-            bind_copy(run, place, value)
-        }
+        Value::Decimal { .. }
+        | Value::Uuid(_)
+        | Value::Date(_)
+        | Value::Timestamp(_)
+        | Value::Time(_)
+        | Value::Unsigned(_) => bind_copy(run, place, value),
     }
 }
 
@@ -56,7 +60,12 @@ pub(super) fn bind_copy(run: &mut Run<'_>, place: usize, value: Value<'_>) -> Re
         Value::Null | Value::Int(_) | Value::Float(_) | Value::Text(_) | Value::Bytes(_) => {
             run.bind_copy(place, value)
         }
-        Value::Decimal { .. } | Value::Uuid(_) | Value::Date(_) | Value::Timestamp(_) => {
+        Value::Decimal { .. }
+        | Value::Uuid(_)
+        | Value::Date(_)
+        | Value::Timestamp(_)
+        | Value::Time(_)
+        | Value::Unsigned(_) => {
             write_text(value, &mut text);
             run.bind_copy(place, Value::Text(&text.bytes[..text.len]))
         }
@@ -92,6 +101,8 @@ fn write_text(value: Value<'_>, out: &mut impl Write) {
         }),
         Value::Date(days) => write_date(days.into(), out),
         Value::Timestamp(micros) => write_timestamp(micros, out),
+        Value::Time(micros) => calendar::write_time(micros, out),
+        Value::Unsigned(number) => write!(out, "{number}"),
         Value::Numeric(text) => out.write_all(text.as_bytes()),
         Value::Text(text) | Value::Json(text) => out.write_all(text),
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Bytes(_) => Ok(()),
@@ -140,7 +151,9 @@ pub(super) fn write_literal(value: Value<'_>, out: &mut Vec<u8>) {
         | Value::Decimal { .. }
         | Value::Uuid(_)
         | Value::Date(_)
-        | Value::Timestamp(_) => {
+        | Value::Timestamp(_)
+        | Value::Unsigned(_)
+        | Value::Time(_) => {
             write_quoted(value, out);
             Ok(())
         }
@@ -201,6 +214,7 @@ mod tests {
             (Value::Date(0), "1970-01-01"),
             (Value::Date(-719_528), "0000-01-01"),
             (Value::Timestamp(-1), "1969-12-31 23:59:59.999999"),
+            (Value::Time(-3_661_500_000), "-01:01:01.5"),
             (Value::Timestamp(86_400_000_000), "1970-01-02 00:00:00"),
             (Value::Uuid([0xab; 16]), "abababab-abab-abab-abab-abababababab"),
         ] {
@@ -210,7 +224,12 @@ mod tests {
 
     #[test]
     fn what_sqlite_cannot_keep_is_refused() {
-        for value in [Value::Float(f64::NAN), Value::Date(-719_529), Value::Timestamp(i64::MAX)] {
+        for value in [
+            Value::Float(f64::NAN),
+            Value::Date(-719_529),
+            Value::Timestamp(i64::MAX),
+            Value::Unsigned(1 << 63),
+        ] {
             assert!(misfit(value).is_some(), "{value:?}");
         }
         for value in [Value::Float(f64::INFINITY), Value::Date(-719_528), Value::Date(2_932_896)] {

@@ -41,10 +41,15 @@ pub(crate) fn cells(table: &Table) -> Vec<Vec<&str>> {
     table.rows.iter().map(|row| row.iter().map(|cell| cell.as_deref().unwrap_or("NULL")).collect()).collect()
 }
 
+/// The SQL with its names in the quotes of the fixture's dialect.
+fn quoted(fixture: &dyn Fixture, sql: &str) -> String {
+    sql.replace('"', &fixture.quote().to_string())
+}
+
 /// The table that a bulk load goes to: a new one where there is a database.
 fn numbers(fixture: &dyn Fixture) -> String {
     let table = unique("Numbers of");
-    let sql = format!("CREATE TABLE \"{table}\" (\"the n\" int8 UNIQUE, t text)");
+    let sql = quoted(fixture, &format!("CREATE TABLE \"{table}\" (\"the n\" int8 UNIQUE, t text)"));
     fixture.open("load").admin().unwrap().query(&sql).unwrap();
     table
 }
@@ -63,7 +68,8 @@ pub(crate) fn a_bulk_load_counts_its_rows(fixture: &dyn Fixture) {
     assert_eq!(admin.bulk_load(&table, &names(&["the n", "t"]), &mut source).unwrap(), 25_500);
     assert_eq!(admin.bulk_load(&table, &names(&["the n", "t"]), &mut listed(&[])).unwrap(), 0);
     if !fixture.echoes() {
-        let sums = admin.query(&format!("SELECT count(*), sum(\"the n\"), min(t) FROM \"{table}\"")).unwrap();
+        let sql = format!("SELECT count(*), sum(\"the n\"), min(t) FROM \"{table}\"");
+        let sums = admin.query(&quoted(fixture, &sql)).unwrap();
         assert_eq!(cells(&sums), [["25500", "325112250", "text"]]);
     }
 }
@@ -81,7 +87,7 @@ pub(crate) fn an_error_of_the_source_ends_a_bulk_load(fixture: &dyn Fixture) {
     let error = admin.bulk_load(&table, &names(&["the n"]), &mut source).unwrap_err();
     assert_eq!(error.message(), "the source has run dry");
     if !fixture.echoes() {
-        let count = admin.query(&format!("SELECT count(*) FROM \"{table}\"")).unwrap();
+        let count = admin.query(&quoted(fixture, &format!("SELECT count(*) FROM \"{table}\""))).unwrap();
         assert_eq!(cells(&count), [["0"]]);
     }
     assert_eq!(admin.bulk_load(&table, &names(&["the n"]), &mut listed(&[&[Value::Int(1)]])).unwrap(), 1);

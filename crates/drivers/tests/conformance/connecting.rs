@@ -199,3 +199,17 @@ fn random_balance_spreads_connections_over_all_hosts() {
     let fixed = (0..10).all(|_| leads_to(&[primary, standby], "").as_deref() == Ok("primary"));
     assert!(fixed, "without balance the first host is taken");
 }
+
+#[test]
+fn tls_is_explained_in_the_words_of_the_product() {
+    let Some(mysql) = crate::fixtures::mysql::tls() else { return };
+    let server = mysql.server();
+    let told = |parameters: &str| {
+        refused(&format!("mysql://tester@localhost:{}/test?{parameters}", server.port)).message().to_owned()
+    };
+    let message = told(&format!("ssl-mode=VERIFY_IDENTITY&ssl-ca={}", server.root_certificate()));
+    assert!(
+        message.contains("not for localhost, the host in the URL (ssl-mode=VERIFY_CA does not"),
+        "{message}"
+    );
+}

@@ -36,6 +36,39 @@ pub(crate) fn every_class_is_provoked_or_the_fixture_says_why(fixture: &dyn Fixt
     }
 }
 
+/// Unique, NOT NULL, CHECK and foreign keys from either side, each by a statement of its own, which changes nothing.
+pub(crate) fn a_violation_of_any_constraint_is_told_as_one(fixture: &dyn Fixture) {
+    if fixture.echoes() {
+        cannot("a database that stores nothing has no constraints");
+        return;
+    }
+    let (parent, child) = (unique("parent"), unique("child"));
+    let driver = fixture.open("constraints");
+    let set_up = format!(
+        "CREATE TABLE {parent} (id int PRIMARY KEY); INSERT INTO {parent} VALUES (1); \
+         CREATE TABLE {child} (id int PRIMARY KEY, parent int, n int NOT NULL, CHECK (n > 0), \
+         FOREIGN KEY (parent) REFERENCES {parent} (id)); INSERT INTO {child} VALUES (1, 1, 1)"
+    );
+    driver.admin().unwrap().query(&set_up).unwrap();
+    let insert = |row: &str| format!("INSERT INTO {child} VALUES ({row})");
+    let violations = [
+        ("unique", insert("1, 1, 1")),
+        ("not_null", insert("2, 1, NULL")),
+        ("check", insert("2, 1, 0")),
+        ("no_parent", insert("2, 7, 1")),
+        ("has_children", format!("DELETE FROM {parent} WHERE id = 1")),
+    ];
+    let statements = violations.each_ref().map(|(name, sql)| (*name, sql.as_str()));
+    let mut client = Client::new(&*driver, &statements);
+    for (name, _) in statements {
+        let error = client.count(name, &[]).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Constraint, "{name}: {error}");
+        assert!(!error.outcome_unknown(), "{name}: {error}");
+    }
+    let rows = driver.admin().unwrap().query(&format!("SELECT count(*) FROM {child}")).unwrap().rows;
+    assert_eq!(rows, [[Some("1".to_owned())]]);
+}
+
 pub(crate) fn serializable_transactions_that_depend_on_each_other_fail(postgres: &Postgres) {
     expect(lost_update(postgres.pair(), "serializable"), ErrorClass::Serialization);
     let (mut first, mut second) = postgres.pair();
@@ -75,7 +108,7 @@ pub(crate) fn a_session_that_may_only_read_is_read_only(postgres: &Postgres) {
     client.recover();
 }
 
-pub(crate) fn a_constraint_and_bad_sql_are_other_errors(postgres: &Postgres) {
+pub(crate) fn a_duplicate_key_is_named_and_bad_sql_is_another_error(postgres: &Postgres) {
     let table = postgres.table();
     let insert = format!("INSERT INTO {table} VALUES (:id, 0)");
     let mut client = postgres.client(&[
@@ -84,7 +117,7 @@ pub(crate) fn a_constraint_and_bad_sql_are_other_errors(postgres: &Postgres) {
         ("add", "SELECT 1::int8"),
     ]);
     let error = client.count("insert", &[Value::Int(1)]).unwrap_err();
-    assert_eq!((error.class(), error.code()), (ErrorClass::Other, "23505"));
+    assert_eq!((error.class(), error.code()), (ErrorClass::Constraint, "23505"));
     assert_eq!(
         error.message(),
         format!(

@@ -3,8 +3,8 @@
 use nephoscope_drivers::{Reply, Value, Want};
 
 use crate::client::Client;
-use crate::fixtures::Fixture;
 use crate::fixtures::postgres::Postgres;
+use crate::fixtures::{Fixture, unique};
 
 pub(crate) fn results_have_as_many_rows_as_there_are(fixture: &dyn Fixture) {
     let sql = "SELECT i::int8, i * 2 AS twice FROM generate_series(1, :rows::int8) AS i";
@@ -67,7 +67,7 @@ pub(crate) fn results_are_kept_side_by_side(fixture: &dyn Fixture) {
 pub(crate) fn rows_that_are_not_wanted_are_not_kept(fixture: &dyn Fixture) {
     let mut client = Client::new(&*fixture.open("results"), &[("one", "SELECT :a::int8 AS a")]);
     let reply = client.count("one", &[Value::Int(1)]).unwrap();
-    assert_eq!(reply, Reply { affected: 1, result: None });
+    assert_eq!(reply, Reply { affected: 1, ..Reply::default() });
     // The first result that is kept is the first that was wanted, also within a flush.
     client.queue("one", &[Value::Int(2)], Want::Count).unwrap();
     client.queue("one", &[Value::Int(3)], Want::Rows).unwrap();
@@ -122,8 +122,8 @@ pub(crate) fn statements_without_columns_have_no_result(postgres: &Postgres) {
     let list = statements.map(|(name, sql, _)| (name, sql));
     let mut client = postgres.client(&list);
     for (name, _, affected) in statements {
-        assert_eq!(client.call(name, &[]).unwrap(), Reply { affected, result: None }, "{name}");
-        assert_eq!(client.count(name, &[]).unwrap(), Reply { affected, result: None }, "{name}");
+        assert_eq!(client.call(name, &[]).unwrap(), Reply { affected, ..Reply::default() }, "{name}");
+        assert_eq!(client.count(name, &[]).unwrap(), Reply { affected, ..Reply::default() }, "{name}");
     }
 }
 
@@ -136,4 +136,38 @@ pub(crate) fn the_columns_of_a_result_are_named(postgres: &Postgres) {
     assert_eq!(client.rows.named(result, 0, "a"), Some(Value::Int(1)));
     assert_eq!(client.rows.named(result, 0, "B c"), Some(Value::Int(2)));
     assert_eq!(client.rows.named(result, 0, "b c"), None);
+}
+
+pub(crate) fn the_key_of_an_inserted_row_is_told_where_it_can_be(fixture: &dyn Fixture) {
+    let table = unique("keyed");
+    let driver = fixture.open("keyed");
+    let key = fixture.generated_key();
+    if !fixture.echoes() {
+        let of = key.unwrap_or("int PRIMARY KEY");
+        let other = format!("CREATE TABLE {table}_plain (name varchar(9) PRIMARY KEY)");
+        let sql = format!("CREATE TABLE {table} (id {of}, n int); {other}");
+        driver.admin().unwrap().query(&sql).unwrap();
+    }
+    let sql = [
+        format!("INSERT INTO {table} (id, n) VALUES (:id, 1)"),
+        format!("UPDATE {table} SET n = n + 1"),
+        format!("SELECT n FROM {table}"),
+        format!("DELETE FROM {table} WHERE id = :id"),
+    ];
+    let statements = ["insert", "update", "select", "delete"].into_iter().zip(sql.iter().map(String::as_str));
+    let mut client = Client::new(&*driver, &statements.collect::<Vec<_>>());
+    let mut told = |name: &str, values: &[Value<'_>]| {
+        client.rows.clear();
+        client.call(name, values).unwrap().inserted_id.map(std::num::NonZeroU64::get)
+    };
+    if key.is_none() {
+        assert_eq!(told("insert", &[Value::Int(7)]), None);
+        return;
+    }
+    assert_eq!(told("insert", &[Value::Null]), Some(1));
+    assert_eq!(told("insert", &[Value::Null]), Some(2));
+    assert_eq!((told("update", &[]), told("select", &[])), (None, None));
+    assert_eq!(told("delete", &[Value::Int(2)]), None);
+    told("insert", &[Value::Int(i64::from(i32::MAX) + 5)]);
+    assert_eq!(told("insert", &[Value::Null]), Some(0x8000_0005));
 }

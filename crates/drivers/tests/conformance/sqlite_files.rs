@@ -153,17 +153,24 @@ pub(crate) fn a_statement_follows_the_schema(sqlite: &Sqlite) {
 pub(crate) fn errors_have_the_names_of_sqlite(sqlite: &Sqlite) {
     sqlite.table();
     let mut client = sqlite.client(&[("insert", "INSERT INTO accounts VALUES (:id, :n)")]);
-    for (values, code, message) in [
+    let violated = ErrorClass::Constraint;
+    for (values, class, code, message) in [
         (
             [Value::Int(1), Value::Int(0)],
+            violated,
             "SQLITE_CONSTRAINT_PRIMARYKEY",
             "UNIQUE constraint failed: accounts.id",
         ),
-        ([Value::Int(7), Value::Null], "SQLITE_CONSTRAINT_NOTNULL", "NOT NULL constraint failed: accounts.n"),
-        ([Value::Text(b"x"), Value::Int(0)], "SQLITE_MISMATCH", "datatype mismatch"),
+        (
+            [Value::Int(7), Value::Null],
+            violated,
+            "SQLITE_CONSTRAINT_NOTNULL",
+            "NOT NULL constraint failed: accounts.n",
+        ),
+        ([Value::Text(b"x"), Value::Int(0)], ErrorClass::Other, "SQLITE_MISMATCH", "datatype mismatch"),
     ] {
         let error = client.count("insert", &values).unwrap_err();
-        assert_eq!((error.class(), error.code(), error.message()), (ErrorClass::Other, code, message));
+        assert_eq!((error.class(), error.code(), error.message()), (class, code, message));
         assert_eq!(client.state(), ConnectionState::Idle);
     }
     for (sql, said) in [
@@ -372,4 +379,25 @@ pub(crate) fn what_probes_say_is_understood(sqlite: &Sqlite) {
     assert!(admin.query(probes.written).unwrap().rows.is_empty());
     admin.query(probes.drop).unwrap();
     assert!(admin.query(probes.read).is_err());
+}
+
+pub(crate) fn an_inserted_key_is_that_of_its_own_statement(sqlite: &Sqlite) {
+    sqlite
+        .admin()
+        .query("CREATE TABLE numbered (id INTEGER PRIMARY KEY, of int); CREATE TABLE named (name TEXT PRIMARY KEY) WITHOUT ROWID")
+        .unwrap();
+    let mut client = sqlite.client(&[
+        ("numbered", "INSERT INTO numbered (of) VALUES (NULL)"),
+        ("named", "INSERT INTO named VALUES (:name)"),
+        ("child", "INSERT INTO numbered (of) VALUES (last_insert_rowid())"),
+        ("of", "SELECT of FROM numbered ORDER BY id DESC LIMIT 1"),
+    ]);
+    let key = |client: &mut Client, name: &str, values: &[Value<'_>]| {
+        client.count(name, values).unwrap().inserted_id.map(std::num::NonZeroU64::get)
+    };
+    assert_eq!(key(&mut client, "numbered", &[]), Some(1));
+    // A row without a number leaves SQL's own last key as it was.
+    assert_eq!(key(&mut client, "named", &[Value::Text(b"x")]), None);
+    key(&mut client, "child", &[]);
+    assert_eq!(client.integer("of", &[]), 1);
 }

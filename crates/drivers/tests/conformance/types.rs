@@ -175,7 +175,8 @@ pub(crate) fn null_of_every_type_comes_back(fixture: &dyn Fixture) {
 /// Values with the types that they do not fit, and what the error has to say.
 pub(crate) type Misfits = &'static [(&'static str, Value<'static>, &'static str)];
 
-pub(crate) const MISFITS: [(&str, Value<'static>, &str); 15] = [
+pub(crate) const MISFITS: [(&str, Value<'static>, &str); 16] = [
+    ("int8", Value::Unsigned(1 << 63), "9223372036854775808 does not fit the type bigint"),
     ("bool", Value::Int(1), "1 does not fit the type boolean"),
     ("int2", Value::Int(32_768), "32768 does not fit the type smallint"),
     ("int4", Value::Int(-2_147_483_649), "-2147483649 does not fit the type integer"),
@@ -293,6 +294,8 @@ pub(crate) fn values_are_converted_where_they_fit(postgres: &Postgres) {
         ("int8", Value::Float(-9_007_199_254_740_992.0), Value::Int(-9_007_199_254_740_992)),
         ("int4", Value::Text(b"42"), Value::Int(42)),
         ("numeric", Value::Int(-7), Value::Numeric("-7")),
+        ("numeric", Value::Unsigned(u64::MAX), Value::Numeric("18446744073709551615")),
+        ("text", Value::Time(45_296_500_000), Value::Text(b"12:34:56.5")),
         ("numeric", Value::Float(0.1), Value::Numeric("0.1")),
         ("numeric", Value::Text(b"12.500"), Value::Numeric("12.500")),
         ("text", Value::Int(7), Value::Text(b"7")),

@@ -13,12 +13,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::{Folder, Identity, run};
 
 /// The user that the server runs as where the tests run as root, which `PostgreSQL` refuses.
-const USER: &str = "nobody";
+pub(crate) const USER: &str = "nobody";
 
 /// Stops the server when its standard input ends, and removes its folder: also when the tests are killed, or
 /// end while a server that all of them share still runs. A line of input says that the server was told to stop, and
 /// is to be started again.
-const STOP_AT_END_OF_INPUT: &str = r#"
+pub(crate) const STOP_AT_END_OF_INPUT: &str = r#"
 "$@" & server=$!
 while read _; do wait $server; "$@" & server=$!; done
 kill -QUIT $server; wait $server; rm -rf "$NEPHOSCOPE_FOLDER""#;
@@ -181,12 +181,12 @@ fn settings(folder: &Folder, port: u16, plan: Plan<'_>) -> Vec<String> {
     settings.into_iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect()
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// A command of the user that the server runs as, in a folder that it may enter.
-fn as_user(program: &Path) -> Command {
+pub(crate) fn as_user(program: &Path) -> Command {
     let mut command = Command::new(if is_root() { Path::new("runuser") } else { program });
     if is_root() {
         command.args(["-u", USER, "--"]).arg(program);
@@ -208,6 +208,6 @@ fn run_with_input(command: &mut Command, input: &str) {
     assert!(output.status.success() && !errors.contains("ERROR"), "{command:?}: {errors}");
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -32,7 +32,7 @@ use nephoscope_runtime::mailbox::{self, mailbox};
 use nephoscope_runtime::{Io, Runtime};
 
 use crate::error::{EngineError, GiveUp};
-use crate::run::lock;
+use crate::lock::lock;
 use crate::spec::Role;
 use availability::Prober;
 use lag::LagProbe;
@@ -175,8 +175,8 @@ fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     let mut drivers = Vec::new();
     for endpoint in &spec.endpoints {
         let driver = nephoscope_drivers::open(&endpoint.url, &settings)?;
-        if driver.name() == "noop" {
-            let message = "probes need a database, and noop:// is none".to_owned();
+        if !driver.dialect().capabilities.probes {
+            let message = format!("probes need a database, and {} is none", driver.redacted_url());
             return Err(EngineError::Input(message));
         }
         drivers.push(driver);

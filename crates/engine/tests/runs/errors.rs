@@ -1,7 +1,7 @@
 //! Errors that are planted are read back: counted by class, retried where that is allowed, always rolled back.
 
 use crate::support::{SECOND, SimBase, Story, check, phase, run, run_to_rest, spec, written};
-use nephoscope_drivers::ErrorClass;
+use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_engine::LoadSpec;
 use serde_json::json;
 
@@ -28,6 +28,8 @@ fn error_rates_are_read_back_by_class() {
         (ErrorClass::ReadOnly, 0.05),
         (ErrorClass::ShuttingDown, 0.04),
         (ErrorClass::StatementTimeout, 0.03),
+        (ErrorClass::Constraint, 0.03),
+        (ErrorClass::Throttled, 0.02),
         (ErrorClass::Other, 0.02),
         (ErrorClass::ConnectionLost, 0.01),
     ];
@@ -47,7 +49,8 @@ fn error_rates_are_read_back_by_class() {
     assert!(lost - all.counted(|tenant| tenant.restored) <= 8, "and is made anew, unless the run ends");
     // A write whose commit was not answered may have been committed.
     let unanswered = [ErrorClass::ConnectionLost, ErrorClass::ShuttingDown, ErrorClass::StatementTimeout];
-    assert_eq!(story.totals().uncertain, unanswered.iter().map(|class| all.errors(*class)).sum::<u64>());
+    let unanswered = unanswered.iter().map(|class| all.errors(*class)).sum::<u64>();
+    assert_eq!((story.totals().uncertain, all.sum(|series| series.uncertain)), (unanswered, unanswered));
 }
 
 #[test]
@@ -81,6 +84,20 @@ fn retried_or_not(class: ErrorClass) {
 }
 
 #[test]
+fn the_classes_that_are_tried_again_are_a_setting() {
+    let base = SimBase::new("latency=constant(1ms)&error=throttled:0.3&error=deadlock:0.1");
+    let mut spec = closed(&base.url, 1.0, "write", 3);
+    spec.retry.classes = ErrorClasses::named(&["throttled", "connection_lost"]).unwrap();
+    let story = run(&spec);
+    let all = story.all();
+    let (deadlocks, throttled) = (all.errors(ErrorClass::Deadlock), all.errors(ErrorClass::Throttled));
+    let retries = all.sum(|series| series.retries);
+    assert!(deadlocks > 20 && throttled > 100 && retries > 100, "{deadlocks} {throttled} {retries}");
+    assert!(retries <= throttled && all.failed() >= deadlocks);
+    assert_eq!(base.commits(), all.committed());
+}
+
+#[test]
 fn a_commit_that_a_shutdown_answers_is_never_run_again() {
     for transaction in ["write", "transfer"] {
         let base = SimBase::new("latency=constant(1ms)&late_error=shutting_down:0.2");
@@ -89,6 +106,7 @@ fn a_commit_that_a_shutdown_answers_is_never_run_again() {
         // Each that reached its commit is there, and once.
         assert_eq!(base.commits(), all.committed() + totals.uncertain, "{transaction}");
         assert!(totals.uncertain > 20 && totals.uncertain <= all.failed(), "{} uncertain", totals.uncertain);
+        assert_eq!(all.sum(|series| series.uncertain), totals.uncertain, "none is in flight at the end");
         assert_eq!(story.tally("written"), (all.committed() as f64, totals.uncertain as f64));
         // Before its commit a transfer is tried again.
         assert_eq!(all.sum(|series| series.retries) > 20, transaction == "transfer");

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nephoscope_drivers::Settings;
+use nephoscope_drivers::{ErrorClasses, Settings};
 use nephoscope_engine::spec::{
     Balance, IoChoice, LoadChange, PhaseKind, PhaseSpec, Reads, RetrySpec, TenantSpec, WorkloadSpec,
 };
@@ -76,7 +76,12 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         statement_timeout_ms: 5_000,
         drain_timeout_ms: 5_000,
         script_timeout_ms: 10_000,
-        retry: RetrySpec { attempts: 3, backoff_ms: 1.0, backoff_max_ms: 20.0 },
+        retry: RetrySpec {
+            attempts: 3,
+            backoff_ms: 1.0,
+            backoff_max_ms: 20.0,
+            classes: ErrorClasses::RETRIED,
+        },
         on_connect: Vec::new(),
         balance: Balance::RoundRobin,
         io: IoChoice::default(),

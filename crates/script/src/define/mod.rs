@@ -1,4 +1,4 @@
-//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`.
+//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`, `needs`, `has`.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -12,11 +12,15 @@ use nephoscope_datagen::TableSpec;
 use nephoscope_runtime::{Nanos, clock};
 
 use crate::error::ScriptError;
-use crate::generators;
-use crate::sandbox;
-use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
+use crate::vm::sandbox;
+use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Transaction};
 
+pub(crate) mod columns;
+pub(crate) mod reading;
+mod source;
 mod words;
+
+pub use source::Source;
 
 /// What the Lua file has declared so far.
 #[derive(Default)]
@@ -33,6 +37,13 @@ pub(crate) struct Draft {
     pub(crate) transactions: Vec<(Transaction, Function)>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
+    /// The statements that the file has asked for.
+    pub(crate) asked: Vec<String>,
+    /// The names of those that there are.
+    statements: Vec<String>,
+    dialect: &'static str,
+    /// What a workload may need, and whether the system has it.
+    capabilities: Vec<(&'static str, bool)>,
 }
 
 impl Draft {
@@ -110,11 +121,14 @@ pub(crate) fn run(source: &Source, lua: &Lua, patience: Patience) -> Result<Draf
         file: source.lua_name.clone(),
         scale: source.scale,
         given: source.options.clone().into_iter().collect(),
+        statements: source.statements.iter().map(|statement| statement.name().to_owned()).collect(),
+        dialect: source.dialect,
+        capabilities: source.capabilities.needed().to_vec(),
         ..Draft::default()
     }));
     let execute = || -> mlua::Result<()> {
         let globals = lua.globals();
-        generators::install(lua, source)?;
+        columns::install(lua, source)?;
         let handle = Rc::clone(&draft);
         let begin = move |lua: &Lua, name: Value| {
             let name = named(lua, &name, "a workload's name")?;
@@ -266,7 +280,7 @@ impl Keys<'_> {
     }
 }
 
-/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::api::Results`].
+/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::vm::api::Results`].
 fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     let words = lua.create_table()?;
     let add = |word: &'static str, declare: Declare| -> mlua::Result<()> {
@@ -307,11 +321,17 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     add("invariant", |lua, draft, [statement, second, third, _]| {
         words::invariant(lua, &mut draft.borrow_mut(), &statement, second, third).map(|()| Value::Nil)
     })?;
+    add("needs", |lua, draft, [capability, ..]| {
+        words::needs(lua, &draft.borrow(), &capability).map(|()| Value::Nil)
+    })?;
+    add("has", |lua, draft, [statement, ..]| {
+        words::has(lua, &mut draft.borrow_mut(), &statement).map(Value::Boolean)
+    })?;
     let metatable = lua.create_table()?;
     metatable.set("__metatable", false)?;
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {
         let word = word.to_string().unwrap_or_default();
-        let words = "describe, option, table, transaction, mix, invariant";
+        let words = "describe, option, table, transaction, mix, invariant, needs, has";
         Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
     })?;
     metatable.set("__index", unknown)?;

@@ -4,8 +4,8 @@ use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
 use super::{Draft, Keys, at, named, text};
-use crate::api::PICK_HELPERS;
-use crate::generators;
+use crate::define::columns;
+use crate::vm::api::PICK_HELPERS;
 use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Transaction, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
@@ -158,7 +158,7 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
     }
     .check()?;
     let name = named(lua, &column.get::<Value>(1)?, &format!("table {table}: a column's name"))?;
-    let generator = generators::of(lua, &column.get::<Value>(2)?).ok_or_else(wrong)?;
+    let generator = columns::of(lua, &column.get::<Value>(2)?).ok_or_else(wrong)?;
     let stored = !matches!(column.get::<Value>("stored")?, Value::Boolean(false));
     Ok(ColumnSpec { name, generator, stored })
 }
@@ -282,4 +282,35 @@ pub(super) fn invariant(
     let help = text(lua, &help, "the help of an invariant")?;
     draft.invariants.push(Invariant { statement, help, when });
     Ok(())
+}
+
+/// `w:needs(capability)`: an error where the system does not have it.
+pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Result<()> {
+    let wanted = named(lua, capability, "what the workload needs")?;
+    match draft.capabilities.iter().find(|(name, _)| *name == wanted) {
+        Some((_, true)) => Ok(()),
+        Some((_, false)) => {
+            let have = draft.capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
+            let have = have.collect::<Vec<_>>().join(", ");
+            let dialect = draft.dialect;
+            Err(at(
+                lua,
+                &format!(
+                    "the workload needs {wanted}, which systems of the dialect {dialect} do not have; they have {have}"
+                ),
+            ))
+        }
+        None => {
+            let known = draft.capabilities.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            Err(at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}")))
+        }
+    }
+}
+
+/// `w:has(statement)`: whether the system's dialect has the statement.
+pub(super) fn has(lua: &Lua, draft: &mut Draft, statement: &Value) -> mlua::Result<bool> {
+    let name = named(lua, statement, "a statement's name")?;
+    let is_there = draft.statements.contains(&name);
+    draft.asked.push(name);
+    Ok(is_there)
 }

@@ -111,7 +111,7 @@ impl Session<'_> {
                     calls.push(self.shown(command, want, flush));
                     let rows = if want == Want::Rows { self.rows } else { 0 };
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
-                    step = self.script.resume(Reply { affected: 3, result });
+                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
                 }
                 Step::Done { aborted } => {
                     calls.extend(aborted.then(|| "aborted".to_owned()));
@@ -147,7 +147,7 @@ impl Session<'_> {
                 Step::Call { want, .. } => {
                     see(self.script.params());
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), self.rows));
-                    step = self.script.resume(Reply { affected: 3, result });
+                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
                 }
                 Step::Done { .. } => return Ok(()),
                 Step::Failed(error) => return Err(error.to_string()),
@@ -198,7 +198,7 @@ pub(crate) fn text(value: Value<'_>) -> String {
 }
 
 /// A value of each kind that a database can return, by its column's name.
-pub(crate) const CELLS: [(&str, Value<'static>); 12] = [
+pub(crate) const CELLS: [(&str, Value<'static>); 14] = [
     ("yes", Value::Bool(true)),
     ("int", Value::Int(42)),
     ("float", Value::Float(1.5)),
@@ -211,6 +211,8 @@ pub(crate) const CELLS: [(&str, Value<'static>); 12] = [
     ("date", Value::Date(19_723)),
     ("stamp", Value::Timestamp(1_500_000)),
     ("nothing", Value::Null),
+    ("unsigned", Value::Unsigned(u64::MAX)),
+    ("time", Value::Time(-45_296_500_000)),
 ];
 
 fn answer(rows: &mut Rows, count: u8) -> nephoscope_drivers::ResultIndex {

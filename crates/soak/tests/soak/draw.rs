@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use nephoscope_drivers::ErrorClass;
+use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_engine::LoadSpec;
 use nephoscope_engine::spec::{
     ArrivalLaw, Balance, EndpointsSpec, IoChoice, Level, LoadChange, MixSpec, PhaseKind, PhaseSpec, Reads,
@@ -67,6 +67,7 @@ impl Draw {
                 attempts: 1 + self.below(5) as u32,
                 backoff_ms: self.between(0.0, 5.0),
                 backoff_max_ms: 20.0,
+                classes: ErrorClasses::RETRIED,
             },
             on_connect: Vec::new(),
             balance: self.one(&[Balance::RoundRobin, Balance::Random, Balance::First]),

@@ -172,7 +172,7 @@ impl Ledger {
                 sums.retries,
                 sums.failed
             );
-            let may_retry = sums.errors_of(ErrorClass::may_be_retried);
+            let may_retry = sums.errors_of(|class| spec.retry.classes.contains(class));
             assert!(sums.retries <= may_retry, "{key:?}: {} retries of {may_retry}", sums.retries);
             assert!(spec.retry.attempts > 1 || sums.retries == 0);
         }

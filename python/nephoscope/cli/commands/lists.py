@@ -23,8 +23,8 @@ def workloads(
     """List the workloads, or show one: tables, transactions, options, SQL."""
     from nephoscope.cli.printing import describe_workload, list_workloads  # noqa: PLC0415
     from nephoscope.dialects import ANY_URL  # noqa: PLC0415
-    from nephoscope.engine.workload import Workload  # noqa: PLC0415
     from nephoscope.study.packaged import find_workload, packaged_workloads  # noqa: PLC0415
+    from nephoscope.study.workload import Workload  # noqa: PLC0415
 
     names = [name] if name is not None else packaged_workloads()
     found = [Workload(find_workload(one), scale, 7, {}, ANY_URL) for one in names]

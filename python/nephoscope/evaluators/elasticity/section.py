@@ -10,7 +10,7 @@ from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.buckets import TimeBuckets
 from nephoscope.report.kit.charts import TimeChart, TimeLine
 from nephoscope.report.kit.parts import Estimate
-from nephoscope.tables.numbers import dollars, finite, number
+from nephoscope.tables.numbers import dollars, duration, finite, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 20, "elasticity", "Elasticity"
+NO_MIX, HIDDEN = {"pattern"}, {"tau"}
 
 
 class PatternRow(Part):
@@ -240,3 +241,15 @@ def _transition(entry: Mapping[str, Any], change: Mapping[str, Any]) -> Transiti
             },
         }
     )
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    del run
+    patterns = [scored.table(entry) for entry in scored.sequence(detail.get("patterns"))]
+    names = dict.fromkeys(str(entry.get("pattern")) for entry in patterns)
+    windows = {duration(entry.get("window_s")) for entry in patterns}
+    return f"{', '.join(names)}; cost over {', '.join(sorted(windows))}" if patterns else ""
+
+
+HOW = {"E1": _how}

@@ -158,7 +158,12 @@ def transitions(runs: Sequence[RunFigures]) -> Table:
         number("wake_up_s", "After an idle slot: to the first committed transaction, in s."),
     ]
     return Table(
-        "transitions", f"Scaling, change by change{_asked_for(runs)}", columns, rows, in_summary=False
+        "transitions",
+        f"Scaling, change by change{_asked_for(runs)}",
+        columns,
+        rows,
+        in_summary=False,
+        paper=6,
     )
 
 

@@ -13,7 +13,7 @@ from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.run import class_name
-from nephoscope.tables.numbers import count, duration, finite
+from nephoscope.tables.numbers import count, duration, finite, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 30, "failures", "Failures"
+NO_MIX = {"fault"}
 
 
 class FailureRow(Part):
@@ -359,3 +360,15 @@ def _availability(
     # One that was not sent has no end.
     took = np.nan_to_num(np.asarray(end, float) - np.asarray(due, float))
     return np.asarray(due, float), took, np.asarray(table.column("outcome").to_pylist(), str) == "ok"
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    failures = [scored.table(entry) for entry in scored.sequence(detail.get("failures"))]
+    roles = dict.fromkeys(f"{detail.get('fault')} of {entry.get('role')}" for entry in failures)
+    rates = {plain(entry["probe_rate"]) for entry in run.measures if "probe_rate" in entry}
+    probes = f"; probes at {', '.join(sorted(rates))} a second" if rates else ""
+    return f"{count(len(failures))} × {', '.join(roles)}{probes}" if failures else ""  # noqa: RUF001 - times
+
+
+HOW = {"R": _how, "F": _how}

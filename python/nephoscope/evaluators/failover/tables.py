@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from nephoscope import _engine
 from nephoscope.scoring.failures import over_roles, recovery
 from nephoscope.scoring.formulas import Absent
-from nephoscope.tables.columns import difference, number, seconds, seconds_with_interval, text, whole
+from nephoscope.tables.columns import (
+    difference,
+    entries_of,
+    number,
+    seconds,
+    seconds_with_interval,
+    text,
+    whole,
+)
 from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of
 
 if TYPE_CHECKING:
@@ -21,12 +29,19 @@ def _names(row: Row) -> str:
     return f"{row['fault']} of {row['role']} {row['repetition']}"
 
 
+def _failures_of(run: RunFigures) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return every failure with the fault that it was."""
+    return [
+        (entry["fault"], failure) for _, entry in entries_of(run, "failover") for failure in entry["failures"]
+    ]
+
+
 def failures(runs: Sequence[RunFigures]) -> Table:
     """Failures, with what each came to, as in the paper's Table VIII."""
     classes = _engine.error_classes()
     rows = []
     for run in runs:
-        for fault, told in run.failures:
+        for fault, told in _failures_of(run):
             row = {"run": run.name, "fault": fault, **told}
             row["outage_s"] = difference(told["service_back_s"], told["injected_s"])
             row["recovery_s"] = difference(told["tps_back_s"], told["service_back_s"])
@@ -117,7 +132,7 @@ def failover(runs: Sequence[RunFigures]) -> Table:
     rows = []
     for run in runs:
         groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for fault, told in run.failures:
+        for fault, told in _failures_of(run):
             groups.setdefault((fault, told["role"]), []).append(told)
         for (fault, role), found in groups.items():
             lost = [told["lost"] for told in found if told["lost"] is not None]
@@ -138,7 +153,7 @@ def failover(runs: Sequence[RunFigures]) -> Table:
         *_columns("r", "R", "From the service back to the load served as before"),
         whole("lost", "Acknowledged commits of the probe that were missing afterwards.", "lost commits"),
     ]
-    return Table("failover", "F- and R-Score: fail-over and recovery, by failure", columns, rows)
+    return Table("failover", "F- and R-Score: fail-over and recovery, by failure", columns, rows, paper=8)
 
 
 def _columns(name: str, heading: str, meaning: str) -> list[Column]:
@@ -191,7 +206,7 @@ def interruptions(runs: Sequence[RunFigures]) -> Table:
     """List what interrupted the service again after an outage: no part of F."""
     rows = []
     for run in runs:
-        for fault, told in run.failures:
+        for fault, told in _failures_of(run):
             for later in told.get("later") or ():
                 row = {
                     "run": run.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 40, "lag", "Lag"
+NO_MIX = {"load"}
 
 
 class LagRow(Part):
@@ -337,3 +338,14 @@ def _told(
         lines=tuple(lines),
         spans=spans,
     )
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    del run
+    replicas = count(detail.get("replicas"))
+    loads = ", ".join(str(load) for load in scored.sequence(detail.get("counted")))
+    return f"insert + update + delete beside {loads}; replicas: {replicas}" if loads else ""
+
+
+HOW = {"C": _how}

@@ -18,9 +18,9 @@ from nephoscope.settings.loads import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
 
 
 class LoadEvaluator(Evaluator):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 50, "scaleout", "Scale-out"
+NO_MIX, HIDDEN = {"nodes"}, {"of_mix"}
 
 
 class StepRow(Part):
@@ -278,3 +279,17 @@ def _serve_s(found: Mapping[str, Any], nodes: object) -> float | None:
 def _mix(mix: str, color: str, told: Mapping[str, Any]) -> ScaledMix:
     keys = ("e2", "r_squared", "scale_up")
     return ScaledMix.model_validate({"mix": mix, "color": color, **{key: told.get(key) for key in keys}})
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    del run
+    mixes = scored.table(detail.get("mixes"))
+    steps = max((len(scored.sequence(scored.table(mix).get("steps"))) for mix in mixes.values()), default=0)
+    if steps < 2:  # noqa: PLR2004 - before and after
+        return ""
+    before = count(detail.get("from_nodes"))
+    return f"{', '.join(mixes)}; read-only nodes: {before} and {count(steps - 1)} more"
+
+
+HOW = {"E2": _how}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 60, "parameters", "Parameters"
+NO_MIX, HIDDEN = {"parameter"}, {"of_mix", "place"}
 
 
 class ValueRow(Part):

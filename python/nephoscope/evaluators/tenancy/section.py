@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import category
-from nephoscope.tables.numbers import finite, number, percent
+from nephoscope.tables.numbers import count, finite, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 from nephoscope.report.kit.parts import Method, Number, Part
 
 PLACE, ANCHOR, LABEL = 80, "tenancy", "Tenants"
+NO_MIX = {"pattern"}
 
 
 class TenantRow(Part):
@@ -103,3 +104,17 @@ def _statement(patterns: tuple[TenancyPattern, ...]) -> str:
         f"Beside the others {tenant} keeps {percent(share)} of the throughput that it has alone, the least of all "
         f"tenants and patterns ({pattern.name}){fairness}."
     )
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    told = scored.details(run, "tenancy")
+    patterns = [
+        str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
+    ]
+    tenants = len(scored.sequence(told.get("tenants")))
+    shared = f"; {count(tenants)} tenants, each a {told.get('share')}" if tenants else ""
+    return f"{', '.join(patterns)}{shared}" if patterns else ""
+
+
+HOW = {"T": _how}

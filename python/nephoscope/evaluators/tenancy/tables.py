@@ -51,7 +51,7 @@ def tenants(runs: Sequence[RunFigures]) -> Table:
             foot = ["mean", "", "", "", "", with_spread(score)]
         else:
             title = f"no T-Score: {runs[0].scores['absent'].get('T')}"
-    return Table("tenants", title, columns, rows, foot)
+    return Table("tenants", title, columns, rows, foot, paper=7)
 
 
 PLACE = 50

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nephoscope.engine.loadrun import LoadRun
-    from nephoscope.engine.workload import DescribedWorkload
     from nephoscope.evaluators.points import Point
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
+    from nephoscope.study.workload import DescribedWorkload
 
 
 class Throughput(Evaluator):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import Axis, Line, Mark, XYChart
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.points import committed_per_second, exact_latency, figures_of
-from nephoscope.tables.numbers import count, finite, number
+from nephoscope.tables.numbers import count, dollars, finite, number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from nephoscope.report.kit.parts import Percentiles
     from nephoscope.report.kit.run import Run, ShownPhase, ShownPoint
 
@@ -240,3 +242,16 @@ def _row(run: Run, point: ShownPoint, phase: ShownPhase) -> PointRow:
 
 def _latency(run: Run, phase: ShownPhase) -> Percentiles:
     return exact_latency(run, frozenset({phase.number}))
+
+
+def _how(run: Run, detail: Mapping[str, Any]) -> str:
+    """Say how the score was measured."""
+    mixes = ", ".join(scored.mix_details(run)) or "all mixes"
+    of = {"peak": "the highest mean TPS", "mean": "the mean TPS over the sweep"}.get(
+        str(detail.get("tps_of")), "TPS"
+    )
+    cost = finite(detail.get("cost_per_minute"))
+    return f"{of} of {mixes}" + (f", at {dollars(cost)} a minute" if cost is not None else "")
+
+
+HOW = {"P": _how}

@@ -58,7 +58,7 @@ def throughput(runs: Sequence[RunFigures]) -> Table:
     if len(runs) == 1 and (score := runs[0].score("P")):
         title += f", at ${score['detail']['cost_per_minute']:.4f} a minute"
         foot = ["mean", "", "", "", "", with_spread(score)]
-    return Table("throughput", title, columns, rows, foot, in_summary=False)
+    return Table("throughput", title, columns, rows, foot, in_summary=False, of_points=True)
 
 
 def _mix_row(run: RunFigures, mix: str, entry: Mapping[str, Any]) -> Row:

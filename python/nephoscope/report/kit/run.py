@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nephoscope.report.kit import told
 from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.histograms import Buckets
 from nephoscope.tables.numbers import count, finite, number
@@ -27,8 +28,8 @@ MEASURE = "measure"
 _FIRST_CLASS, _LAST_CLASS = "serialization", "other"
 
 _NOT_A_POINT = frozenset({"repetition"})
-_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s", "tau", "of_mix", "place"})
-"""Labels by which evaluators find their phases again."""
+_NOT_SHOWN = frozenset({"repetition", "measure", "planned_s"})
+"""Labels that every evaluator gives its phases; those of one alone are ``HIDDEN`` in its section."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +125,9 @@ def class_name(name: str) -> str:
 def load_text(labels: Mapping[str, Any]) -> str:
     """Labels in words: ``16 sessions``, ``2,000 per s``, ``slot 2``."""
     parts = []
+    hidden = _NOT_SHOWN | told.labels("HIDDEN")
     for key, value in labels.items():
-        if key in _NOT_SHOWN or value is None:
+        if key in hidden or value is None:
             continue
         if key == "concurrency":
             parts.append(f"{count(value)} {'session' if value == 1 else 'sessions'}")

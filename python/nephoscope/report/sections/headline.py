@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.kit import scored
+from nephoscope.report.kit import scored, told
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.points import exact_latency, figures_of, headline_points
 from nephoscope.report.sections import key_figures
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from nephoscope.report.view import Verdict
 
 
-_NO_MIX = frozenset({"pattern", "fault", "load", "nodes", "parameter"})
-"""Labels of phases that measure something else than a mix's throughput."""
-
-
 def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     """Return the key figures and the rows of the table."""
     score = scored.score(run, "P")
@@ -32,7 +28,7 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     of_mixes = tuple(
         row
         for row, point in zip(rows, points, strict=True)
-        if not _NO_MIX & {name for phase in point.phases for name in phase.labels}
+        if not told.labels("NO_MIX") & {name for phase in point.phases for name in phase.labels}
     )
     # What else was measured has sections of its own, or is all that there is.
     shown = tuple(row for row in of_mixes if row.p.value is not None) or of_mixes or rows

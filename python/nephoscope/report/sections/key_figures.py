@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nephoscope.report.kit import scored
 from nephoscope.report.view import KeyFigure
-from nephoscope.scoring.formulas import BY_ENDS
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS
 from nephoscope.tables.numbers import count, dollars, finite, number, percent, spread
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ def build(run: Run, rows: tuple[MixRow, ...], verdicts: tuple[Verdict, ...]) -> 
 
 
 def _scores(run: Run) -> list[KeyFigure]:
+    """Return the first two: O, then those that it combines by their equations, so that F stands before R."""
     figures = []
-    for key in ("O", "P", "T", "E1", "F", "R", "C"):
+    for key in sorted(DEFINITIONS, key=lambda key: (DEFINITIONS[key].in_o, DEFINITIONS[key].equation)):
         score = scored.score(run, key)
         value = finite(score.get("value"))
         if value is None:

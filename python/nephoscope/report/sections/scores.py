@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.kit import scored
+from nephoscope.report.kit import scored, told
 from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.method import text_of
 from nephoscope.report.kit.parts import Estimate, Fact
 from nephoscope.report.view import AbsentScores, OTerm, ScoreRow, Scores
-from nephoscope.scoring.formulas import BY_ENDS, PERFECT
-from nephoscope.tables.numbers import count, dollars, duration, finite, number, plain, spread
+from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, PERFECT
+from nephoscope.tables.numbers import duration, finite, number, plain, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
-
-# Name, meaning, which direction is better, unit (METRICS, section 3), in the order of PERFECT and then O.
-_SCORES: dict[str, tuple[str, str, str, str]] = {
-    "P": ("Productivity", "throughput per cost", "higher", "TPS per $/min"),
-    "E1": ("Elasticity", "throughput per cost while the load varies", "higher", "TPS per $"),
-    "R": ("Recovery", "from the service's return to full throughput", "lower", "s"),
-    "F": ("Fail-over", "from the fault to the service's return", "lower", "s"),
-    "E2": ("Scale-out", "gain per added read-only node", "higher", ""),
-    "C": ("Consistency", "replication lag", "lower", "s"),
-    "T": ("Tenancy", "throughput per cost over all tenants", "higher", "TPS per $/min"),
-    "O": ("Overall", "all of the above, on a logarithmic scale", "higher", ""),
-}
+    from nephoscope.scoring.definitions import Definition
 
 
 def build(run: Run) -> Scores:
@@ -42,10 +31,10 @@ def build(run: Run) -> Scores:
     )
 
 
-def _known(run: Run) -> dict[str, tuple[str, str, str, str]]:
-    """Return the scores of the paper, and any that the run adds to them."""
+def _known(run: Run) -> dict[str, Definition | None]:
+    """Return the scores that are defined, and any that the run adds to them."""
     names = (*scored.table(run.scores.get("scores")), *scored.table(run.scores.get("absent")))
-    return _SCORES | {str(key): (str(key), "", "", "") for key in names if key not in _SCORES}
+    return {**DEFINITIONS, **{str(key): None for key in names if key not in DEFINITIONS}}
 
 
 def _scores(run: Run) -> tuple[ScoreRow, ...]:
@@ -58,15 +47,14 @@ def _measured(score: Mapping[str, Any]) -> bool:
     return finite(score.get("value")) is not None
 
 
-def _score(run: Run, key: str, about: tuple[str, str, str, str], score: Mapping[str, Any]) -> ScoreRow:
-    name, meaning, better, unit = about
+def _score(run: Run, key: str, about: Definition | None, score: Mapping[str, Any]) -> ScoreRow:
     return ScoreRow.model_validate(
         {
             "key": key,
-            "name": name,
-            "meaning": meaning,
-            "better": better or None,
-            "unit": str(score.get("unit") or unit),
+            "name": about.name if about else key,
+            "meaning": about.about if about else "",
+            "better": about.better if about else None,
+            "unit": str(score.get("unit") or (about.unit if about else "")),
             "estimate": Estimate(
                 value=score.get("value"), ci95=scored.ci95(score.get("ci95")), by_ends=key in BY_ENDS
             ),
@@ -82,9 +70,9 @@ def _starred(run: Run) -> tuple[ScoreRow, ...]:
     found = ((key, scored.table(score)) for key, score in scored.table(starred.get("scores")).items())
     how = f"by the price book {starred.get('price_book')}, for resources held {duration(finite(starred.get('held_s')))}"
     return tuple(
-        _score(run, key, _SCORES[key], score).model_copy(update={"key": f"{key}*", "how": how})
+        _score(run, key, DEFINITIONS[key], score).model_copy(update={"key": f"{key}*", "how": how})
         for key, score in found
-        if key in _SCORES and _measured(score)
+        if key in DEFINITIONS and _measured(score)
     )
 
 
@@ -92,10 +80,10 @@ def _absent(run: Run) -> tuple[AbsentScores, ...]:
     """Return the scores that were not measured, those with one reason together."""
     reasons = scored.table(run.scores.get("absent"))
     groups: dict[str, list[Fact]] = {}
-    for key, (name, *_) in _known(run).items():
+    for key, about in _known(run).items():
         if not _measured(scored.score(run, key)):
             reason = str(reasons.get(key) or "not measured in this run")
-            groups.setdefault(reason, []).append(Fact(label=key, value="" if name == key else name))
+            groups.setdefault(reason, []).append(Fact(label=key, value=about.name if about else ""))
     return tuple(AbsentScores(scores=tuple(facts), reason=reason) for reason, facts in groups.items())
 
 
@@ -126,8 +114,10 @@ def _statement(rows: Sequence[ScoreRow], absent: Sequence[AbsentScores]) -> str:
 def _how(run: Run, key: str, score: Mapping[str, Any]) -> str:
     """Say how a score was measured; empty where the run does not tell."""
     detail = scored.table(score.get("detail"))
-    if key in _HOW:
-        return _HOW[key](run, detail)
+    if key == "O":
+        return _how_o(detail)
+    if told_by := told.how().get(key):
+        return told_by(run, detail)
     plain_facts = (
         f"{name.replace('_', ' ')} {text_of(fact)}" for name, fact in detail.items() if _is_plain(fact)
     )
@@ -138,78 +128,13 @@ def _is_plain(fact: object) -> bool:
     return isinstance(fact, str | int | float)
 
 
-def _how_p(run: Run, detail: Mapping[str, Any]) -> str:
-    mixes = ", ".join(scored.mix_details(run)) or "all mixes"
-    of = {"peak": "the highest mean TPS", "mean": "the mean TPS over the sweep"}.get(
-        str(detail.get("tps_of")), "TPS"
-    )
-    cost = finite(detail.get("cost_per_minute"))
-    return f"{of} of {mixes}" + (f", at {dollars(cost)} a minute" if cost is not None else "")
-
-
-def _how_e1(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    patterns = [scored.table(entry) for entry in scored.sequence(detail.get("patterns"))]
-    names = dict.fromkeys(str(entry.get("pattern")) for entry in patterns)
-    windows = {duration(entry.get("window_s")) for entry in patterns}
-    return f"{', '.join(names)}; cost over {', '.join(sorted(windows))}" if patterns else ""
-
-
-def _how_failures(run: Run, detail: Mapping[str, Any]) -> str:
-    failures = [scored.table(entry) for entry in scored.sequence(detail.get("failures"))]
-    roles = dict.fromkeys(f"{detail.get('fault')} of {entry.get('role')}" for entry in failures)
-    rates = {plain(entry["probe_rate"]) for entry in run.measures if "probe_rate" in entry}
-    probes = f"; probes at {', '.join(sorted(rates))} a second" if rates else ""
-    return f"{count(len(failures))} × {', '.join(roles)}{probes}" if failures else ""  # noqa: RUF001 - times
-
-
-def _how_e2(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    mixes = scored.table(detail.get("mixes"))
-    steps = max((len(scored.sequence(scored.table(mix).get("steps"))) for mix in mixes.values()), default=0)
-    if steps < 2:  # noqa: PLR2004 - before and after
-        return ""
-    before = count(detail.get("from_nodes"))
-    return f"{', '.join(mixes)}; read-only nodes: {before} and {count(steps - 1)} more"
-
-
-def _how_c(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
-    replicas = count(detail.get("replicas"))
-    loads = ", ".join(str(load) for load in scored.sequence(detail.get("counted")))
-    return f"insert + update + delete beside {loads}; replicas: {replicas}" if loads else ""
-
-
-def _how_t(run: Run, detail: Mapping[str, Any]) -> str:
-    told = scored.details(run, "tenancy")
-    patterns = [
-        str(name).replace("_", " ") for name in scored.table(told.get("patterns") or detail.get("patterns"))
-    ]
-    tenants = len(scored.sequence(told.get("tenants")))
-    shared = f"; {count(tenants)} tenants, each a {told.get('share')}" if tenants else ""
-    return f"{', '.join(patterns)}{shared}" if patterns else ""
-
-
-def _how_o(run: Run, detail: Mapping[str, Any]) -> str:
-    del run
+def _how_o(detail: Mapping[str, Any]) -> str:
     weights = {str(name): finite(weight) for name, weight in scored.table(detail.get("weights")).items()}
     odd = [f"{name} {plain(weight)}" for name, weight in weights.items() if weight != 1]
     how = f"scale factor {plain(detail.get('scale_factor'))}, weights {', '.join(odd) if odd else 'all 1'}"
     if assumes := scored.table(detail.get("interval")).get("assumes"):
         how += f"; its interval takes for granted: {assumes}"
     return how + (f"; no interval: {detail['no_interval']}" if detail.get("no_interval") else "")
-
-
-_HOW: dict[str, Callable[[Run, Mapping[str, Any]], str]] = {
-    "P": _how_p,
-    "E1": _how_e1,
-    "R": _how_failures,
-    "F": _how_failures,
-    "E2": _how_e2,
-    "C": _how_c,
-    "T": _how_t,
-    "O": _how_o,
-}
 
 
 # --- what makes up O --------------------------------------------------------------------------------------------

@@ -119,6 +119,9 @@ def replication_settings() -> dict[str, SettingValue]:
     return {
         # A replica whose primary has stood still notices it, and asks again.
         "slave_net_timeout": 10,
+        # A replica that applies one transaction after another falls behind a primary that commits them in groups.
+        "slave_parallel_threads": 4,
+        "slave_parallel_mode": "optimistic",
     }
 
 

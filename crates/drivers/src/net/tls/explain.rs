@@ -5,21 +5,21 @@ use rustls::{AlertDescription, CertificateError, Error as TlsError, OtherError, 
 
 use crate::contract::calendar::civil_from_days;
 use crate::contract::error::Error;
-use crate::net::settings::Host;
+use crate::net::settings::{Host, SslMode, TlsWords};
 
 /// The error with the host. `roots` is where the trusted certificates are from.
 ///
 /// A refusal, by this side or by the server, is not a lost connection: it would come again.
-pub(super) fn explain(error: &TlsError, host: &Host, roots: &str) -> Error {
+pub(super) fn explain(error: &TlsError, host: &Host, roots: &str, words: &TlsWords) -> Error {
     let (what, is_refusal) = match error {
         TlsError::InvalidCertificate(error) => {
-            (format!("the server's certificate is not accepted: {}", certificate(error, roots)), true)
+            (format!("the server's certificate is not accepted: {}", certificate(error, roots, words)), true)
         }
-        TlsError::AlertReceived(alert) => (self::alert(*alert), true),
+        TlsError::AlertReceived(alert) => (self::alert(*alert, words), true),
         TlsError::NoCertificatesPresented => ("the server shows no certificate".to_owned(), true),
-        TlsError::PeerIncompatible(why) => (incompatible(why), true),
+        TlsError::PeerIncompatible(why) => (incompatible(why, words), true),
         TlsError::InvalidMessage(_) => (
-            "the server's answer is not TLS; is a PostgreSQL server with TLS at that port?".to_owned(),
+            format!("the server's answer is not TLS; is a {} server with TLS at that port?", words.product),
             false,
         ),
         error => (error.to_string(), false),
@@ -28,7 +28,7 @@ pub(super) fn explain(error: &TlsError, host: &Host, roots: &str) -> Error {
     if is_refusal { Error::other(message) } else { Error::connection_lost(message) }
 }
 
-fn certificate(error: &CertificateError, roots: &str) -> String {
+fn certificate(error: &CertificateError, roots: &str, words: &TlsWords) -> String {
     match error {
         CertificateError::ExpiredContext { time, not_after } => {
             format!("it expired at {} (it is {} now)", utc(*not_after), utc(*time))
@@ -38,11 +38,13 @@ fn certificate(error: &CertificateError, roots: &str) -> String {
             utc(*not_before),
             utc(*time)
         ),
-        CertificateError::NotValidForNameContext { expected, presented } => wrong_name(expected, presented),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            wrong_name(expected, presented, words)
+        }
         CertificateError::UnknownIssuer => {
             format!(
-                "no authority in {roots} has signed it (sslrootcert names the file of those that are \
-                 trusted)"
+                "no authority in {roots} has signed it ({} names the file of those that are trusted)",
+                words.roots
             )
         }
         CertificateError::BadSignature => format!(
@@ -61,13 +63,13 @@ fn certificate(error: &CertificateError, roots: &str) -> String {
     }
 }
 
-fn wrong_name(expected: &ServerName<'_>, presented: &[String]) -> String {
+fn wrong_name(expected: &ServerName<'_>, presented: &[String], words: &TlsWords) -> String {
     let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
     let names = if names.is_empty() { "no name at all".to_owned() } else { names.join(", ") };
     format!(
-        "it is for {names}, and not for {}, the host in the URL (sslmode=verify-ca does not look at the \
-         name)",
-        expected.to_str()
+        "it is for {names}, and not for {}, the host in the URL ({} does not look at the name)",
+        expected.to_str(),
+        words.with_mode(SslMode::VerifyCa)
     )
 }
 
@@ -90,11 +92,12 @@ fn other(error: &OtherError, roots: &str) -> String {
     }
 }
 
-fn alert(alert: AlertDescription) -> String {
+fn alert(alert: AlertDescription, words: &TlsWords) -> String {
     use AlertDescription as Alert;
     match alert {
         Alert::CertificateRequired | Alert::NoCertificate => {
-            "the server asks for a client certificate; sslcert and sslkey name one".to_owned()
+            let TlsWords { certificate, key, .. } = words;
+            format!("the server asks for a client certificate; {certificate} and {key} name one")
         }
         Alert::BadCertificate
         | Alert::UnsupportedCertificate
@@ -116,13 +119,12 @@ fn alert(alert: AlertDescription) -> String {
     }
 }
 
-fn incompatible(why: &PeerIncompatible) -> String {
+fn incompatible(why: &PeerIncompatible, words: &TlsWords) -> String {
     match why {
         PeerIncompatible::ServerDoesNotSupportTls12Or13
         | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig => {
-            "the server has no TLS version that is allowed; allowed are 1.2 and 1.3, within \
-             ssl_min_protocol_version and ssl_max_protocol_version"
-                .to_owned()
+            let within = words.versions.map_or_else(String::new, |settings| format!(", within {settings}"));
+            format!("the server has no TLS version that is allowed; allowed are 1.2 and 1.3{within}")
         }
         why => format!("the server has nothing in common with this client ({why:?})"),
     }

@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 
 use super::x509::Certificate;
 use crate::contract::error::ConfigError;
-use crate::net::settings::{FileSetting, RootCertificates, SslMode, TlsSettings};
+use crate::net::settings::{FileSetting, RootCertificates, SslMode, TlsSettings, TlsWords};
 
 /// Where systems keep their store of authorities, in one file.
 const SYSTEM_FILES: [&str; 5] = [
@@ -36,20 +36,22 @@ pub(super) struct Roots {
     pub(super) certificates: Vec<CertificateDer<'static>>,
     /// Where they are from.
     pub(super) from: String,
+    /// What the setting is called that names them.
+    setting: &'static str,
 }
 
 impl Roots {
-    fn new(from: String) -> Self {
-        Self { store: RootCertStore::empty(), certificates: Vec::new(), from }
+    fn new(from: String, setting: &'static str) -> Self {
+        Self { store: RootCertStore::empty(), certificates: Vec::new(), from, setting }
     }
 
     fn add(&mut self, pem: &[u8], path: &Path) -> Result<(), ConfigError> {
+        let (setting, shown) = (self.setting, path.display());
         for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|error| {
-                ConfigError(format!("sslrootcert: {} is not a PEM file: {error}", path.display()))
-            })?;
+            let certificate = certificate
+                .map_err(|error| ConfigError(format!("{setting}: {shown} is not a PEM file: {error}")))?;
             if let Err(error) = self.store.add(certificate.clone()) {
-                tracing::warn!("sslrootcert: {}: a certificate is not used: {error}", path.display());
+                tracing::warn!("{setting}: {shown}: a certificate is not used: {error}");
             } else {
                 self.certificates.push(certificate);
             }
@@ -62,22 +64,27 @@ impl Roots {
 pub(super) fn roots(tls: &TlsSettings) -> Result<Option<Roots>, ConfigError> {
     match &tls.roots {
         RootCertificates::System { file, directory } => {
-            system_roots(file.as_deref(), directory.as_deref()).map(Some)
+            system_roots(file.as_deref(), directory.as_deref(), tls.words.roots).map(Some)
         }
-        RootCertificates::File(setting) => file_roots(setting.as_ref(), tls.mode),
+        RootCertificates::File(setting) => file_roots(setting.as_ref(), tls.mode, tls.words),
     }
 }
 
-fn file_roots(setting: Option<&FileSetting>, mode: SslMode) -> Result<Option<Roots>, ConfigError> {
-    let pem = setting.map(|setting| read("sslrootcert", &setting.path)).transpose()?.flatten();
+fn file_roots(
+    setting: Option<&FileSetting>,
+    mode: SslMode,
+    words: &TlsWords,
+) -> Result<Option<Roots>, ConfigError> {
+    let pem = setting.map(|setting| read(words.roots, &setting.path)).transpose()?.flatten();
     let (Some(setting), Some(pem)) = (setting, pem) else {
-        return without_roots(setting, mode).map(|()| None);
+        return without_roots(setting, mode, words).map(|()| None);
     };
-    let mut roots = Roots::new(setting.path.display().to_string());
+    let mut roots = Roots::new(setting.path.display().to_string(), words.roots);
     roots.add(&pem, &setting.path)?;
     if roots.store.is_empty() {
         return Err(ConfigError(format!(
-            "sslrootcert: {} holds no certificate (PEM)",
+            "{}: {} holds no certificate (PEM)",
+            words.roots,
             setting.path.display()
         )));
     }
@@ -85,21 +92,23 @@ fn file_roots(setting: Option<&FileSetting>, mode: SslMode) -> Result<Option<Roo
 }
 
 /// Whether it will do that there is no root certificate file.
-fn without_roots(setting: Option<&FileSetting>, mode: SslMode) -> Result<(), ConfigError> {
+fn without_roots(setting: Option<&FileSetting>, mode: SslMode, words: &TlsWords) -> Result<(), ConfigError> {
+    let name = words.roots;
     if mode >= SslMode::VerifyCa {
         let file = setting.map_or_else(
             || "no file is named, and there is no home directory to look in".to_owned(),
             |setting| format!("{} does not exist", setting.path.display()),
         );
         return Err(ConfigError(format!(
-            "sslrootcert: {file}, and sslmode={} needs root certificates; name a file, use \
-             sslrootcert=system, or allow any certificate with sslmode=require",
-            mode.name()
+            "{name}: {file}, and {} needs root certificates; name a file, {}, or allow any certificate with {}",
+            words.with_mode(mode),
+            words.system_roots,
+            words.with_mode(SslMode::Require)
         )));
     }
     if let Some(setting) = setting.filter(|setting| setting.given) {
         tracing::warn!(
-            "sslrootcert: {} does not exist: the server's certificate is not verified",
+            "{name}: {} does not exist: the server's certificate is not verified",
             setting.path.display()
         );
     }
@@ -107,7 +116,11 @@ fn without_roots(setting: Option<&FileSetting>, mode: SslMode) -> Result<(), Con
 }
 
 /// The system's store: the file and the directory given, else the usual ones.
-fn system_roots(file: Option<&Path>, directory: Option<&Path>) -> Result<Roots, ConfigError> {
+fn system_roots(
+    file: Option<&Path>,
+    directory: Option<&Path>,
+    setting: &'static str,
+) -> Result<Roots, ConfigError> {
     let mut paths: Vec<PathBuf> = file.map(Path::to_owned).into_iter().collect();
     let directories = directory.into_iter().flat_map(std::env::split_paths);
     paths.extend(directories.flat_map(|directory| files_in(&directory)));
@@ -117,12 +130,10 @@ fn system_roots(file: Option<&Path>, directory: Option<&Path>) -> Result<Roots, 
             paths.extend(SYSTEM_DIRECTORIES.iter().flat_map(|directory| files_in(Path::new(directory))));
         }
     }
-    let mut roots = Roots::new("the system's store".to_owned());
+    let mut roots = Roots::new("the system's store".to_owned(), setting);
     for path in paths {
         // One file of the system's that is broken does not make the others useless.
-        if let Err(error) =
-            read("sslrootcert", &path).and_then(|pem| roots.add(&pem.unwrap_or_default(), &path))
-        {
+        if let Err(error) = read(setting, &path).and_then(|pem| roots.add(&pem.unwrap_or_default(), &path)) {
             tracing::warn!("{error}");
         }
     }
@@ -130,7 +141,7 @@ fn system_roots(file: Option<&Path>, directory: Option<&Path>) -> Result<Roots, 
     roots.certificates.clear();
     if roots.store.is_empty() {
         return Err(ConfigError(format!(
-            "sslrootcert: the system's store holds no certificate; looked for are SSL_CERT_FILE, \
+            "{setting}: the system's store holds no certificate; looked for are SSL_CERT_FILE, \
              SSL_CERT_DIR, {} and {}",
             SYSTEM_FILES.join(", "),
             SYSTEM_DIRECTORIES.join(", ")
@@ -149,29 +160,30 @@ fn files_in(directory: &Path) -> Vec<PathBuf> {
 pub(super) fn client_certificate(tls: &TlsSettings) -> Result<Option<CertifiedKey>, ConfigError> {
     let Some(setting) = &tls.certificate else { return Ok(None) };
     let path = setting.path.display();
-    let Some(pem) = read("sslcert", &setting.path)? else {
+    let (name, key_name) = (tls.words.certificate, tls.words.key);
+    let Some(pem) = read(name, &setting.path)? else {
         if setting.given {
-            return Err(ConfigError(format!("sslcert: {path} does not exist")));
+            return Err(ConfigError(format!("{name}: {path} does not exist")));
         }
         return Ok(None);
     };
     let chain: Vec<_> = CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<_, _>>()
-        .map_err(|error| ConfigError(format!("sslcert: {path} is not a PEM file: {error}")))?;
+        .map_err(|error| ConfigError(format!("{name}: {path} is not a PEM file: {error}")))?;
     let Some(certificate) = chain.first() else {
-        return Err(ConfigError(format!("sslcert: {path} holds no certificate (PEM)")));
+        return Err(ConfigError(format!("{name}: {path} holds no certificate (PEM)")));
     };
     let certificate = Certificate::read(certificate)
-        .ok_or_else(|| ConfigError(format!("sslcert: {path} holds what is not an X.509 certificate")))?;
+        .ok_or_else(|| ConfigError(format!("{name}: {path} holds what is not an X.509 certificate")))?;
     let Some(key_path) = tls.key.as_ref().map(|key| key.path.as_path()) else {
-        return Err(ConfigError(format!("sslkey: no file is named for the key of {path}")));
+        return Err(ConfigError(format!("{key_name}: no file is named for the key of {path}")));
     };
-    let key = any_supported_type(&client_key(key_path)?).map_err(|error| {
-        ConfigError(format!("sslkey: {} holds no key that can be used: {error}", key_path.display()))
+    let key = any_supported_type(&client_key(key_path, key_name)?).map_err(|error| {
+        ConfigError(format!("{key_name}: {} holds no key that can be used: {error}", key_path.display()))
     })?;
     if key.public_key().is_some_and(|public| public.as_ref() != certificate.key_info) {
         return Err(ConfigError(format!(
-            "sslkey: {} is not the key of the certificate {path}",
+            "{key_name}: {} is not the key of the certificate {path}",
             key_path.display()
         )));
     }
@@ -179,16 +191,16 @@ pub(super) fn client_certificate(tls: &TlsSettings) -> Result<Option<CertifiedKe
 }
 
 /// Reads the client's key. As in libpq, others may have no access to it; root's may be read by a group.
-fn client_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
+fn client_key(path: &Path, name: &str) -> Result<PrivateKeyDer<'static>, ConfigError> {
     let shown = path.display();
     let missing =
-        || ConfigError(format!("sslkey: {shown} does not exist, and the client's certificate needs it"));
-    let pem = read("sslkey", path)?.ok_or_else(missing)?;
-    let metadata = fs::metadata(path).map_err(|error| unreadable("sslkey", path, &error))?;
+        || ConfigError(format!("{name}: {shown} does not exist, and the client's certificate needs it"));
+    let pem = read(name, path)?.ok_or_else(missing)?;
+    let metadata = fs::metadata(path).map_err(|error| unreadable(name, path, &error))?;
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & forbidden != 0 {
         return Err(ConfigError(format!(
-            "sslkey: group or others have access to {shown}; allowed is u=rw (0600) or less, or u=rw,g=r \
+            "{name}: group or others have access to {shown}; allowed is u=rw (0600) or less, or u=rw,g=r \
              (0640) for a file of root's"
         )));
     }
@@ -196,10 +208,10 @@ fn client_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConfigError> {
         let encrypted = pem.windows(9).any(|bytes| bytes == b"ENCRYPTED");
         ConfigError(match error {
             _ if encrypted => {
-                format!("sslkey: the key in {shown} is encrypted; decrypt it with openssl pkey -in … -out …")
+                format!("{name}: the key in {shown} is encrypted; decrypt it with openssl pkey -in … -out …")
             }
-            PemError::NoItemsFound => format!("sslkey: {shown} holds no private key (PEM)"),
-            error => format!("sslkey: {shown} is not a PEM file: {error}"),
+            PemError::NoItemsFound => format!("{name}: {shown} holds no private key (PEM)"),
+            error => format!("{name}: {shown} is not a PEM file: {error}"),
         })
     })
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::pgpass::PasswordFile;
-use super::{ChannelBinding, Config, KEYS, LoadBalance, PROTOCOL, SslNegotiation, TargetSessionAttrs};
+use super::{
+    ChannelBinding, Config, KEYS, LoadBalance, PROTOCOL, SslNegotiation, TLS_WORDS, TargetSessionAttrs,
+};
 use crate::contract::error::ConfigError;
 use crate::net::given::{Choice, Given, Lookup, Value};
 use crate::net::secret::{Password, hide_secret_values};
@@ -232,6 +234,7 @@ fn tls(
     }
     let (min_version, max_version) = tls_versions(given)?;
     Ok(TlsSettings {
+        words: &TLS_WORDS,
         mode,
         roots: if system {
             RootCertificates::System { file: path("SSL_CERT_FILE"), directory: path("SSL_CERT_DIR") }

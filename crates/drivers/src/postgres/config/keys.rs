@@ -1,6 +1,7 @@
 //! The settings of PostgreSQL's URLs by their names.
 
 use crate::net::given::Keys;
+use crate::net::settings::TlsWords;
 
 /// The settings. The sockets are kept alive in any case, every wait has a deadline, and there is neither Kerberos nor
 /// compression under TLS.
@@ -11,6 +12,18 @@ pub(crate) const KEYS: Keys = Keys {
     database: "dbname",
     // JDBC's way to say it, which libpq understands too.
     aliases: &[(("ssl", "true"), ("sslmode", "require"))],
+};
+
+/// The settings of TLS, as libpq has them.
+pub(crate) const TLS_WORDS: TlsWords = TlsWords {
+    product: "PostgreSQL",
+    mode: "sslmode",
+    modes: ["require", "verify-ca", "verify-full"],
+    roots: "sslrootcert",
+    system_roots: "use sslrootcert=system",
+    certificate: "sslcert",
+    key: "sslkey",
+    versions: Some("ssl_min_protocol_version and ssl_max_protocol_version"),
 };
 
 const KNOWN: [(&str, Option<&str>); 24] = [

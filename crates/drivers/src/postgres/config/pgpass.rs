@@ -2,11 +2,9 @@
 //!
 //! <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::net::private_file;
 use crate::net::secret::Password;
 
 /// The socket directories that a build of `PostgreSQL` has as its default; in the file they are `localhost`.
@@ -22,15 +20,7 @@ impl PasswordFile {
     /// Reads a file. One that does not exist is empty; one that others could read is left alone, with a
     /// warning.
     pub(super) fn open(path: &Path) -> Self {
-        match read(path) {
-            Ok(text) => Self::of(&text),
-            Err(error) => {
-                if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!("password file {} is ignored: {error}", path.display());
-                }
-                Self::default()
-            }
-        }
+        private_file::read("password file", path).map_or_else(Self::default, |text| Self::of(&text))
     }
 
     /// The lines of a file's content.
@@ -54,20 +44,6 @@ impl PasswordFile {
             Some(Password::new(first_field(rest)))
         })
     }
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // Looked at before it is opened: to open a pipe would wait for its other end.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a plain file"));
-    }
-    let mut file = File::open(path)?;
-    if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        return Err(io::Error::other("group or others have access to it; allowed is u=rw (0600) or less"));
-    }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// What follows the line's first field, if that field is `*` or, unescaped, the value.

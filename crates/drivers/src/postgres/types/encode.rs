@@ -4,7 +4,8 @@ use std::fmt;
 use std::io::Write;
 
 use super::{Type, instant, numeric};
-use crate::contract::value::Value;
+use crate::contract::calendar;
+use crate::contract::value::{Value, write_decimal};
 
 /// The value does not fit the parameter or column.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,12 +80,13 @@ fn fit(of: Type, value: Value<'_>) -> Result<Value<'_>, Misfit> {
         | (Type::Bytea, Value::Bytes(_))
         | (Type::Uuid, Value::Uuid(_))
         | (Type::Float4 | Type::Float8, Value::Float(_) | Value::Decimal { .. })
-        | (Type::Numeric, Value::Decimal { .. }) => Some(value),
+        | (Type::Numeric, Value::Decimal { .. } | Value::Unsigned(_)) => Some(value),
         (Type::Int2, _) => whole(value).filter(|number| i16::try_from(*number).is_ok()).map(Value::Int),
         (Type::Int4, _) => whole(value).filter(|number| i32::try_from(*number).is_ok()).map(Value::Int),
         (Type::Oid, _) => whole(value).filter(|number| u32::try_from(*number).is_ok()).map(Value::Int),
         (Type::Int8, _) => whole(value).map(Value::Int),
         (Type::Float4 | Type::Float8, Value::Int(number)) => Some(Value::Float(number as f64)),
+        (Type::Float4 | Type::Float8, Value::Unsigned(number)) => Some(Value::Float(number as f64)),
         (Type::Numeric, Value::Int(units)) => Some(Value::Decimal { units, scale: 0 }),
         (Type::Date, _) => {
             instant::days(value).filter(|days| instant::date_to_wire(*days).is_some()).map(Value::Date)
@@ -194,7 +196,7 @@ pub(super) fn write_text(value: Value<'_>, out: &mut Vec<u8>) {
         Value::Bool(value) => write!(out, "{value}"),
         Value::Int(value) => write!(out, "{value}"),
         Value::Float(value) => write!(out, "{value}"),
-        Value::Decimal { units, scale } => numeric::write_decimal(units, scale, out),
+        Value::Decimal { units, scale } => write_decimal(units, scale, out),
         Value::Numeric(text) => out.write_all(text.as_bytes()),
         Value::Text(bytes) | Value::Json(bytes) => out.write_all(bytes),
         Value::Bytes(bytes) => {
@@ -206,6 +208,8 @@ pub(super) fn write_text(value: Value<'_>, out: &mut Vec<u8>) {
             write!(out, "{dash}{byte:02x}")
         }),
         Value::Date(days) => out.write_all(instant::format_date(days).as_bytes()),
+        Value::Unsigned(value) => write!(out, "{value}"),
+        Value::Time(micros) => calendar::write_time(micros, out),
         Value::Timestamp(micros) => out.write_all(instant::format_timestamp(micros).as_bytes()),
     };
 }

@@ -1,8 +1,6 @@
 //! Decimal numbers in their text and binary forms (`numeric_send` and `numeric_recv` in PostgreSQL's
 //! `numeric.c`: digits to the base of 10,000, aligned at the decimal point).
 
-use std::io::{self, Write};
-
 use crate::contract::value::Value;
 
 const NEGATIVE: u16 = 0x4000;
@@ -12,16 +10,6 @@ const NEGATIVE_INFINITE: u16 = 0xF000;
 /// What a numeric can hold: digits before and behind the point (manual, section 8.1.2).
 const MOST_WHOLE: usize = 131_072;
 const MOST_PART: usize = 16_383;
-
-/// Writes `units / 10^scale` as text.
-pub(super) fn write_decimal(units: i64, scale: u8, out: &mut Vec<u8>) -> io::Result<()> {
-    let power = 10_u64.pow(u32::from(scale.min(18)));
-    let (size, sign) = (units.unsigned_abs(), if units < 0 { "-" } else { "" });
-    if scale == 0 {
-        return write!(out, "{sign}{size}");
-    }
-    write!(out, "{sign}{}.{:0width$}", size / power, size % power, width = usize::from(scale.min(18)))
-}
 
 /// A number of at most two decimals as the exact value that its shortest text stands for. A script has its amounts of
 /// money as floats, and the text of a float takes longer to find than all the rest of a parameter.

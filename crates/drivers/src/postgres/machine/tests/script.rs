@@ -243,6 +243,7 @@ impl Flush {
                 "40001" => ErrorClass::Serialization,
                 "40P01" => ErrorClass::Deadlock,
                 "57014" => ErrorClass::StatementTimeout,
+                "23503" | "23505" => ErrorClass::Constraint,
                 _ => ErrorClass::Other,
             };
             return Err((class, code.to_owned()));
@@ -250,7 +251,7 @@ impl Flush {
         let last = &run[run.len() - 1];
         let index = results + run.iter().filter(|step| step.keeps_rows()).count();
         let result = last.keeps_rows().then(|| ResultIndex::from(index as u32 - 1));
-        Ok(Reply { affected: last.affected(), result })
+        Ok(Reply { affected: last.affected(), result, ..Reply::default() })
     }
 }
 

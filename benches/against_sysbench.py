@@ -1,0 +1,68 @@
+"""Against sysbench: what a point select on MariaDB costs the client."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from benches.client import load_spec
+from benches.costs import SECONDS, by_turns, cost, ratios, told
+from benches.results import Result, at_most, result
+from benches.servers import Server, mariadb, timed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_WORKLOAD = Path(__file__).parent / "sbtest"
+_ROWS = 100_000
+_BARS = {8: 0.85, 32: 0.7, 128: 0.6}
+"""By sessions, on io_uring."""
+_EPOLL = 0.9
+
+
+def point_select(folder: Path) -> Iterator[Result]:
+    """Client CPU per point select against sysbench's oltp_point_select, prepared, on one thread."""
+    with mariadb(folder) as on:
+        _sysbench(on, "prepare")
+        spec = load_spec(on.url, _WORKLOAD, 1, "SELECT")
+        for sessions, bar in _BARS.items():
+            theirs, ours = by_turns(spec, sessions, lambda sessions: _turn(on, sessions))
+            for io, found in ours.items():
+                name = f"client CPU per point select, MariaDB, {sessions} sessions, {io}"
+                allowed = at_most(bar if io == "uring" else _EPOLL)
+                peer = "sysbench oltp_point_select"
+                yield result(name, peer, ratios(found, theirs), allowed, told(found, theirs))
+
+
+def _turn(on: Server, sessions: int) -> dict[str, float]:
+    """Run sysbench for some seconds; give its processor time per transaction."""
+    command = _command(on, "run", f"--threads={sessions}", f"--time={SECONDS:g}", "--percentile=0")
+    used = timed(command)
+    line = next(line for line in used.output.splitlines() if "transactions:" in line)
+    return cost(used, int(line.split(":")[1].split("(")[0]))
+
+
+def _sysbench(on: Server, action: str) -> None:
+    timed(_command(on, action))
+
+
+def _command(on: Server, action: str, *options: str) -> list[str]:
+    program = shutil.which("sysbench")
+    if program is None:
+        raise RuntimeError("sysbench is not installed: apt-get install sysbench")
+    parts = urlsplit(on.url)
+    return [
+        program,
+        "oltp_point_select",
+        f"--mysql-host={parts.hostname}",
+        f"--mysql-port={parts.port}",
+        f"--mysql-user={unquote(parts.username or '')}",
+        f"--mysql-password={unquote(parts.password or '')}",
+        f"--mysql-db={parts.path.lstrip('/')}",
+        f"--table-size={_ROWS}",
+        "--rand-type=uniform",
+        *options,
+        action,
+    ]

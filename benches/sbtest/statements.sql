@@ -1,0 +1,4 @@
+-- The statement of sysbench's oltp_common.lua.
+
+-- name: point_select
+SELECT c FROM sbtest1 WHERE id = :id;

@@ -1,0 +1,40 @@
+//! What a driver's systems can do, as data: for whoever has to know before anything is touched.
+
+/// What the systems behind a driver can do.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
+pub struct Capabilities {
+    /// What is written stays there: data can be loaded and checked.
+    pub stores: bool,
+    /// Probes are answered as a database would answer them.
+    pub probes: bool,
+    /// Statements run on the thread that sends them, in this process.
+    pub blocking: bool,
+    /// BEGIN and COMMIT hold several statements together.
+    pub transactions: bool,
+    /// The reply to an INSERT tells the key: see [`crate::Reply::inserted_id`].
+    pub generated_keys: bool,
+    /// The isolation levels that a session can ask for, in the words of SQL and in small letters.
+    pub isolation: &'static [&'static str],
+}
+
+/// The levels of the SQL standard.
+const STANDARD: &[&str] = &["read uncommitted", "read committed", "repeatable read", "serializable"];
+
+impl Capabilities {
+    /// Those of a database server with transactions.
+    pub(crate) const SERVER: Self = Self {
+        stores: true,
+        probes: true,
+        blocking: false,
+        transactions: true,
+        generated_keys: false,
+        isolation: STANDARD,
+    };
+
+    /// What a workload may need, by the name that it is asked for, and whether it is there.
+    #[must_use]
+    pub fn needed(&self) -> [(&'static str, bool); 2] {
+        [("transactions", self.transactions), ("generated_keys", self.generated_keys)]
+    }
+}

@@ -1,0 +1,99 @@
+//! A MariaDB server for the time of a test.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use super::postgres::{STOP_AT_END_OF_INPUT, USER, as_user, free_port, is_root};
+use super::{Folder, Identity, run};
+
+/// The server's program, where Debian's package puts it. A test that needs it says so, and passes, where it is not.
+pub(crate) fn program() -> Option<&'static Path> {
+    let program = Path::new("/usr/sbin/mariadbd");
+    if !program.exists() {
+        eprintln!("skipped: there is no MariaDB server in /usr/sbin");
+        return None;
+    }
+    Some(program)
+}
+
+/// A running server, whose user `tester` may do everything. It is stopped, and its data removed, when it is dropped or
+/// the tests end.
+pub(crate) struct Server {
+    process: Child,
+    input: Option<ChildStdin>,
+    folder: Folder,
+    /// Its port, on 127.0.0.1.
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// Starts a server, which may not be ready yet. With an identity, and the PEM file of an authority, it has TLS.
+    pub(crate) fn start(program: &Path, set_up: &str, tls: Option<(&Identity, &Path)>) -> Self {
+        let folder = Folder::new();
+        let path = |name: &str| folder.path(name).display().to_string();
+        fs::write(folder.path("set_up.sql"), set_up).unwrap();
+        let port = free_port();
+        let mut settings = vec![
+            format!("--port={port}"),
+            format!("--socket={}", path("socket")),
+            format!("--pid-file={}", path("pid")),
+            format!("--init-file={}", path("set_up.sql")),
+        ];
+        if let Some((identity, authority)) = tls {
+            let files = [(&*identity.certificate, "cert"), (&identity.key, "key"), (authority, "ca")];
+            for (from, name) in files {
+                fs::copy(from, folder.path(name)).unwrap();
+                settings.push(format!("--ssl-{name}={}", path(name)));
+            }
+        }
+        if is_root() {
+            run(Command::new("chown").arg("-R").arg(USER).arg(folder.path("")));
+        }
+        let data = format!("--datadir={}", path("data"));
+        run(as_user(Path::new("mariadb-install-db")).args([
+            "--no-defaults",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            &data,
+        ]));
+        let mut process = as_user(Path::new("sh"))
+            .env("NEPHOSCOPE_FOLDER", folder.path(""))
+            .args(["-c", STOP_AT_END_OF_INPUT, "sh"])
+            .arg(program)
+            .args(["--no-defaults", &data, "--bind-address=127.0.0.1", "--skip-name-resolve"])
+            .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"])
+            .args(["--max-connections=300", "--max-allowed-packet=64M", "--local-infile=1"])
+            .args(["--plugin-load-add=auth_ed25519", "--performance-schema=0"])
+            .args(settings)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(folder.path("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let input = process.stdin.take();
+        Self { process, input, folder, port }
+    }
+
+    /// Its Unix socket.
+    pub(crate) fn socket(&self) -> String {
+        self.folder.path("socket").display().to_string()
+    }
+
+    /// The PEM file of the authority of its certificate.
+    pub(crate) fn root_certificate(&self) -> String {
+        self.folder.path("ca").display().to_string()
+    }
+
+    /// What it has written so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path("log")).unwrap_or_default()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.process.wait();
+    }
+}

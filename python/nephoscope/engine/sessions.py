@@ -1,0 +1,36 @@
+"""Whether the sessions of a phase had their connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_SHARE = 0.01
+"""The largest share of the sessions' time without a connection at which a phase still has its nominal concurrency."""
+_FEWEST = 2
+"""In intervals: at the end of a single one a session may just be reconnecting."""
+
+
+def is_short(
+    sessions: Sequence[float] | Floats, disconnected: Sequence[float] | Floats, failures: int
+) -> bool:
+    """Tell whether a phase lacked sessions, by how many were wanted, and lacked a connection, at each interval's end.
+
+    ``failures`` counts connections that broke or could not be made. A phase is short if a session lacked its connection
+    for more than half of it, or, with such failures, if more than 1 % of the sessions' time was without a connection.
+    A moment to connect at the phase's start does not count.
+    """
+    if not sum(sessions):
+        return False
+    if np.median(disconnected) >= 1:
+        return True
+    share = sum(disconnected) / sum(sessions)
+    return bool(failures and share > _SHARE and np.count_nonzero(disconnected) >= _FEWEST)
