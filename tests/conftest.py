@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from postgres_lab import Lab, lab_with_database
+from product_labs import full_lab, lab_of, new_lab, words  # noqa: F401 - fixtures for everybody
 from remeasure import Remeasure
 from survivals import Survival, record
 
@@ -54,7 +55,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     session.config.pluginmanager.register(Remeasure(session.config._tmp_path_factory.getbasetemp()))  # type: ignore[attr-defined]
 
 
-_LABS = frozenset({"databases", "groups_lab", "patroni_lab", "postgres_lab", "tls_server"})
+_LABS = frozenset({"databases", "groups_lab", "patroni_lab", "postgres_lab", "products", "tls_server"})
 """The modules that start servers."""
 
 

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import nephoscope
+from nephoscope.systems.cluster.node import Node
 from nephoscope.systems.machine.folders import fast_folder, is_alive
 from nephoscope.systems.postgres.embedded import EmbeddedPostgres
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from signal import Signals
 
     from nephoscope.systems.base import System
@@ -125,11 +126,11 @@ class Lab:
         expect(process, "ready")
         return process
 
-    def background(self, command: list[str | Path], **options: Any) -> subprocess.Popen[str]:
+    def background(
+        self, command: Sequence[str | Path], *, output: int = subprocess.DEVNULL, **options: Any
+    ) -> subprocess.Popen[str]:
         """Run something else beside the test, killed at its end."""
-        process = subprocess.Popen(
-            command, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options
-        )
+        process = subprocess.Popen(command, text=True, stdout=output, stderr=output, **options)
         self._processes.append(process)
         return process
 
@@ -264,3 +265,16 @@ def query_url(system: System, sql: str, program: Path) -> str:
     """Ask as any client would: by the URL alone."""
     command: list[str | Path] = [program, "-X", "-A", "-t", "-d", system.rw[0], "-c", sql]
     return subprocess.check_output(command, env={}, text=True).strip()
+
+
+def copies(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the nodes that are made by a copy from now on."""
+    made: list[str] = []
+    copy = Node.copy_from
+
+    def noting(node: Node, primary: Any) -> None:
+        made.append(node.name)
+        copy(node, primary)
+
+    monkeypatch.setattr(Node, "copy_from", noting)
+    return made

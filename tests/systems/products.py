@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -10,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from postgres_lab import Lab
+from postgres_lab import Lab, server_of
 
 from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.systems.mariadb import node as mariadb_node
 from nephoscope.systems.mariadb.embedded import EmbeddedMariadb
 from nephoscope.systems.mariadb.install import NEEDED
+from nephoscope.systems.mariadb.server import MariadbServer
+from nephoscope.systems.postgres import node as postgres_node
+from nephoscope.systems.postgres.server import PostgresServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
+
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
+    from nephoscope.systems.cluster.server import Server
 
 _ANSWER_S = 30.0
 
@@ -32,6 +41,22 @@ class Words(ABC):
     """How an old primary comes back that has nothing which the new one has not."""
     again: str
     """How one comes back that has more than the new one."""
+    copied_by: str
+    node: ModuleType
+    """Where its nodes are."""
+    server: type[Server]
+    synchronous: str
+    """How commits wait for replicas."""
+    delay_s: float
+    least_delay_s: float
+    """When a commit may be seen first at a replica that is to be so late."""
+    ended: str
+    recovered: str
+    """What the log says of an end in good order, and of a start after a crash."""
+    port_taken: str
+    password_file: str
+    password_files: frozenset[str]
+    """Where the password may be, in a cluster whose roles have moved."""
     memory: tuple[str, str]
     """A setting that `resize` to 0.5 GB changes, and its value then."""
     resize_restarts: bool
@@ -43,6 +68,14 @@ class Words(ABC):
     @abstractmethod
     def ask(self, url: str, sql: str) -> Sequence[Sequence[str | None]]:
         """Run a statement behind a URL. Raises ``MeasurementError``."""
+
+    @abstractmethod
+    def run(self, provider: EmbeddedCluster, sql: str) -> str:
+        """Run a statement in the database of a provider, by the server itself."""
+
+    @abstractmethod
+    def code(self, sql: str) -> str:
+        """Write what runs a statement in a process that has a provider."""
 
     @abstractmethod
     def shown(self, url: str, name: str) -> str | None:
@@ -70,7 +103,7 @@ class Session(ABC):
 
     @abstractmethod
     def ask(self, sql: str) -> None:
-        """Run a statement, and wait for its answer."""
+        """Run a statement that returns a row, and wait for it. Raises ``MeasurementError``."""
 
     @abstractmethod
     def close(self) -> None:
@@ -80,6 +113,16 @@ class Session(ABC):
 class PostgresWords(Words):
     lab = Lab
     back = again = "pg_rewind"
+    copied_by = "pg_basebackup"
+    node = postgres_node
+    server = PostgresServer
+    synchronous = "remote_apply"
+    delay_s, least_delay_s = 0.5, 0.49
+    ended = "database system is shut down"
+    recovered = "not properly shut down"
+    port_taken = "could not bind"
+    password_file = "pgpass"
+    password_files = frozenset({"pgpass", "replication.pgpass"})
     memory = ("shared_buffers", "128MB")
     resize_restarts = True
     parameters = (("work_mem", "9MB", 0), ("max_connections", 510, 2), ("max_connections", 490, 2))
@@ -94,6 +137,13 @@ class PostgresWords(Words):
 
     def ask(self, url: str, sql: str) -> Sequence[Sequence[str | None]]:
         return query(url, sql)
+
+    def run(self, provider: EmbeddedCluster, sql: str) -> str:
+        answer: str = server_of(provider).psql(sql, "nephoscope")
+        return answer
+
+    def code(self, sql: str) -> str:
+        return f"provider._server.psql({sql!r}, 'nephoscope')"
 
     def shown(self, url: str, name: str) -> str | None:
         return query(url, f"SHOW {name}")[0][0]
@@ -136,6 +186,17 @@ class MariadbWords(Words):
 
     lab = MariadbLab
     back, again = "started", "mariadb-dump"
+    copied_by = "mariadb-dump"
+    node = mariadb_node
+    server = MariadbServer
+    synchronous = "semi-sync"
+    # It counts from the second in which a statement began.
+    delay_s, least_delay_s = 2.0, 1.0
+    ended = "Shutdown complete"
+    recovered = "Starting crash recovery"
+    port_taken = "Address already in use"
+    password_file = "client.cnf"
+    password_files = frozenset({"client.cnf", "replication.cnf", "master.info"})
     memory = ("innodb_buffer_pool_size", str(256 << 20))
     resize_restarts = False
     parameters = (("max_connections", 510, 0), ("tmp_table_size", "32M", 0), ("back_log", 70, 2))
@@ -164,6 +225,13 @@ class MariadbWords(Words):
             [None if cell == "NULL" else cell for cell in line.split("\t")]
             for line in answer.stdout.splitlines()
         ]
+
+    def run(self, provider: EmbeddedCluster, sql: str) -> str:
+        answer: str = server_of(provider).ask(f"USE nephoscope; {sql}")
+        return answer
+
+    def code(self, sql: str) -> str:
+        return f"provider._server.ask('USE nephoscope; ' {sql!r})"
 
     def shown(self, url: str, name: str) -> str | None:
         value = self.ask(url, f"SELECT @@GLOBAL.{name}")[0][0]
@@ -200,19 +268,28 @@ class _ClientSession(Session):
     def __init__(self, url: str) -> None:
         with tempfile.NamedTemporaryFile("w") as file:
             self._client = subprocess.Popen(
-                mariadb(url, file), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                mariadb(url, file),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
             )
             self.ask("SELECT 1")
 
     def ask(self, sql: str) -> None:
         assert self._client.stdin is not None
         assert self._client.stdout is not None
-        self._client.stdin.write(f"{sql};\n")
-        self._client.stdin.flush()
-        assert self._client.stdout.readline()
+        try:
+            self._client.stdin.write(f"{sql};\n")
+            self._client.stdin.flush()
+        except BrokenPipeError as error:
+            raise MeasurementError("the connection is lost") from error
+        if not self._client.stdout.readline():
+            raise MeasurementError("the connection is lost")
 
     def close(self) -> None:
-        self._client.communicate(timeout=_ANSWER_S)
+        with contextlib.suppress(BrokenPipeError):
+            self._client.communicate(timeout=_ANSWER_S)
 
 
 needs_mariadb = pytest.mark.skipif(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import Lab, lab_with_database, users_of, wait_for
-from products import EVERY_PRODUCT, Session, Words
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
@@ -21,6 +20,8 @@ from nephoscope.systems.machine.folders import is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from products import Session, Words
 
     from nephoscope.systems.base import Done
     from nephoscope.systems.cluster.embedded import EmbeddedCluster
@@ -74,12 +75,6 @@ class Cluster:
             assert self.words.is_replica(url)
         wait_for(lambda: self.words.followers(self.rw) == len(replicas))
         return True
-
-
-@pytest.fixture(scope="module", params=EVERY_PRODUCT)
-def words(request: pytest.FixtureRequest) -> Words:
-    words: Words = request.param
-    return words
 
 
 @pytest.fixture(scope="module")

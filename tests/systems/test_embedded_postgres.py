@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +13,6 @@ from postgres_lab import (
     ROOT,
     Lab,
     expect,
-    needs_root,
-    owners_of,
     query,
     query_url,
     send,
@@ -26,10 +22,7 @@ from postgres_lab import (
     wait_until_gone,
 )
 
-from nephoscope.errors import MeasurementError
-from nephoscope.settings.resources import Resources
 from nephoscope.systems.machine import supervised
-from nephoscope.systems.machine.capacity import this_machine
 from nephoscope.systems.postgres.folder import TRAITS
 from nephoscope.systems.postgres.server import PostgresServer
 
@@ -71,24 +64,6 @@ def test_keeps_the_database_but_not_what_alter_system_set(ready_lab: Lab) -> Non
         assert query(provider, "SHOW work_mem") == "4MB"
 
 
-def test_is_sized_by_the_machine_or_as_the_study_says(common_lab: Lab) -> None:
-    machine = this_machine()
-    with common_lab.provider() as provider:
-        resources = provider.start().resources
-    assert resources is not None
-    assert (resources.nodes, resources.vcores, resources.iops, resources.network_gbps) == (
-        1,
-        machine.cores,
-        0,
-        0,
-    )
-    assert resources.memory_gb == pytest.approx(machine.memory_bytes / 2**30)
-    assert resources.storage_gb == pytest.approx(shutil.disk_usage(common_lab.base).total / 2**30)
-    declared = Resources(vcores=1, memory_gb=2, storage_gb=3)
-    with common_lab.provider(resources=declared) as provider:
-        assert provider.start().resources == declared
-
-
 def test_takes_settings_of_every_kind(common_lab: Lab) -> None:
     wanted: dict[str, Any] = {
         "work_mem": "33MB",
@@ -113,18 +88,6 @@ def test_takes_settings_of_every_kind(common_lab: Lab) -> None:
     assert system.facts["settings"].items() >= wanted.items()
 
 
-@needs_root
-def test_root_drops_its_privileges(common_lab: Lab) -> None:
-    with common_lab.provider() as provider:
-        system = provider.start()
-        owners = owners_of(users_of(common_lab.folder))
-    assert system.facts["privileges_dropped"] is True
-    assert {system.facts["user"]} <= {"postgres", "nobody"}
-    assert owners
-    assert 0 not in owners.values()
-    assert (common_lab.folder / "pgpass").stat().st_uid == 0
-
-
 @pytest.mark.parametrize("version", [18, 16])
 def test_an_ordinary_user_runs_it_as_himself(lab: Lab, version: int) -> None:
     process = lab.holder("pass", ordinary=True, version=version)
@@ -134,17 +97,6 @@ def test_an_ordinary_user_runs_it_as_himself(lab: Lab, version: int) -> None:
     if ROOT:
         assert user == "nobody"
     assert not users_of(lab.folder)
-
-
-def test_stop_may_be_called_at_any_time(common_lab: Lab) -> None:
-    provider = common_lab.provider()
-    provider.stop()
-    provider.start()
-    with pytest.raises(MeasurementError, match="started already"):
-        provider.start()
-    provider.stop()
-    provider.stop()
-    assert not users_of(common_lab.folder)
 
 
 # --- nothing is left running
@@ -175,45 +127,6 @@ def test_the_server_ends_with_a_parent_that_is_killed(
     wait_until_gone(running)
 
 
-@pytest.mark.parametrize(
-    ("then", "code"),
-    [("os._exit(7)", 7), ("raise ValueError", 1), ("provider.__class__.stop = lambda self: None", 0)],
-    ids=["exit without clean-up", "exception", "never stopped"],
-)
-def test_the_server_ends_with_a_parent_that_ends_otherwise(ready_lab: Lab, then: str, code: int) -> None:
-    process = ready_lab.holding(f"os.dup2(os.open(os.devnull, os.O_WRONLY), 2); sys.stdin.readline(); {then}")
-    running = users_of(ready_lab.folder) - {process.pid}
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait(60) == code
-    wait_until_gone(running)
-
-
-def test_a_forked_child_of_the_parent_does_not_keep_the_server(ready_lab: Lab) -> None:
-    process = ready_lab.holding(
-        "child = os.fork(); child and print('forked', child, flush=True); time.sleep(60)"
-    )
-    child = int(expect(process, "forked")[0])
-    try:
-        running = users_of(ready_lab.folder) - {process.pid, child}
-        send(process, signal.SIGKILL)
-        wait_until_gone(running)
-    finally:
-        os.kill(child, signal.SIGKILL)
-
-
-@ORDINARY
-@pytest.mark.parametrize("after_s", [0.05, 0.2, 0.4])
-def test_an_interrupted_start_leaves_nothing(lab: Lab, after_s: float, *, ordinary: bool) -> None:
-    process = lab.holder("sys.stdin.read()", ordinary=ordinary)
-    time.sleep(after_s)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of the foreground group
-    assert process.wait(60) == 0
-    assert process.stdout is not None
-    assert process.stdout.read().endswith("interrupted\n")
-    assert not users_of(lab.folder)
-
-
 def test_a_parent_killed_during_initdb_leaves_nothing_and_the_next_start_works(lab: Lab) -> None:
     process = lab.holder("pass")
     wait_for((lab.folder / "data.new" / "base").exists)
@@ -236,20 +149,6 @@ def test_ctrl_c_does_not_reach_the_server(ready_lab: Lab) -> None:
     expect(process, "waiting")
     os.killpg(process.pid, signal.SIGINT)
     assert expect(process, "heard") == ["1"]
-
-
-def test_the_server_ends_when_its_supervisor_is_killed(
-    ready_lab: Lab, caplog: pytest.LogCaptureFixture
-) -> None:
-    provider = ready_lab.provider()
-    provider.start()
-    running = users_of(ready_lab.folder)
-    os.kill(server_of(provider)._process._supervisor.pid, signal.SIGKILL)
-    wait_until_gone(running)
-    provider.stop()
-    assert "ended before it was stopped" in caplog.text
-    with ready_lab.provider() as again:
-        again.start()
 
 
 def test_a_server_that_hears_no_signal_is_killed(ready_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

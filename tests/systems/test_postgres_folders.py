@@ -6,8 +6,6 @@ import contextlib
 import logging
 import os
 import re
-import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,17 +19,14 @@ from postgres_lab import (
     needs_root,
     query,
     read_if_there,
-    send,
     server_of,
     users_of,
     wait_for,
-    wait_until_gone,
 )
 from pydantic import ValidationError
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.cluster import folder as cluster_folder
-from nephoscope.systems.cluster import server as cluster_server
 from nephoscope.systems.machine.account import server_accounts
 from nephoscope.systems.machine.folders import LOCK_FILE
 from nephoscope.systems.postgres import install as postgres_install
@@ -44,20 +39,6 @@ if TYPE_CHECKING:
 
 
 # --- what an earlier run left behind
-
-
-def test_recovers_what_was_committed_before_a_crash(ready_lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
-    with ready_lab.provider() as provider:
-        provider.start()
-        query(provider, "CREATE TABLE kept AS SELECT generate_series(1, 1000)")
-        running = users_of(ready_lab.folder)
-        os.kill(server_of(provider).pid, signal.SIGKILL)
-        wait_until_gone(running)
-    assert "ended before it was stopped" in caplog.text
-    with ready_lab.provider() as provider:
-        provider.start()
-        assert query(provider, "SELECT count(*) FROM kept") == "1000"
-    assert "not properly shut down" in (ready_lab.folder / "server.log").read_text()
 
 
 @contextlib.contextmanager
@@ -117,40 +98,6 @@ def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def test_the_next_run_waits_for_the_server_of_one_that_was_killed(ready_lab: Lab) -> None:
-    process = ready_lab.holding()
-    send(process, signal.SIGKILL)
-    with ready_lab.provider() as provider:
-        provider.start()
-        assert query(provider, "SELECT 1") == "1"
-
-
-def test_a_second_process_is_told_who_has_the_folder(ready_lab: Lab) -> None:
-    process = ready_lab.holding(
-        "sys.stdin.readline(); print('still', provider._server.psql('SELECT 1'), flush=True)"
-    )
-    with pytest.raises(MeasurementError) as caught, ready_lab.provider() as provider:
-        provider.start()
-    message = str(caught.value)
-    assert str(ready_lab.folder) in message
-    assert f"process {process.pid} (python" in message
-    assert "system.data can name another folder" in message
-    assert process.stdin is not None
-    process.stdin.close()
-    assert expect(process, "still") == ["1"]
-
-
-def test_two_servers_in_one_process_need_two_folders(common_lab: Lab) -> None:
-    with common_lab.provider() as first:
-        first.start()
-        with (
-            pytest.raises(MeasurementError, match=f"process {os.getpid()} "),
-            common_lab.provider() as second,
-        ):
-            second.start()
-        assert query(first, "SELECT 1") == "1"
-
-
 # --- folders that cannot be used
 
 
@@ -183,15 +130,6 @@ def test_a_folder_of_something_else_is_refused(lab: Lab, make: Any, message: str
     assert str(lab.folder) in str(caught.value)
 
 
-def test_a_damaged_database_is_refused(lab: Lab) -> None:
-    (lab.folder / "data").mkdir(parents=True)
-    (lab.folder / LOCK_FILE).touch()
-    account = server_accounts()[0]
-    os.chown(lab.folder / "data", account.uid, account.gid)
-    with pytest.raises(InputError, match=r"damaged database.*remove the folder"), lab.provider() as provider:
-        provider.start()
-
-
 def test_a_database_that_lost_files_shows_the_servers_words(ready_lab: Lab) -> None:
     with ready_lab.provider() as provider:
         provider.start()
@@ -212,14 +150,6 @@ def test_a_folder_that_cannot_be_worked_in_is_named(lab: Lab) -> None:
         pytest.raises(MeasurementError, match=f"cannot work in folder {lab.folder}"),
         lab.provider() as provider,
     ):
-        provider.start()
-
-
-@needs_root
-def test_a_folder_that_the_servers_user_cannot_reach_is_refused(lab: Lab) -> None:
-    lab.folder = lab.base / "closed" / "server"
-    lab.folder.parent.mkdir(mode=0o700)
-    with pytest.raises(InputError, match="out of reach for user"), lab.provider() as provider:
         provider.start()
 
 
@@ -286,27 +216,6 @@ def test_a_missing_package_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -
         lab.provider().start()
 
 
-def test_a_port_that_somebody_took_is_changed_for_another(
-    common_lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = cluster_server.free_port
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        ports = [taken.getsockname()[1], taken.getsockname()[1], real()]
-        monkeypatch.setattr(cluster_server, "free_port", iter(ports).__next__)
-        with common_lab.provider() as provider:
-            assert provider.start().facts["port"] == ports[-1]
-        monkeypatch.setattr(cluster_server, "free_port", lambda: ports[0])
-        monkeypatch.setattr(cluster_server, "_PORTS_TRIED", 2)
-        with (
-            pytest.raises(MeasurementError, match=r"(?s)2 free ports.*could not bind"),
-            common_lab.provider() as provider,
-        ):
-            provider.start()
-    assert not users_of(common_lab.folder)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -351,14 +260,6 @@ def test_a_wrong_setting_is_told_in_the_servers_words(
 def test_a_table_that_makes_no_sense_is_refused_before_anything_is_touched(table: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         EmbeddedPostgresSettings(**table)
-
-
-def test_a_wait_that_is_too_long_ends_with_the_log(common_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_server, "_READY_S", 0.0)
-    monkeypatch.setattr(PostgresServer, "_says_ready", lambda *_: False)
-    with pytest.raises(MeasurementError, match="was not ready within 0 s"), common_lab.provider() as provider:
-        provider.start()
-    assert not users_of(common_lab.folder)
 
 
 def test_a_failed_initdb_shows_its_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

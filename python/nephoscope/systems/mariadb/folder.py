@@ -10,6 +10,8 @@ from nephoscope.systems.cluster.folder import ServerFolder
 from nephoscope.systems.cluster.product import Traits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic import SecretStr
 
 ROOT = "root"
@@ -34,9 +36,14 @@ _VERSION = re.compile(r"\d+\.\d+")
 
 
 class MariadbFolder(ServerFolder):
-    """Beside what every server's folder holds, nothing; the password is in the format of MariaDB's option files."""
+    """Beside what every server's folder holds, ``tmp``; the password is in the format of MariaDB's option files."""
 
     traits: ClassVar[Traits] = TRAITS
+
+    def __init__(self, path: Path) -> None:
+        """Take an absolute path; nothing is touched yet."""
+        super().__init__(path)
+        self.temporary = path / "tmp"
 
     def credentials(self, password: SecretStr) -> str:
         """Write a password as an option file of MariaDB's clients."""

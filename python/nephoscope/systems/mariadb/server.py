@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from nephoscope.systems.mariadb.folder import MariadbFolder
 
 _PID_FILE = "server.pid"
-_TEMPORARY = "tmp"
 _SERVER_IDS = 1 << 31
 
-# The script splits its arguments where they have spaces, and so has the folder as its current one.
+# The script splits its arguments where they have spaces, and so has the folder as its current one. What it prints is
+# advice; errors go the other way.
 _INITIALISE = """cd -- "$1" && PATH="$PATH:/usr/bin:/bin:/usr/sbin:/sbin" exec "$2" --no-defaults --datadir=. \
---tmpdir=. --skip-name-resolve --auth-root-authentication-method=normal --skip-test-db --innodb-log-file-size=8M \
---extra-file="$3" """
+--skip-name-resolve --auth-root-authentication-method=normal --skip-test-db --innodb-log-file-size=8M \
+--tmpdir=. --extra-file="$3" > /dev/null"""
 
 # One statement a line: the bootstrapping server takes no more.
 _ACCOUNTS = """FLUSH PRIVILEGES;
@@ -146,9 +146,9 @@ class MariadbServer(Server):
             "socket": "",
             "skip_name_resolve": True,
             "pid_file": _PID_FILE,
-            # Its own: a server that starts deletes what it takes for temporary tables that another has left. From the
-            # data folder, for a colon in a path would begin another one.
-            "tmpdir": f"../{_TEMPORARY}",
+            # A server that starts removes the temporary tables that it finds there, whosever they are. From the data
+            # folder, for a colon in a path would begin another one.
+            "tmpdir": f"../{self.folder.temporary.name}",
             "log_bin": "binlog",
             "relay_log": "relay",
             "server_id": self.server_id,
@@ -179,11 +179,10 @@ class MariadbServer(Server):
         return written == str(pid) and self.folder.says("ready for connections")
 
     def _before_launch(self) -> None:
+        self.folder.temporary.mkdir(mode=0o700, exist_ok=True)
+        os.chown(self.folder.temporary, self.account.uid, self.account.gid)
         # A crash leaves it, and the number may be another program's now.
         (self.folder.data / _PID_FILE).unlink(missing_ok=True)
-        place = self.folder.path / _TEMPORARY
-        place.mkdir(mode=0o700, exist_ok=True)
-        os.chown(place, self.account.uid, self.account.gid)
 
     def _apply(self, changes: Mapping[str, SettingValue]) -> None:
         """Set what can be set while the server runs; nothing else is asked for without a restart."""
