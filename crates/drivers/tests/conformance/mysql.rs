@@ -237,7 +237,7 @@ pub(crate) fn a_result_may_be_longer_than_a_packet(mysql: &Mysql) {
     }
 }
 
-pub(crate) fn the_last_result_of_a_procedure_is_told(mysql: &Mysql) {
+pub(crate) fn every_result_of_a_procedure_is_told(mysql: &Mysql) {
     let procedure = unique("results");
     let sql =
         format!("CREATE PROCEDURE {procedure}(n int) BEGIN SELECT n AS a; SELECT n + 1 AS b, 'x' AS c; END");
@@ -246,8 +246,11 @@ pub(crate) fn the_last_result_of_a_procedure_is_told(mysql: &Mysql) {
     let mut client = mysql.client(&[("call", &call), ("one", "SELECT CAST(1 AS SIGNED)")]);
     for number in [1, 5] {
         client.rows.clear();
-        let result = client.call("call", &[Value::Int(number)]).unwrap().result.unwrap();
-        assert_eq!(client.rows.named(result, 0, "b"), Some(Value::Int(number + 1)));
+        let reply = client.call("call", &[Value::Int(number)]).unwrap();
+        let [first, last] = reply.results().collect::<Vec<_>>()[..] else { panic!("{reply:?}") };
+        assert_eq!(reply.result, Some(last));
+        assert_eq!(client.rows.named(first, 0, "a"), Some(Value::Int(number)));
+        assert_eq!(client.rows.named(last, 0, "b"), Some(Value::Int(number + 1)));
         assert_eq!(client.integer("one", &[]), 1);
         assert_eq!(client.count("call", &[Value::Int(1)]).unwrap().result, None);
     }
