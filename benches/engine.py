@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 from benches.client import load_spec, measure
@@ -38,29 +39,39 @@ def noop(_folder: Path) -> Iterator[Result]:
 
 
 def instructions(folder: Path) -> Iterator[Result]:
-    """Instructions per transaction on noop, as valgrind counts them: the same on a quiet and on a noisy machine."""
+    """Instructions per transaction, as valgrind counts them: the same on a quiet and on a noisy machine."""
     if shutil.which("valgrind") is None:
         return
     drive = example("nephoscope-engine", "drive")
-    for workload, mix in (("sales", "RO"), ("tpcb", "TPCB")):
-        # The difference of a longer and a shorter run has no start-up in it.
-        (short, few), (long, many) = (_count(drive, folder, workload, mix, seconds) for seconds in (1.0, 3.0))
-        each = (long - short) / (many - few)
+    for workload, mix, bar in (("sales", "RO", 3.2), ("tpcb", "TPCB", 10.6)):
+        each = _instructions(drive, load_spec("noop://", workload, 1, mix), sessions=8)
         name = f"instructions per transaction on noop, {workload} {mix}"
-        yield result(name, "1000", [each / 1000], at_most(3.2 if workload == "sales" else 10.6))
+        yield result(name, "1000", [each / 1000], at_most(bar))
+    with server(folder) as on:
+        pgbench_tables(on)
+        each = _instructions(drive, load_spec(on.url, "tpcb", SCALE, "SELECT"), sessions=32)
+    yield result("instructions per point select, 32 sessions, epoll", "1000", [each / 1000], at_most(5.0))
 
 
-def _count(drive: Path, folder: Path, workload: str, mix: str, seconds: float) -> tuple[int, int]:
+def _instructions(drive: Path, spec: dict[str, Any], sessions: int) -> float:
+    """Count the instructions of a transaction of a closed load."""
+    # The difference of a longer and a shorter run has no start-up in it, and no more intervals than one.
+    (short, few), (long, many) = (_count(drive, dict(spec), sessions, seconds) for seconds in (1.0, 5.0))
+    return (long - short) / (many - few)
+
+
+def _count(drive: Path, spec: dict[str, Any], sessions: int, seconds: float) -> tuple[int, int]:
     """Run a load under valgrind; give its instructions and its committed transactions."""
+    phase = {"name": "all", "kind": "measure", "seconds": seconds}
+    phase["loads"] = {"*": {"concurrency": sessions, "mix": spec.pop("mix")}}
     # valgrind runs one thread at a time, and does not know that a wait by io_uring lets others run.
-    spec = load_spec("noop://", workload, 1, mix, seconds=seconds, io="epoll")
-    phase = {"name": "all", "kind": "measure", "seconds": spec.pop("seconds")}
-    phase["loads"] = {"*": {"concurrency": 8, "mix": spec.pop("mix")}}
-    file = folder / "load.json"
-    file.write_text(json.dumps({**spec, "phases": [phase]}))
+    spec |= {"io": "epoll", "interval_ms": 60_000, "phases": [phase]}
     tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    command = [*tool, str(drive), str(file)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(spec, file)
+        file.flush()
+        command = [*tool, str(drive), file.name]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
     counted = re.search(r"Collected : (\d+)", done.stderr)
     committed = re.search(r"^committed (\d+)", done.stdout, re.MULTILINE)
     if counted is None or committed is None:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import socket
-import subprocess
 import tempfile
-import time
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
 from postgres_lab import Lab
 
 from nephoscope import _engine
-from nephoscope.errors import MeasurementError
-from nephoscope.systems.machine.account import server_accounts
-from nephoscope.systems.machine.folders import fast_folder
+from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,51 +70,16 @@ def running_server(**settings: object) -> Iterator[Server]:
 
 
 @contextmanager
-def running_mariadb() -> Iterator[Server]:
-    """Run a MariaDB server on a free port."""
-    program = shutil.which("mariadbd", path="/usr/sbin:/usr/local/sbin:/usr/bin")
-    if program is None:
-        pytest.skip("there is no MariaDB server here")
-    account = server_accounts()[0]
-    with tempfile.TemporaryDirectory(dir=fast_folder(), ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o777)
-        set_up = "CREATE USER tester@'%' IDENTIFIED BY 'secret';\nGRANT ALL ON *.* TO tester@'%';\n"
-        (folder / "set_up.sql").write_text(set_up)
-        who: Any = {"user": account.uid, "group": account.gid, "extra_groups": []} if account.other else {}
-        (folder / "tmp").mkdir()
-        (folder / "tmp").chmod(0o777)
-        data = f"--datadir={folder}/data"
-        make = ["mariadb-install-db", "--no-defaults", "--skip-test-db", data]
-        subprocess.run(make, check=True, capture_output=True, **who)
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-        settings = [data, f"--port={port}", f"--socket={folder}/socket", f"--init-file={folder}/set_up.sql"]
-        settings.append(f"--tmpdir={folder}/tmp")  # a server that starts deletes what others have in theirs
-        server = subprocess.Popen(
-            [program, "--no-defaults", "--bind-address=127.0.0.1", "--skip-name-resolve", *settings],
-            stderr=subprocess.DEVNULL,
-            **who,
-        )
-        try:
-            url = f"mysql://tester:secret@127.0.0.1:{port}/mysql"
-            wait_until_it_answers(url)
-            yield Server(url)
-        finally:
-            server.kill()
-            server.wait()
-
-
-def wait_until_it_answers(url: str) -> None:
-    limit = time.monotonic() + 60
-    while True:
-        try:
-            query(url, "SELECT 1")
-        except MeasurementError:
-            assert time.monotonic() < limit, "the server does not answer"
-            time.sleep(0.05)
-        else:
-            return
+def running_mariadb(**settings: bool | int | str) -> Iterator[Server]:
+    """Run a MariaDB server on a free port, with settings of one's own."""
+    lab = Lab()
+    quick = {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "innodb_log_file_size": 64 << 20}
+    try:
+        table = EmbeddedMariadbSettings(data=lab.folder, settings={**quick, **settings})
+        with EmbeddedMariadb(table) as provider:
+            yield Server(provider.start().rw[0])
+    finally:
+        lab.close()
 
 
 @contextmanager
@@ -132,7 +89,7 @@ def folder_of_files() -> Iterator[Server]:
         yield Server(f"sqlite://{folder}")
 
 
-SERVERS: Mapping[str, Callable[[], AbstractContextManager[Server]]] = {
+SERVERS: Mapping[str, Callable[..., AbstractContextManager[Server]]] = {
     "postgres": running_server,
     "mysql": running_mariadb,
     "sqlite": folder_of_files,

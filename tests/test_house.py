@@ -191,7 +191,6 @@ NAMED = {
     "cli.printing": "a text shown to users: an example of a study",
     "collectors.monitor": "the table of collectors, by dialect",
     "dialects": "the table of dialects",
-    "results.inputs": "runs that kept no workload: a URL that names a dialect alone",
     "systems.cache": "what embedded servers have left in the cache",
     "systems.machine.account": "the account that a package of the distribution makes, and a text shown to users",
     "systems.url": "whose parameters can be read, and a text shown to users",

@@ -17,7 +17,7 @@ from nephoscope.study.packaged import PACKAGED
 from sample_studies import one_table_workload, phases, write_study
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 BRIEF = phases({"duration": "1s", "mix": "RW", "concurrency": 2})
@@ -381,24 +381,21 @@ def test_an_earlier_versions_load_that_broke_off_gives_no_leave_to_drop(
     assert objects(url, dialect) == before
 
 
-def test_texts_are_kept_whatever_the_server_takes_a_backslash_for(
-    server: Server, dialect: str, url: str, tmp_path: Path
-) -> None:
-    name = url.rpartition("/")[2]
-    if dialect == "postgres":
-        query(server.url, f"ALTER DATABASE {name} SET standard_conforming_strings = off")
-    elif dialect == "mysql":
-        query(server.url, "SET GLOBAL sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'")
-    try:
-        study = tickets(url, tmp_path)
+ODD_BACKSLASHES: Mapping[str, Mapping[str, str]] = {
+    "postgres": {"standard_conforming_strings": "off"},
+    "mysql": {"sql_mode": "NO_BACKSLASH_ESCAPES,ANSI_QUOTES"},
+}
+
+
+@pytest.mark.parametrize("speaks", ODD_BACKSLASHES)
+def test_texts_are_kept_whatever_the_server_takes_a_backslash_for(speaks: str, tmp_path: Path) -> None:
+    with SERVERS[speaks](**ODD_BACKSLASHES[speaks]) as server:
+        study = tickets(server.new_database(), tmp_path)
         loaded = call("load", study)
         assert loaded.code == 0, loaded.err
         assert call("load", study).out.startswith("tickets: already loaded")
         assert call("run", study, "--out", tmp_path / "runs").code == 0
         assert call("check", study).code == 0
-    finally:
-        if dialect == "mysql":
-            query(server.url, "SET GLOBAL sql_mode = DEFAULT")
 
 
 def test_a_load_that_goes_on_is_not_replaced_by_another(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 RUN_DIRECTORY = ROOT / "docs" / "run-directory.md"
 METRICS = ROOT / "docs" / "metrics.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,13 @@ def test_every_metric_is_described(run: StoredRun) -> None:
 def test_every_key_of_a_point_and_a_score_is_described() -> None:
     assert not lacking(METRICS, {*Point.model_fields, *Latency.model_fields, *built_in_price_books()})
     assert all(f"{name}" in prose(METRICS) for name in DEFINITIONS)
+
+
+def test_the_glossary_has_every_score_and_stands_in_the_order_of_its_terms() -> None:
+    rows = [line.split("|")[1].strip() for line in prose(GLOSSARY).splitlines() if line.startswith("| ")]
+    terms = [re.sub(r"[^a-z0-9]", "", term.casefold()) for term in rows[1:]]
+    assert terms == sorted(terms)
+    assert set(DEFINITIONS) <= set(rows)
 
 
 def test_the_manifest_has_no_key_that_is_not_shown(run: StoredRun) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from postgres_lab import Lab, users_of
+from products import needs_mariadb
 
 from browser import CHROMIUM, sheets_of
 from commands import Ended, finish, start
@@ -134,6 +135,29 @@ def test_all_seven_scores_are_measured(quickstarts: list[Ended], folders: list[P
         *("scaleout", "latency", "tenancy", "cost"),
         *("errors", "accounting", "client", "system", "record", "definitions"),
     ]
+
+
+@needs_mariadb
+def test_all_seven_scores_are_measured_on_mariadb(lab: Lab) -> None:
+    environment = {"NEPHOSCOPE_CACHE": str(lab.base / "cache")}
+    arguments = ("--system", "mariadb", "--out", "of-mariadb", *BRIEF_QUICKSTART)
+    with start("quickstart", *arguments, cwd=lab.base, environment=environment) as process:
+        ended = finish(process, PATIENCE_S)
+    assert (ended.code, ended.err) == (0, "")
+    assert not users_of(lab.base)
+    (folder,) = (path for path in (lab.base / "of-mariadb").iterdir() if path.name != "latest")
+    scores = json.loads((folder / "scores.json").read_text())
+    assert {"P", "E1", "F", "C", "T", "E2"} <= set(scores["scores"])
+    failures = scores["scores"]["F"]["detail"]["failures"]
+    assert [(failure["role"], failure["lost"]) for failure in failures] == [("rw", 0), ("ro", 0)]
+    run = StoredRun(folder)
+    sources = set(run.system_metrics.column("source").to_pylist())
+    assert {"client", "host", "server:rw", "server:ro"} <= sources
+    arguments = ("check", "quickstart-mariadb", "--set", "workload.scale=0.002", "--json")
+    with start(*arguments, cwd=lab.base, environment=environment) as process:
+        checked = finish(process)
+    verdicts = {result["name"]: result["verdict"] for result in json.loads(checked.out)}
+    assert (verdicts.pop("order_totals"), set(verdicts.values())) == ("not checked", {"holds"})
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")

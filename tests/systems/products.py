@@ -215,11 +215,11 @@ class _ClientSession(Session):
         self._client.communicate(timeout=_ANSWER_S)
 
 
-has_mariadb = all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEEDED)
+needs_mariadb = pytest.mark.skipif(
+    not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEEDED), reason="no MariaDB is here"
+)
 
 EVERY_PRODUCT = [
     pytest.param(PostgresWords(), id="PostgreSQL"),
-    pytest.param(
-        MariadbWords(), id="MariaDB", marks=pytest.mark.skipif(not has_mariadb, reason="no MariaDB is here")
-    ),
+    pytest.param(MariadbWords(), id="MariaDB", marks=needs_mariadb),
 ]

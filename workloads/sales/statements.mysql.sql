@@ -11,7 +11,13 @@ UPDATE customer SET c_credit = c_credit + :amount, c_updateddate = from_unixtime
 
 -- name: new_order
 INSERT INTO orders (o_c_id, o_date, o_status, o_totalamount, o_updateddate)
-VALUES (:c_id, current_date, 'NEW', :total, from_unixtime(:now)) RETURNING o_id;
+VALUES (:c_id, current_date, 'NEW', :total, from_unixtime(:now));
+
+-- name: lock_orderline
+SELECT ol_totalamount FROM orderline WHERE ol_id = :ol_id FOR UPDATE;
+
+-- name: delete_orderline
+DELETE FROM orderline WHERE ol_id = :ol_id;
 
 -- name: order_totals
 SELECT o_id, o_totalamount, coalesce(`lines`, 0) AS `lines`

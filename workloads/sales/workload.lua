@@ -67,10 +67,21 @@ sales:transaction("order_status", { read_only = true, help = "T3: reads the stat
   tx:one("order_status", pick.orders())
 end)
 
+-- MySQL has no RETURNING: an amount is read before its row goes, and a key comes with the reply.
+local without_returning = sales:has("lock_orderline")
+
 sales:transaction("delete_orderline", { help = "T4: deletes an order line" }, function(tx, pick)
   -- Each loaded line is taken once, in an order that looks random, so the key is known without a search.
   local line = pick.once("orderline")
   if not line then return tx:rollback() end
+  if without_returning then
+    tx:begin()
+    local locked = tx:one("lock_orderline", line)
+    if not locked then return tx:rollback() end
+    tx:queue("delete_orderline", line)
+    tx:tally("lines_removed", locked.ol_totalamount)
+    return tx:commit()
+  end
   local deleted = tx:one("delete_orderline", line)
   if deleted then tx:tally("lines_removed", deleted.ol_totalamount) end
 end)
@@ -84,11 +95,17 @@ sales:transaction("new_order", { help = "places an order with its lines (not in 
     sum = sum + amount
   end
   tx:begin()
-  local order = tx:one("new_order", { c_id = pick.customer(), total = sum, now = tx.now })
-  for _, line in ipairs(lines) do
-    tx:queue("new_orderline", order.o_id, line[1], line[2], line[3], tx.now)
+  local values = { c_id = pick.customer(), total = sum, now = tx.now }
+  local _, order
+  if without_returning then
+    _, order = tx:exec("new_order", values)
+  else
+    order = tx:one("new_order", values).o_id
   end
-  tx:inserted("orders", order.o_id)
+  for _, line in ipairs(lines) do
+    tx:queue("new_orderline", order, line[1], line[2], line[3], tx.now)
+  end
+  tx:inserted("orders", order)
   tx:commit()
 end)
 

@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use nephoscope_drivers::ConfigError;
-
 use crate::function::RowFunction;
-use crate::generate::{At, Plan};
 use crate::kind::Kind;
-use crate::resolve;
-use crate::spec::TableSpec;
+use crate::plan::{At, Plan};
 
 /// All tables of a workload with one seed. Every cell is a pure function of the seed, the names of its table
 /// and its column, its row's number, and of what its generator says; memory does not grow with the rows.
@@ -41,19 +37,13 @@ pub struct ColumnPlan {
 }
 
 impl Dataset {
-    /// Checks what a workload declares. An error names the table, the column, what is wrong and what is
-    /// allowed.
-    pub fn new(tables: &[TableSpec], seed: u64) -> Result<Self, ConfigError> {
-        resolve::dataset(tables, seed)
-    }
-
     /// The tables, as they were declared.
     #[must_use]
     pub fn tables(&self) -> &[TablePlan] {
         &self.tables
     }
 
-    /// The place of a table among the tables.
+    /// The index of a table among the tables.
     #[must_use]
     pub fn find(&self, table: &str) -> Option<usize> {
         self.tables.iter().position(|plan| plan.name == table)

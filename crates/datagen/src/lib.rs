@@ -45,6 +45,7 @@ mod generate;
 mod instant;
 mod kind;
 mod load;
+mod plan;
 mod random;
 mod resolve;
 mod spec;

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::clock::Nanos;
+use crate::clock::{Nanos, SECOND};
 
 thread_local! {
     static NOW: Cell<Option<Nanos>> = const { Cell::new(None) };
@@ -25,6 +25,9 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// Where simulated runs begin: long after 0, as a machine's clock does.
+    pub const BEGINNING: Nanos = 1_000_000 * SECOND;
+
     /// Lets time stand still at a point.
     ///
     /// # Panics

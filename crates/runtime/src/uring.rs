@@ -241,10 +241,8 @@ impl Uring {
             return Poll::Ready(Err(error));
         }
         let source = &mut self.sources[key.slot];
-        if !source.inbox.is_empty() {
-            let count = source.inbox.len();
-            inbox.extend(&source.inbox);
-            source.inbox.clear();
+        let count = source.give(inbox);
+        if count > 0 {
             return Poll::Ready(Ok(count));
         }
         if let Some(code) = source.ended.take() {
@@ -364,7 +362,7 @@ impl Uring {
                     if let Some(number) = buffer {
                         buffers.give(number);
                     }
-                    if goes_on && source.inbox.len() > HELD && full.last() != Some(&slot) {
+                    if goes_on && source.inbox.bytes().len() > HELD && full.last() != Some(&slot) {
                         full.push(slot);
                     } else if !goes_on && source.reading_ended(event.result()) {
                         sources.remove(slot);

@@ -7,26 +7,22 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod access;
-mod api;
 mod define;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod generators;
 mod random;
-mod reading;
-mod sandbox;
 mod statements;
 mod vm;
 mod workload;
 
 pub use access::{Access, KeySpace};
+pub use define::Source;
 pub use error::ScriptError;
 pub use random::Random;
 pub use statements::{override_statements, parse_statements};
 pub use vm::{LONGEST, Running, Script, Step, Vm, Watch};
 pub use workload::{
-    Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, Source, TableInfo, Transaction, When,
-    Workload,
+    Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, TableInfo, Transaction, When, Workload,
 };

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::probes::{Kind, Outcome, ProbesSpec, Sample, simulate};
+use nephoscope_runtime::Simulation;
 use nephoscope_runtime::clock::{MICROSECOND, MILLISECOND, Nanos, SECOND};
 use serde_json::{Value, json};
 
 /// When simulations begin.
-const BEGINNING: Nanos = 1_000_000 * SECOND;
+const BEGINNING: Nanos = Simulation::BEGINNING;
 
 fn probes(endpoints: &[(&str, &str)], what: &Value, time: Nanos) -> Vec<Sample> {
     let endpoint = |(role, url): &(&str, &str)| json!({"role": role, "node": role, "url": url});

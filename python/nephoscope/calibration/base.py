@@ -163,6 +163,20 @@ def origin_s(manifest: Mapping[str, Any]) -> float | None:
 
 _numbers = itertools.count(1)
 
+PRODUCTS = {"postgres": "PostgreSQL", "mariadb": "MariaDB"}
+"""The products whose servers calibration starts: by their keys, as cases name them."""
+
+_WITHOUT_A_DISK: Mapping[str, Mapping[str, bool | int]] = {
+    "postgres": {"fsync": False},
+    # Triggers are made by the user of studies, who is no superuser.
+    "mariadb": {
+        "innodb_flush_log_at_trx_commit": 2,
+        "sync_binlog": 0,
+        "log_bin_trust_function_creators": True,
+    },
+}
+"""Settings with which a commit outlives the server's process, and not the machine."""
+
 
 @dataclass
 class Bench:
@@ -194,13 +208,13 @@ class Bench:
         """Name a simulated database as no other is named: what probes store is its name's."""
         return f"calibrate{next(_numbers)}"
 
-    def postgres(self, **system: Any) -> dict[str, Any]:  # noqa: ANN401 - the keys of the provider's table
-        """Describe a PostgreSQL of this bench; its folder is common to all cases, as making one takes time."""
+    def embedded(self, product: str, **system: Any) -> dict[str, Any]:  # noqa: ANN401 - the keys of the provider's table
+        """Describe a server of a product; its folder is common to all cases, as making one takes time."""
         return {
-            "provider": "embedded-postgres",
-            "data": str(self.folder / "postgresql"),
+            "provider": f"embedded-{product}",
+            "data": str(self.folder / product),
             # A disk that takes its time with a commit is no part of what is planted.
-            "settings": {"fsync": False},
+            "settings": _WITHOUT_A_DISK[product],
             **system,
         }
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.calibration.base import Case, Reading
+from nephoscope.calibration.base import PRODUCTS, Case, Reading
 from nephoscope.calibration.planted import Planted
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nephoscope.calibration.base import Bench, Measured
-    from nephoscope.systems.postgres.embedded import EmbeddedPostgres
+    from nephoscope.systems.cluster.embedded import EmbeddedCluster
     from nephoscope.systems.sim import Sim
 
 _PROBE_RATE = 200.0
@@ -74,7 +74,7 @@ class _Outage:
         self._seconds = seconds
         self.lasted_s = 0.0
 
-    def __call__(self, inner: EmbeddedPostgres) -> Done:
+    def __call__(self, inner: EmbeddedCluster) -> Done:
         began = _engine.monotonic_ns()
         if self._seconds:
             (proxy,) = inner.front("rw")
@@ -97,11 +97,11 @@ def _taken_back(proxy: _engine.FaultProxy) -> int:
     raise MeasurementError("the fault proxy has not kept its schedule")
 
 
-def _outage(bench: Bench, seconds: float) -> Iterator[Reading]:
+def _outage(bench: Bench, product: str, seconds: float) -> Iterator[Reading]:
     """Expect F of an endpoint that nobody could reach; where everybody could, that there was no interruption."""
     planted = _Outage(seconds)
     measured = bench.measure(
-        bench.postgres(front=True),
+        bench.embedded(product, front=True),
         failure(bench, fault="restart", lasts_s=seconds),
         provider=lambda inner: Planted(inner, {Action.RESTART: planted}),
     )
@@ -122,7 +122,7 @@ _PAUSE_S = 2.0
 def _stopped(bench: Bench) -> Iterator[Reading]:
     """Expect F of a server whose processes have got SIGSTOP, and SIGCONT 2 s later."""
     measured = bench.measure(
-        bench.postgres(), failure(bench, fault="pause", lasts_s=_PAUSE_S, pause=_PAUSE_S)
+        bench.embedded("postgres"), failure(bench, fault="pause", lasts_s=_PAUSE_S, pause=_PAUSE_S)
     )
     events = {
         event.get("action"): event for event in measured.run.events if event["event"] in ("fault", "action")
@@ -235,11 +235,12 @@ CASES = (
     *(
         Case(
             "failover",
-            f"an outage of {seconds:g} s on the way" if seconds else "no outage",
-            partial(_outage, seconds=seconds),
+            f"an outage of {seconds:g} s on the way to {name}" if seconds else f"no outage of {name}",
+            partial(_outage, product=product, seconds=seconds),
             in_short=seconds <= 1,
         )
-        for seconds in (0.0, 0.2, 1.0, 5.0)
+        for product, name in PRODUCTS.items()
+        for seconds in ((0.0, 0.2, 1.0, 5.0) if product == "postgres" else (1.0,))
     ),
     Case("failover", "a server stopped for 2 s (SIGSTOP)", _stopped),
     Case("failover", "a longer stall 2 s after the outage", _twice),

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
+from nephoscope import _engine
 from nephoscope.calibration.base import Case, Reading
+from nephoscope.calibration.planted import Planted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from nephoscope.calibration.base import Bench, Measured
+    from nephoscope.systems.base import Provider, System
+
+_PATIENCE_S = 15.0
 
 _LAWS = {
     "0 ms": ("constant(0ms)", 0.0),
@@ -76,15 +83,11 @@ def _simulated(bench: Bench, law: str, mean_ms: float) -> Iterator[Reading]:
     yield Reading(figure="markers dropped", planted=0, read=_unaccounted(measured, kinds))
 
 
-def _delayed(bench: Bench) -> Iterator[Reading]:
-    """Expect of a real replica that applies everything later by so much a lag that is longer by that."""
+def _later(bench: Bench, measure: Callable[[int, Mapping[str, Any]], Measured]) -> Iterator[Reading]:
+    """Expect of a real replica that gets or applies everything later by so much a lag that is longer by that."""
+    idle = _idle(bench.seconds(5, 3), 10)
     kinds = {
-        delay_ms: _kinds(
-            bench.measure(
-                bench.postgres(replicas=1, replica_delay=f"{delay_ms}ms"), _idle(bench.seconds(5, 3), 10)
-            )
-        )
-        for delay_ms in ((0, 100) if bench.short else (0, 20, 100))
+        delay_ms: _kinds(measure(delay_ms, idle)) for delay_ms in ((0, 100) if bench.short else (0, 20, 100))
     }
     own_ms = _mean(kinds.pop(0), "p50")
     for delay_ms, of in kinds.items():
@@ -96,6 +99,54 @@ def _delayed(bench: Bench) -> Iterator[Reading]:
             absolute=2.0,
             stated=_mean(of, "half_width_p50"),
         )
+
+
+def _delayed(bench: Bench) -> Iterator[Reading]:
+    """Plant the delay in PostgreSQL, which applies each commit so much later."""
+    return _later(
+        bench,
+        lambda delay_ms, idle: bench.measure(
+            bench.embedded("postgres", replicas=1, replica_delay=f"{delay_ms}ms"), idle
+        ),
+    )
+
+
+class _Detour(Planted):
+    """Has a MariaDB replica get its primary's log by a proxy that holds it back."""
+
+    def __init__(self, inner: Provider, delay_ms: int) -> None:
+        super().__init__(inner, {})
+        self._delay = {"to_client": {"delay": {"law": "constant", "ms": delay_ms}}}
+
+    def start(self) -> System:
+        """Start the provider within, and lead its replica to the proxy."""
+        system = super().start()
+        self._proxy = _engine.FaultProxy(urlsplit(system.rw[0]).netloc.rpartition("@")[2])
+        self._proxy.set(json.dumps(self._delay))
+        host, _, port = self._proxy.address.rpartition(":")
+        admin = _engine.Admin(system.ro[0], answer_timeout_s=_PATIENCE_S)
+        try:
+            admin.query(
+                f"STOP SLAVE; CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}; START SLAVE"
+            )
+        finally:
+            admin.close()
+        return system
+
+    def stop(self) -> None:
+        """Stop the provider within, and end the proxy."""
+        super().stop()
+        self._proxy.close()
+
+
+def _far(bench: Bench) -> Iterator[Reading]:
+    """Plant the delay on the way from a MariaDB primary to its replica: its own setting knows whole seconds alone."""
+    return _later(
+        bench,
+        lambda delay_ms, idle: bench.measure(
+            bench.embedded("mariadb", replicas=1), idle, provider=partial(_Detour, delay_ms=delay_ms)
+        ),
+    )
 
 
 _EVERY_S, _STALL_S, _BASE_MS = 3.0, 0.5, 1.3
@@ -141,4 +192,5 @@ CASES = (
     ),
     Case("lag", "stalls of a replica on sim", _stalled),
     Case("lag", "a delayed replica of PostgreSQL", _delayed, 240.0),
+    Case("lag", "a replica of MariaDB on a long way", _far, 240.0),
 )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def calibration_table(results: Sequence[Result]) -> RenderableType:
-    """Show what was planted, what was read, how far that may be apart, and the verdict."""
+    """Show planted and read figures, the error allowed, and the verdict."""
     shown = TerminalTable(["case", "figure", "planted", "read", "error", "allowed", "stated ±", ""])
     notes = []
     for result in results:

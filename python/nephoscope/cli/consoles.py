@@ -15,7 +15,7 @@ ERR = make_console(stderr=True)
 
 def complain(message: str, code: int) -> int:
     """Tell why it ends, and give the exit code."""
-    # This is the end: a second Ctrl-C that comes while the first one is told has nothing to add.
+    # The process is ending: a second Ctrl-C while the first is reported adds nothing.
     ignore_signals()
     if message:  # none where there was no command: then its help was shown
         ERR.print(Text.assemble(("nephoscope:", "bold red"), " ", visible(masked(message))))

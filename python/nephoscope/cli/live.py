@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _OF_A_FAILURE = frozenset({"connection_lost", "shutting_down", "read_only", "statement_timeout"})
-"""The classes of errors that a node brings which fails; others are nobody's plan."""
+"""The classes of errors that a node's failure causes; others are never planned."""
 _WIDTH = 60
 
 
 class VisibleConsole(Console):
-    """A console whose texts are data: none is markup, and what could command a terminal is shown as an escape.
+    """A console whose texts are data: they are no markup, and control characters are escaped.
 
-    Texts are cleaned where they become segments, which is the way of everything that is printed. What is laid out to a
-    width (cells) should be ``visible`` before, for an escape is longer than what it stands for.
+    Texts are cleaned when they become segments, as everything printed does. Texts that are laid out to a width (cells)
+    should be ``visible`` before, because an escape is longer than its character.
     """
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - rich's own
@@ -58,10 +58,10 @@ class VisibleConsole(Console):
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Make a console; what is piped is not cut to the width of a terminal that it never sees."""
+    """Make a console; piped output is not cut to a terminal's width."""
     stream = sys.stderr if stderr else sys.stdout
     if isinstance(stream, io.TextIOWrapper):
-        # What an old encoding has no letter for is an escape, and no error.
+        # A character that the encoding lacks is escaped, and no error.
         stream.reconfigure(errors="backslashreplace")
     console = VisibleConsole(stderr=stderr)
     return console if console.is_terminal else VisibleConsole(stderr=stderr, width=160)
@@ -139,11 +139,11 @@ class _Base:
         self.rates.take(record)
 
     def planned(self, record: Mapping[str, Any]) -> str | None:
-        """Name the planned failure that an error is the work of; None where it is of none."""
+        """Name the planned failure that has caused an error; None if none has."""
         return self._planned if record["class"] in _OF_A_FAILURE else None
 
     def error(self, record: Mapping[str, Any]) -> None:
-        """Take note of errors; each kind is told once, and those of a planned failure are told by their numbers."""
+        """Count errors; each kind is shown once, and those of a planned failure as counts."""
         counts = self._expected if self.planned(record) else self.rates.errors
         known = record["class"] in counts
         counts[record["class"]] = counts.get(record["class"], 0) + record["count"]
@@ -151,7 +151,7 @@ class _Base:
             self.say(f"error ({record['class']}) in {record['transaction']}: {record['message']}")
 
     def expect(self, what: str | None) -> None:
-        """Take note of a planned failure; when it is over, tell the errors that it has brought."""
+        """Record a planned failure; after it, show its errors."""
         if self._expected:
             counts = ", ".join(f"{name} {count:,}" for name, count in self._expected.items())
             self.say(f"expected errors, by the {self._planned}: {counts}")
@@ -199,7 +199,7 @@ class LiveView(_Base):
         super().say(message)
 
     def _drop_bars(self) -> None:
-        """Let go of the bars and of their tasks: the next load, of another tenant say, has its own."""
+        """Remove the bars and their tasks: the next load, of another tenant for one, has its own."""
         if self._bars is not None:
             self._bars.stop()
         self._bars = None
@@ -337,7 +337,7 @@ class JsonView(_Base):
         self._write("interval", {**facts, "failed": rates.failed, "cpu_busy": rates.busy})
 
     def error(self, record: Mapping[str, Any]) -> None:
-        """Write errors of one kind, and the planned failure that they are the work of."""
+        """Write errors of one kind, and the planned failure that caused them."""
         facts = {key: value for key, value in record.items() if key != "record"}
         self._write("error", {**facts, "planned": self.planned(record)})
 
@@ -351,7 +351,7 @@ class JsonView(_Base):
 
 
 def make_view(*, as_json: bool) -> _Base:
-    """Choose how to show a measurement: by what standard output is."""
+    """Choose the view of a measurement by the kind of standard output."""
     console = make_console()
     if as_json:
         return JsonView(console)

@@ -105,7 +105,7 @@ def run_markdown(figures: RunFigures) -> str:
 
 
 def several_summary(found: SideBySide, page: Path) -> RenderableType:
-    """Show runs side by side: what makes them hard to compare first, then CloudyBench's tables."""
+    """Show runs side by side: first the warnings, then CloudyBench's tables."""
     parts: list[RenderableType] = [Text(f"! {warning}", style="bold yellow") for warning in found.warnings]
     for table in found.tables:
         parts += [Text(), terminal(table)]
@@ -115,14 +115,14 @@ def several_summary(found: SideBySide, page: Path) -> RenderableType:
 
 
 def kept_data(study: Study) -> tuple[Path, int] | None:
-    """Tell where the data of a study's embedded server stays, and how many bytes that is; None where there are none."""
+    """Return the data folder of a study's embedded server and its size in bytes; None if it is empty."""
     data = getattr(study.system, "data", None)
     folder = Path(data) if data is not None else cache_folder()
     return (folder, size) if (size := bytes_of(folder)) else None
 
 
 def own_name() -> str:
-    """Say how this command is typed: by its name if that is on the path, else by the file that it was called by."""
+    """Return how to type this command: its name if that is on the path, else the path of its file."""
     name, called = "nephoscope", Path(sys.argv[0])
     found = shutil.which(name)
     if not called.is_file() or (found is not None and Path(found).samefile(called)):
@@ -133,7 +133,7 @@ def own_name() -> str:
 
 
 def next_steps(name: str, kept: tuple[Path, int] | None) -> RenderableType:
-    """Say what to type next, for one's own database, and what stays; ``name`` is how this command is typed."""
+    """Show the next steps for one's own database, and which data stays; ``name`` is this command's."""
     heading = Text("\nNext, your own database", style="bold")
     text = """ (an empty one, or a schema of its own):
 
@@ -179,7 +179,7 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
 
 
 def comparison(compared: Compared) -> RenderableType:
-    """Show two runs side by side, what both say of themselves, and what is not known."""
+    """Show two runs side by side, with their warnings and notes."""
     parts: list[RenderableType] = [terminal(comparison_table(compared)), Text()]
     for one in compared.said:
         mark, style = MARKS[one.level]

@@ -1,4 +1,4 @@
-"""How long the threads that produce load were ready to run, and had no processor: others had it."""
+"""How long the load threads were ready to run and had no processor."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 _THREADS = Path("/proc/self/task")
 _LOAD = "load-"
-"""What the engine's load threads are called."""
+"""The prefix of the load threads' names."""
 
 
 class Starvation:
-    """Tells for the time since it was last asked how the load thread that fared worst has waited for a processor."""
+    """Measures how long the worst load thread waited for a processor since the last call."""
 
     def __init__(self) -> None:
         """Begin to count now."""
@@ -20,7 +20,7 @@ class Starvation:
         self._at_ns = time.monotonic_ns()
 
     def share(self) -> float | None:
-        """Give the share of the time that it waited, 0 to 1; None where the kernel does not tell."""
+        """Return the share of time that it waited, 0 to 1; None if the kernel has no such statistics."""
         waited, at_ns = _waited_ns(), time.monotonic_ns()
         known = [waited[thread] - self._waited.get(thread, 0) for thread in waited]
         length, self._waited, self._at_ns = at_ns - self._at_ns, waited, at_ns
@@ -28,7 +28,7 @@ class Starvation:
 
 
 def _waited_ns() -> dict[str, int]:
-    """Read from ``/proc/self/task/*/schedstat`` how long each load thread has waited since it began."""
+    """Read from ``/proc/self/task/*/schedstat`` how long each load thread has waited since its start."""
     found = {}
     for thread in _THREADS.glob("*") if _THREADS.is_dir() else ():
         # A thread may end meanwhile, and a kernel may keep no such statistics.

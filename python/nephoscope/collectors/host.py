@@ -14,7 +14,7 @@ _SECTOR = 512
 
 
 def rss_mb() -> float:
-    """Tell how much memory this process has, in MB; 0 where the system does not tell."""
+    """Return the memory of this process, in MB; 0 if the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - once per interval, kept plain
             return int(file.read().split()[1]) * 4096 / _MIB
@@ -30,7 +30,7 @@ class Host:
         self._last: tuple[float, list[float], list[float]] | None = None
 
     def sample(self, now: float) -> Samples:
-        """Read what it has done since the last time. Raises ``OSError`` or ``ValueError`` where there is no /proc."""
+        """Return the rates since the last sample. Raises ``OSError`` or ``ValueError`` where there is no /proc."""
         cpu = [float(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
         disk = self._disk()
         memory = {
@@ -58,7 +58,7 @@ class Host:
 
     @staticmethod
     def _disk() -> list[float]:
-        """Sectors read and written by whole disks: what has partitions counts once."""
+        """Sectors read and written by whole disks; partitions are not counted again."""
         read = written = 0.0
         blocks = Path("/sys/block")
         disks = {path.name for path in blocks.iterdir()} if blocks.is_dir() else set()

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 PERIOD_S = 1.0
-"""How often is sampled. Each sample costs the client about a millisecond."""
+"""The time between two samples, in s. A sample costs the client about a millisecond."""
 
 _COLLECTORS: Mapping[str, Callable[[_engine.Admin], ServerReading]] = {
     "postgres": postgres.read,
     "mysql": mysql.read,
 }
-"""What reads a server, by the dialect that it speaks."""
+"""The collectors of servers, by dialect."""
 
 
 class Monitor:
-    """A thread that samples until it is stopped. What it cannot read it leaves out, and says so once."""
+    """A thread that samples until it is stopped. It leaves out what it cannot read, and logs that."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class Monitor:
     ) -> None:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of endpoints.
 
-        They are let alone where their ``dialect`` has no collector.
+        Servers whose ``dialect`` has no collector are not sampled.
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
-        As long as ``is_idle`` says so they are let alone, without a connection: an idle system may pause.
+        While ``is_idle`` is true it has no connection to them: an idle system may pause.
         """
         self._is_idle = is_idle
         self._writer = writer
@@ -93,7 +93,7 @@ class Monitor:
         self._let_go()
 
     def _meet(self, now: float, others: set[str]) -> None:
-        """Write who else is at work on a server, once."""
+        """Write once who else works on a server."""
         if new := others - self._met:
             self._met |= new
             self._writer.event(now, "warning", message=company(new))

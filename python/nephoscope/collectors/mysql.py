@@ -33,7 +33,7 @@ _STATUS = f"SHOW GLOBAL STATUS WHERE variable_name IN ({_NAMES})"
 
 
 def read(admin: _engine.Admin) -> ServerReading:
-    """Read what the server says of itself. Raises ``MeasurementError``."""
+    """Read the server's metrics. Raises ``MeasurementError``."""
     _, rows = admin.query(_STATUS)
     found = {str(name).lower(): float(value or 0) for name, value in rows}
     if missing := set(_LEVELS.values()) - found.keys():

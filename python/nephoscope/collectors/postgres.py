@@ -26,17 +26,17 @@ _REPLICAS = """SELECT application_name,
   CASE WHEN NOT pg_is_in_recovery() THEN pg_wal_lsn_diff(pg_current_wal_flush_lsn(), replay_lsn) END,
   1000 * extract(epoch FROM replay_lag)
 FROM pg_stat_replication WHERE state = 'streaming' ORDER BY application_name, pid"""
-"""What a primary knows of its replicas; who may not read it sees nulls."""
+"""What a primary knows of its replicas; a role without the right to read it sees nulls."""
 _COUNTERS = ("commits", "rollbacks", "blocks_read", "blocks_hit", "rows_read", "rows_written")
 _LEVELS = ("connections", "active", "waiting_for_locks")
 
 
 def read(admin: _engine.Admin) -> ServerReading:
-    """Read what the server says of itself, and what it knows of its replicas. Raises ``MeasurementError``."""
+    """Read the server's metrics, and those of its replicas. Raises ``MeasurementError``."""
     _, rows = admin.query(_SERVER)
     _, replicas = admin.query(_REPLICAS)
     if not rows:
-        # What is no PostgreSQL may answer so; it is asked again.
+        # A server that is no PostgreSQL may answer like this; it is asked again.
         raise MeasurementError("its statistics have no row")
     *cells, wal = (float(cell or 0) for cell in rows[0])
     counters = dict(zip(_COUNTERS, cells, strict=False))
@@ -45,7 +45,7 @@ def read(admin: _engine.Admin) -> ServerReading:
 
 
 def _behind(rows: Sequence[Sequence[str | None]]) -> Samples:
-    """Tell how far each replica is behind by the primary's own account: bytes of the log, and milliseconds.
+    """Return how far each replica is behind, as the primary sees it: bytes of log, and milliseconds.
 
     ``replay_lag_ms`` is PostgreSQL's ``replay_lag``: from the flush of recent log on the primary to the replica's word
     that it is replayed (documentation of pg_stat_replication); none where nothing was written lately.

@@ -1,6 +1,6 @@
 """Who else is at work on a server: sessions of nephoscope carry a label that others can see.
 
-A label lives as long as the session that carries it: what was killed is not taken for what goes on.
+A label ends with its session, so a killed run leaves none.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 _PREFIX = "nephoscope "
 _MOST = 63
-"""Bytes of a label: what PostgreSQL keeps of an application's name."""
+"""The bytes of a label: PostgreSQL keeps so many of an application's name."""
 _LINGER_S = 0.5
-"""How long a session whose client has ended may still be seen."""
+"""How long a session may still be seen after its client has ended, in s."""
 
 
 @dataclass(frozen=True)
@@ -28,20 +28,20 @@ class Presence:
     """A run, or a load of data, as others see it."""
 
     label: str
-    """``nephoscope 5f3a0c run 20261122T204801Z-mine``: the digits set apart what has the same name."""
+    """``nephoscope 5f3a0c run 20261122T204801Z-mine``: the digits tell apart runs of one name."""
 
     @classmethod
     def of(cls, what: str) -> Presence:
-        """Name something that begins now: ``run …``, ``load of …``."""
+        """Make a label for a run or a load that begins now: ``run …``, ``load of …``."""
         return cls(f"{_PREFIX}{secrets.token_hex(3)} {what}"[:_MOST])
 
     def announce(self, dialect: Dialect) -> str:
-        """Give the SQL by which a session says that it belongs to this."""
+        """Return the SQL that gives a session this label."""
         return dialect.label.format(label=dialect.literal(self.label))
 
 
 def name_of(label: str) -> str:
-    """Say what a label stands for: ``run 20261122T204801Z-mine``."""
+    """Return what a label stands for: ``run 20261122T204801Z-mine``."""
     return label.split(" ", 2)[2]
 
 
@@ -61,7 +61,7 @@ def labels(admin: _engine.Admin, dialect: Dialect, known: Collection[str] = ()) 
 def lasting_labels(admin: _engine.Admin, dialect: Dialect, known: Collection[str], own: str = "") -> set[str]:
     """Give the labels (see ``labels``) of what goes on besides one's own, and not of what has ended just now.
 
-    Not within a transaction, in which a server may give what it gave before. Raises ``MeasurementError``.
+    Call it outside a transaction, in which a server may repeat its first answer. Raises ``MeasurementError``.
     """
     found = labels(admin, dialect, known) - {own}
     if found:
@@ -71,7 +71,7 @@ def lasting_labels(admin: _engine.Admin, dialect: Dialect, known: Collection[str
 
 
 def company(others: Collection[str]) -> str:
-    """Say what it means for a run that others, by their labels, are at work on its server."""
+    """Write the warning for a run on whose server others work, by their labels."""
     return (
         f"at work on the same server at the same time: {', '.join(sorted(map(name_of, others)))}; "
         "throughput and latency are those of a shared server"

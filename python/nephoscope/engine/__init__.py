@@ -1,1 +1,1 @@
-"""The face of ``_engine``: a load's run, its probes, its workload and data."""
+"""The face of ``_engine``: a load's run, its probes, its data."""

@@ -1,7 +1,7 @@
 """The data that a workload runs on: loading it, knowing what is there, checking it.
 
-What was loaded is noted in a table of its own, beside the workload's tables (``records.py``): so that loading again
-does nothing, a load that broke off is seen, and what runs have added can be told from what was lost.
+A table beside the workload's tables records what was loaded (``records.py``): a second load does nothing, an
+interrupted load is seen, and rows that runs have added are told from rows that were lost.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoadOutcome:
-    """What loading has done."""
+    """The outcome of loading."""
 
     loaded: bool
-    """False where everything was there already."""
+    """False if the data was there already."""
     message: str
     rows: tuple[tuple[str, int], ...] = ()
     seconds: float = 0.0
-    """Of all of it: tables, rows, keys and indexes."""
+    """For tables, rows, keys and indexes, in s."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What became of one invariant."""
+    """The outcome of an invariant's check."""
 
     name: str
     help: str
@@ -61,7 +61,7 @@ class WorkloadData:
     ) -> None:
         """Take the workload and the URL of an endpoint that takes writes; touch nothing yet.
 
-        Making the connection for set-up and checks may take ``connect_timeout`` seconds. Messages name the command that
+        ``connect_timeout``, in s, is that of the connection for set-up and checks. Messages name the command that
         loads the data.
         """
         self.workload = workload
@@ -149,7 +149,7 @@ class WorkloadData:
         records.write(admin, self._dialect, self.workload.name, record)
 
     def _sound(self, record: Record | None) -> Record | None:
-        """Give a record that can be believed. Raises ``MeasurementError``."""
+        """Return the record if it is not damaged. Raises ``MeasurementError``."""
         if record is not None and record.damage:
             raise MeasurementError(
                 f"the record of {self.workload.name} in the table {records.TABLE} is damaged ({record.damage}): "
@@ -158,9 +158,9 @@ class WorkloadData:
         return record
 
     def require(self) -> Detail:
-        """Make sure that the data is there, whole, and what the study says; give what is known of it.
+        """Require that the data is there, complete, and the study's; return its record.
 
-        Raises ``MeasurementError``: a broken load is never measured.
+        Raises ``MeasurementError``: an incomplete load is never measured.
         """
         if not self.stored:
             return Detail()
@@ -192,9 +192,9 @@ class WorkloadData:
     # --- loading --------------------------------------------------------------------------------------------
 
     def load(self, *, force: bool, threads: int, progress: Progress) -> LoadOutcome:
-        """Load the data, unless it is there already; ``force`` loads it anew.
+        """Load the data, unless it is there already; ``force`` loads it again.
 
-        Raises ``MeasurementError``. What something else has made is never dropped.
+        Raises ``MeasurementError``. Objects that others have made are never dropped.
         """
         name = self.workload.name
         if not self.stored:
@@ -219,7 +219,7 @@ class WorkloadData:
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
 
     def _is_there(self, record: Record | None) -> bool:
-        """Whether there is nothing to load. Raises ``MeasurementError`` where only force would help."""
+        """Whether the data is there. Raises ``MeasurementError`` where only ``force`` would help."""
         record = self._sound(record)
         if record is None or record.state != "loaded":
             return False
@@ -240,9 +240,9 @@ class WorkloadData:
     def _make_tables(
         self, admin: _engine.Admin, presence: Presence, before: Record | None
     ) -> tuple[records.Made, ...]:
-        """Make the workload's tables in place of those that an earlier load has made; note what was made.
+        """Replace the tables of an earlier load by the workload's, and record what was made.
 
-        All of it is done or nothing. ``before`` is the record by which it was decided to do so.
+        It is one transaction. ``before`` is the record that the decision rests on.
         """
         with self._transaction(admin) as record:
             if record != before:
@@ -262,7 +262,7 @@ class WorkloadData:
     # --- runs -----------------------------------------------------------------------------------------------
 
     def begin_run(self, run: str, presence: Presence) -> None:
-        """Note that a run changes the data: should it be killed, its tallies are lost, and checks must know.
+        """Record that a run changes the data: if it is killed, its tallies are lost, and checks must know.
 
         Raises ``MeasurementError``.
         """
@@ -272,7 +272,7 @@ class WorkloadData:
             detail.unfinished.append(Unfinished(run=run, label=presence.label))
 
     def others(self, presence: Presence) -> set[str]:
-        """Give the labels of what else goes on on the server. Raises ``MeasurementError``."""
+        """Return the labels of the server's other sessions. Raises ``MeasurementError``."""
         if not self.stored:
             return set()
         with self._admin(BOOK_S) as admin:
@@ -286,7 +286,7 @@ class WorkloadData:
         tallies: Mapping[str, Mapping[str, float]],
         handed_out: Mapping[str, int],
     ) -> None:
-        """Note what a run has done: its tallies, and the keys that it has used up. Raises ``MeasurementError``."""
+        """Record a run's tallies and the keys that it has used up. Raises ``MeasurementError``."""
         if not self.stored:
             return
         with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
@@ -299,7 +299,7 @@ class WorkloadData:
             detail.handed_out = dict(handed_out)
 
     def forget_run(self, presence: Presence) -> None:
-        """Note that a run has ended without a single transaction. Raises ``MeasurementError``."""
+        """Record that a run has ended without a transaction. Raises ``MeasurementError``."""
         if not self.stored:
             return
         with self._admin(BOOK_S) as admin, self._noting(admin) as detail:
@@ -307,7 +307,7 @@ class WorkloadData:
 
     @contextmanager
     def _noting(self, admin: _engine.Admin) -> Iterator[Detail]:
-        """Change what is noted of data that is there."""
+        """Change the record of data that is there."""
         with self._transaction(admin) as found:
             record = self._sound(found)
             if record is None or record.state != "loaded":
@@ -334,7 +334,7 @@ class WorkloadData:
             ]
 
     def _what_is_lost(self, admin: _engine.Admin, detail: Detail) -> str:
-        """Say why it is not known what runs have added up; empty where it is."""
+        """Say why the tallies of runs are not known; empty if they are."""
         if not detail.unfinished:
             return ""
         alive = lasting_labels(admin, self._dialect, {run.label for run in detail.unfinished} - {""})
@@ -374,7 +374,7 @@ class WorkloadData:
 
 
 def _settled(detail: Detail, presence: Presence) -> bool:
-    """Take a run from the unfinished ones; says whether it was among them."""
+    """Remove a run from the unfinished ones; returns whether it was among them."""
     before = len(detail.unfinished)
     detail.unfinished = [run for run in detail.unfinished if run.label != presence.label]
     return len(detail.unfinished) < before

@@ -1,4 +1,4 @@
-"""A load that is going on: phases are asked for, records are read, written and watched."""
+"""A running load: phases are requested; records are read, written and shown."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _PUMP_S = 0.1
 _AHEAD_S = 0.1
 _END_S = 60.0
-"""How much longer than its transactions the end of a run may take: a transaction without an end is found after 10 s of
-processor time, or 15 s, and a busy machine has less of that than of time."""
+"""How much longer than its transactions a run's end may take, in s: an endless transaction is found after 10 s of
+processor time, or 15 s, and on a busy machine processor time passes slowly."""
 _SETTLE_S = 5.0
-"""How long the last interval of a phase is waited for: the engine delivers within milliseconds."""
+"""The timeout for a phase's last interval, in s: the engine delivers within milliseconds."""
 
 
 class Watcher(Protocol):
@@ -47,12 +47,12 @@ class Watcher(Protocol):
         """Show that the tool itself did not run for a while."""
 
     def expect(self, what: str | None) -> None:
-        """Take it that errors are the work of ``what`` from now on; with None, of nothing any more."""
+        """Attribute errors to ``what`` from now on; None ends that."""
 
 
 @dataclass(kw_only=True)
 class PhaseRecord:
-    """What a phase has brought so far."""
+    """A phase's figures so far."""
 
     number: int
     start_s: float = 0.0
@@ -94,7 +94,7 @@ class LoadRun:
         watcher: Watcher,
         started: Callable[[int], None],
     ) -> None:
-        """Take what the engine needs but for the phases; nothing starts before the first phase is asked for.
+        """Take all that the engine needs but the phases; the load starts with the first phase.
 
         ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
         """
@@ -111,11 +111,11 @@ class LoadRun:
         self._idle_phases: dict[int, bool] = {}
         self._starvation = Starvation()
         self.is_idle = False
-        """Whether the present phase has no load, and no connections that belong to it: others should let go as well."""
+        """Whether the present phase has no load and no connections: the monitor should close its own."""
         self.reached_s: float | None = None
-        """When an endpoint that has come had its first commit, in seconds since the start of the load."""
+        """When an added endpoint had its first commit, in seconds since the start of the load."""
         self._all_moved_s = 0.0
-        """When the last interval began in which every session was where the endpoints are, as ``reached_s``."""
+        """When the last interval began in which every session was at a present endpoint, as ``reached_s``."""
         counts = ("started", "committed", "aborted", "failed", "in_flight", "dropped", "unstarted")
         self._totals = dict.fromkeys(counts, 0)
         self.end: dict[str, Any] | None = None
@@ -135,7 +135,7 @@ class LoadRun:
         load: Load | Mapping[str, Load],
         labels: Mapping[str, Any] | None = None,
     ) -> int:
-        """Let a phase begin when those before it are over; gives its number. Does not wait.
+        """Append a phase to those requested, and return its number. Does not wait.
 
         ``load`` is that of the first tenant, and the others rest; or a load by tenant, with ``"*"`` for all of them,
         over which a tenant's own lies: a tenant that is not named keeps the load that it had.
@@ -143,7 +143,7 @@ class LoadRun:
         phase = {
             "name": name,
             "kind": kind,
-            # How long it should last, so that a phase which was cut short can be told.
+            # The planned length, by which a phase that was cut short is recognised.
             "labels": {**(labels or {}), "planned_s": seconds},
             "loads": self._loads(load, seconds),
             "seconds": None,
@@ -184,15 +184,15 @@ class LoadRun:
         return self._run.change(json.dumps(change), is_phase=False)
 
     def wait(self) -> None:
-        """Wait until every phase that was asked for is over, and its last interval is here.
+        """Wait until every requested phase is over and its last interval is read.
 
-        The load goes on, in a phase of its own that does not count, until another is asked for.
+        The load goes on in a phase that does not count, until another is requested.
         """
         if self._run is None:
             return
         end = self._cursor
         last = self._asked - 1
-        # Asked for late, so that the load can be set by hand meanwhile: changes take effect in their order.
+        # Requested late, so that ``set`` can change the load meanwhile: changes take effect in order.
         self.pump_until(end - _AHEAD_S)
         nothing: dict[str, Any] = {}
         settle = {"name": "settle", "kind": "pause", "labels": nothing, "loads": nothing, "seconds": None}
@@ -208,10 +208,10 @@ class LoadRun:
             raise MeasurementError(str(self.end["failure"]))
 
     def follow(self, since: float, limit_s: float) -> bool:
-        """Wait until every session has followed a change of the endpoints; says whether all have.
+        """Wait until every session has followed a change of the endpoints; returns whether all have.
 
         ``since`` is when the change takes effect, in seconds since the start of the load. Until then a session may be
-        within a transaction at an endpoint that is no more the load's.
+        in a transaction at an endpoint that was removed.
         """
         until = self.elapsed + limit_s
         while self.end is None and self._all_moved_s < since and self.elapsed < until:
@@ -220,16 +220,16 @@ class LoadRun:
 
     @property
     def planned_end(self) -> float:
-        """When the phases that were asked for are over, in seconds since the start of the load."""
+        """When the requested phases are over, in seconds since the start of the load."""
         return self._cursor
 
     def pump_until(self, moment: float) -> None:
-        """Take records until a time since the start of the load, or its end."""
+        """Handle records until a time since the start of the load, or its end."""
         while self.end is None and self.elapsed < moment:
             self._pump(min(_PUMP_S, max(moment - self.elapsed, 0.001)))
 
     def pump_for(self, seconds: float) -> None:
-        """Take records for so long, also where the load has not begun or has ended."""
+        """Handle records for so many seconds, even before the load's start or after its end."""
         limit = time.monotonic() + seconds
         while (left := limit - time.monotonic()) > 0:
             if self._run is None or self.end is not None:
@@ -243,24 +243,24 @@ class LoadRun:
     def note(self, event: str, time_ns: int | None = None, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Add an event to the run's, at a time on the monotonic clock or now.
 
-        What was before the load is at its start.
+        An event before the load gets the load's start.
         """
         with shielded():
             self.writer.event(self.time_of(time_ns), event, **facts)
 
     def note_beside(self, event: str, time_ns: int, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """As `note`, from another thread than the main one, which interruptions are for: none is held back here."""
+        """As `note`, from a thread other than the main one: it holds no interruption back."""
         self.writer.event(self.time_of(time_ns), event, **facts)
 
     def time_of(self, time_ns: int | None) -> float:
-        """Put a time of the monotonic clock, or now, on the load's: in seconds, 0 for what was before it."""
+        """Convert a time of the monotonic clock, or now, into seconds of the load; 0 before its start."""
         if self._run is None or time_ns is None:
             return self.elapsed
         return max(time_ns - self._run.origin_ns, 0) / 1e9
 
     @contextmanager
     def expecting(self, what: str) -> Iterator[None]:
-        """Tell whoever watches that a failure is planned, named ``what``: the errors in the context are its work."""
+        """Tell the watcher of a planned failure ``what``: errors in this context are its effect."""
         self._watcher.expect(what)
         try:
             yield
@@ -270,7 +270,7 @@ class LoadRun:
     # --- records --------------------------------------------------------------------------------------------
 
     def _pump(self, seconds: float) -> bool:
-        """Handle what comes within a time; says whether anything came."""
+        """Handle the records of the next seconds; returns whether there was any."""
         if self._run is None:
             return False
         with shielded():
@@ -325,7 +325,7 @@ class LoadRun:
             if encoded := series.get("latency"):
                 latency.add(_engine.Histogram.decode(encoded))
         phase.latency.add(latency)
-        # Of all series together, for whoever watches: no percentile can be had from theirs.
+        # Of all series together, for the watcher: percentiles of series cannot be combined.
         record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
         for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
             total.append(sum(tenant[name] for tenant in record["tenants"]))
@@ -371,7 +371,7 @@ class LoadRun:
         if tenant["dropped"]:
             self.writer.event(time_s, "dropped", tenant=tenant["tenant"], count=tenant["dropped"])
         for state in ("lost", "restored", "refused"):
-            # The first connections of sessions that are added while the load runs are no events.
+            # First connections of sessions that are added under load are no events.
             if tenant[state] and not (state == "restored" and not self._has_lost):
                 self.writer.event(
                     time_s, "connection", state=state, tenant=tenant["tenant"], count=tenant[state]
@@ -383,9 +383,9 @@ class LoadRun:
     # --- the end --------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End the load: no transaction is started any more, and those in flight are waited for.
+        """End the load: start no more transactions, and wait for those in flight.
 
-        Returns when the engine has said its last, and at the latest after the time limits have passed.
+        Returns after the engine's last record, at the latest after the timeouts.
         """
         if self._run is None:
             return
@@ -396,7 +396,7 @@ class LoadRun:
 
     @property
     def totals(self) -> dict[str, int]:
-        """What became of all transactions; complete after ``stop``."""
+        """The transactions by outcome; complete after ``stop``."""
         totals = dict(self._totals)
         if self.end is not None:
             totals |= {key: self.end[key] for key in ("started", "in_flight", "uncertain")}
@@ -404,12 +404,12 @@ class LoadRun:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there was a load at all; otherwise no transaction was started."""
+        """Whether the load has begun; otherwise no transaction was started."""
         return self._run is not None
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole engine came to its end; otherwise it is not known what was started."""
+        """Whether every part of the engine ended; otherwise the number started is not known."""
         return self.end is not None and bool(self.end["complete"])
 
     @property
@@ -425,7 +425,7 @@ class LoadRun:
         return self._run.origin_ns
 
     def identity_fault(self) -> str | None:
-        """Say by how much started = committed + aborted + failed + in flight does not hold; None if it does."""
+        """Say by how much started = committed + aborted + failed + in flight is off; None if it holds."""
         totals = self.totals
         ended = sum(totals[key] for key in ("committed", "aborted", "failed", "in_flight"))
         if not self.is_complete or totals["started"] == ended:
@@ -434,7 +434,7 @@ class LoadRun:
 
 
 def _gap_text(record: Mapping[str, Any]) -> str:
-    """Say what of a run is not the database's doing."""
+    """Describe a gap, whose effects are not the database's."""
     since = f"from {record['time_s']:.1f} s on"
     if record["suspended_s"] > record["stopped_s"]:
         return (

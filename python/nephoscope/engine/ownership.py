@@ -1,4 +1,4 @@
-"""What nephoscope has made in a database, and so may drop; all else is another's and stays.
+"""The objects that nephoscope has made in a database, and may drop; all others stay.
 
 A schema's SQL is the workload's, and may say anything: so it runs in a transaction that is only committed where nothing
 is gone that the record does not name. Where statements that define data commit by themselves, it may drop nothing at
@@ -29,7 +29,7 @@ _NEVER = "use an empty database or schema (nephoscope never drops what it has no
 def droppable(
     admin: _engine.Admin, dialect: Dialect, workload: Workload, record: Record | None
 ) -> tuple[Made, ...]:
-    """Tell what the record says was made, after a look at what stands in the way of the workload's tables.
+    """Return the objects that the record names, after a check of what has the names of the workload's tables.
 
     A record in which that cannot be read is believed where its state says that a load was completed and the tables
     have the workload's columns. Raises ``MeasurementError`` where something in the way is another's.
@@ -101,7 +101,7 @@ def run_section(
         raise MeasurementError(f"{where}: {error}") from None
     try:
         admin.query("RELEASE SAVEPOINT nephoscope_section")
-    except MeasurementError:  # it went with its transaction
+    except MeasurementError:  # it was rolled back with its transaction
         raise MeasurementError(
             f"{where} ends the transaction that it runs in: it may have no BEGIN, COMMIT or ROLLBACK"
         ) from None

@@ -42,15 +42,15 @@ class ProbeSettings(Settings):
     rate: float = Field(default=200.0, ge=1, le=10_000)
     """Probes of availability a second, to each endpoint."""
     lanes: int = Field(default=8, ge=1, le=1000)
-    """Connections that are kept to each endpoint for them."""
+    """Connections to each endpoint for these probes."""
     timeout: Duration = 1.0
-    """How long a probe, a look at a replica or a connection of either may take; the first connections have 10 s."""
+    """The timeout of a probe, of a look at a replica and of their connections; the first connections have 10 s."""
     marker_interval: Duration = 0.05
     """The time between the intended starts of two markers."""
     marker_timeout: Duration = 10.0
     """How long a marker is looked for."""
     setup_timeout: Duration = 30.0
-    """How long the tables may take to be there on every replica."""
+    """The timeout for the tables to be on every replica, in s."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Durability:
-    """What became of the writes of probes. Each is an endpoint's name and the probe's number."""
+    """The writes of probes by outcome, each as the endpoint's name and the probe's number."""
 
     acknowledged: int
     """Writes whose commit was acknowledged."""
@@ -86,9 +86,9 @@ class Durability:
 
 
 def set_up(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
-    """Make the tables of probes, emptied, and wait until every read-only endpoint has them.
+    """Create or empty the probes' tables, and wait until every read-only endpoint has them.
 
-    Raises ``MeasurementError`` where they cannot be made, or do not come to be there in time.
+    Raises ``MeasurementError`` if they cannot be created, or not be seen in time.
     """
     mark = secrets.randbits(48)
     limit = time.monotonic() + timeout_s
@@ -111,7 +111,7 @@ def _has(endpoint: Endpoint, sql: str, mark: int, limit: float) -> bool:
     try:
         rows = _query(endpoint, sql, timeout_s=max(limit - time.monotonic(), 0.1))
     except MeasurementError:
-        # A replica may well not have the table yet.
+        # The replica may not have the table yet.
         return False
     return rows == [[str(mark)]]
 
@@ -138,9 +138,9 @@ def _query(endpoint: Endpoint, *statements: str, timeout_s: float) -> list[list[
 
 
 class Probes:
-    """Probes for as long as a context lasts: tables are made, samples are written, and the tables dropped again.
+    """Probes within a context: it creates the tables, writes the samples and drops the tables.
 
-    What fails on the way is raised by ``check`` and ``stop``; a run goes on without its probes till then.
+    ``check`` and ``stop`` raise what has failed; until then the run goes on without probes.
     """
 
     def __init__(
@@ -203,11 +203,11 @@ class Probes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop, and drop the tables where that can be done: what is left is emptied before it is used again."""
+        """Stop, and drop the tables where possible: one that is left is emptied before its next use."""
         try:
             self.stop()
         except MeasurementError as failure:
-            # What went wrong first is what counts.
+            # The first error counts.
             if error is None:
                 raise
             _log.warning("%s", failure)
@@ -218,7 +218,7 @@ class Probes:
                 _log.info("the tables of probes are left behind: %s", failure)
 
     def stop(self) -> None:
-        """End the probes; every sample is written then. Raises ``MeasurementError`` for what went wrong meanwhile."""
+        """End the probes and write every sample. Raises the ``MeasurementError`` that has ended them."""
         if self._probes is not None:
             self._probes.stop()
             self._ended.set()
@@ -237,7 +237,7 @@ class Probes:
         probes = self._probes
         try:
             while probes is not None:
-                # Looked at before: what the engine had left is there by then.
+                # Checked before the read, so that the engine's last samples are read.
                 ended = self._ended.is_set()
                 lines = probes.next(0.0 if ended else _READ_S)
                 if lines is not None:
@@ -267,7 +267,7 @@ class Probes:
         return {node: frozenset(numbers) for node, numbers in self._acknowledged.items() if numbers}
 
     def durability(self, url: str) -> Durability:
-        """Look on an endpoint for what was acknowledged; call it after ``stop``, before the tables are dropped.
+        """Look for acknowledged writes on an endpoint; call it after ``stop`` and before the tables are dropped.
 
         Raises ``MeasurementError`` where the endpoint cannot be read.
         """

@@ -1,6 +1,6 @@
-"""What nephoscope notes of the data that it has loaded: the table ``nephoscope_data``, beside the workload's tables.
+"""The record of loaded data: the table ``nephoscope_data``, beside the workload's tables.
 
-Others may have written to that table: nothing in it is believed that does not have the right form.
+Others may have written to that table, so its content is validated.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CREATE = f"""CREATE TABLE {TABLE} (
 """``{text}`` is the dialect's type of long texts."""
 
 BOOK_S = 20.0
-"""How long reading and writing the record may take: a server that stands still, or waits for a replica, must not keep a
-run from its end."""
+"""The timeout for reading and writing the record, in s: a server that hangs, or waits for a replica, must not delay a
+run's end."""
 
 State = Literal["loading", "loaded"]
 Made = tuple[str, str, str]
@@ -40,7 +40,7 @@ _Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class _Part(BaseModel):
-    """A part of the record, in JSON. What a later version has added is kept."""
+    """A part of the record, in JSON. Keys of later versions are kept."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
@@ -63,16 +63,16 @@ class Unfinished(_Part):
 
     run: str
     label: str = ""
-    """That of its sessions, by which it is told whether it still goes on."""
+    """The label of its sessions, which tells whether it still runs."""
 
 
 def _as_noted_before(value: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
-    """Read the name alone, which earlier versions have noted."""
+    """Read a plain name, as earlier versions wrote it."""
     return {"run": value} if isinstance(value, str) else value
 
 
 class Detail(_Part):
-    """What became of the data."""
+    """The state of the data."""
 
     made: tuple[Made, ...] | None = None
     """What the schema's ``create`` and ``keys`` have made; None in records of earlier versions."""
@@ -80,26 +80,26 @@ class Detail(_Part):
     """Whether tables were about to be made, in a database where each statement is committed at once: nothing else had
     their names then."""
     loader: str = ""
-    """The label of the load that goes on, or broke off."""
+    """The label of the load that runs, or was interrupted."""
     rows: dict[str, _Count] = Field(default_factory=dict)
     changed: bool = False
     """Whether a run may have changed the data."""
     unfinished: list[Annotated[Unfinished, BeforeValidator(_as_noted_before)]] = Field(default_factory=list)
     tallies: dict[str, tuple[float, float]] = Field(default_factory=dict)
-    """By name: what is surely committed, and what may be."""
+    """By name: the sum that is surely committed, and the sum that may be."""
     handed_out: dict[str, _Count] = Field(default_factory=dict)
     """By table, how many keys runs have used up."""
 
 
 @dataclass
 class Record:
-    """What is noted of one workload's data."""
+    """The record of one workload's data."""
 
     identity: Identity | None
     state: str
     detail: Detail = field(default_factory=Detail)
     damage: str = ""
-    """What is wrong with the record; nothing of it is to be believed then but ``state`` and ``detail.made``."""
+    """What is wrong with the record; then only ``state`` and ``detail.made`` of it can be used."""
 
     @property
     def labels(self) -> set[str]:
@@ -186,7 +186,7 @@ def exists(admin: _engine.Admin, dialect: Dialect) -> bool:
 
 @dataclass(frozen=True)
 class Relation:
-    """What has a name that a statement could mean."""
+    """An object whose name a statement could mean."""
 
     kind: str
     id: str
@@ -198,12 +198,12 @@ class Relation:
 
     @property
     def made(self) -> Made:
-        """As the record names it."""
+        """The object as the record has it."""
         return (self.kind, self.id, self.name)
 
 
 def relations(admin: _engine.Admin, dialect: Dialect, names: list[str]) -> list[Relation]:
-    """Find all that has one of these names where statements look; what they would take comes first."""
+    """Find all objects of these names on the search path; the one that a statement would use comes first."""
     if not names:
         return []
     _, rows = admin.query(dialect.relations.format(names=", ".join(map(dialect.literal, names))))
@@ -214,6 +214,6 @@ def relations(admin: _engine.Admin, dialect: Dialect, names: list[str]) -> list[
 
 
 def objects(admin: _engine.Admin, dialect: Dialect) -> dict[tuple[str, str], str]:
-    """List what there is in the database: the names of objects by kind and id."""
+    """List the database's objects: names by kind and id."""
     _, rows = admin.query(dialect.objects)
     return {(kind or "", number or ""): name or "" for kind, number, name in rows}

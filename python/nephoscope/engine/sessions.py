@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _SHARE = 0.01
-"""Above this share of the sessions' time without a connection a phase is not at the level that it is named by."""
+"""The largest share of the sessions' time without a connection at which a phase still has its nominal concurrency."""
 _FEWEST = 2
-"""Intervals: at the end of one a session may just be making a connection anew."""
+"""In intervals: at the end of a single one a session may just be reconnecting."""
 
 
 def is_short(
     sessions: Sequence[float] | Floats, disconnected: Sequence[float] | Floats, failures: int
 ) -> bool:
-    """Tell whether a phase lacked sessions, by how many were wanted and without a connection as each interval ended.
+    """Tell whether a phase lacked sessions, by how many were wanted, and lacked a connection, at each interval's end.
 
-    ``failures`` is how many connections broke or could not be made. Sessions lacked if one of them did for more than
-    half of the phase, or, with such failures, if more than 1 % of their time was without a connection. Sessions that
-    only take a moment to connect when the phase begins are none of these.
+    ``failures`` counts connections that broke or could not be made. A phase is short if a session lacked its connection
+    for more than half of it, or, with such failures, if more than 1 % of the sessions' time was without a connection.
+    A moment to connect at the phase's start does not count.
     """
     if not sum(sessions):
         return False

@@ -1,1 +1,1 @@
-"""Evaluators: what drives runs and turns what was stored into measurements. One a file."""
+"""Evaluators: they drive runs and turn stored runs into measurements. A folder each."""

@@ -1,4 +1,4 @@
-"""What a provider does beside the load: records are taken meanwhile, and nothing is waited for without a limit."""
+"""A provider's actions beside the load: records are handled meanwhile, and every wait has a timeout."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 _TURN_S = 0.05
 _HURRY_S = 3.0
-"""How long what was given up has to bring the system back, before it is cancelled: a paused node is to be resumed."""
+"""How long an abandoned action has to restore the system before it is cancelled, in s: a paused node has to resume."""
 GRACE_S = 5.0
 """How long what was cancelled may take to end."""
 
 
 class Acting(Generic[T]):
-    """Something that is done on a thread of its own, whose end nobody has to wait for, and what it comes to."""
+    """An action on a thread of its own, which may be abandoned, and its result."""
 
     def __init__(self, work: Callable[[threading.Event], T], what: str) -> None:
-        """Begin with it: ``work`` is called with an event that is set when it is given up; ``what`` is for messages."""
+        """Start: ``work`` is called with an event that is set when it is abandoned; ``what`` is for messages."""
         self._work = work
         self._what = what
         self._given_up = threading.Event()
@@ -50,9 +50,9 @@ class Acting(Generic[T]):
         return self._thread.is_alive()
 
     def wait(self, load: LoadRun, limit_s: float) -> T:
-        """Take the load's records until it is done; gives what it returns.
+        """Handle the load's records until the action is done; return its result.
 
-        Raises ``MeasurementError`` where it fails, or has not ended within the limit.
+        Raises ``MeasurementError`` if it fails or exceeds its timeout.
         """
         limit = time.monotonic() + limit_s
         while self.goes_on:
@@ -62,15 +62,15 @@ class Acting(Generic[T]):
         return self.result()
 
     def give_up(self, provider: Provider, grace_s: float = GRACE_S) -> None:
-        """Let what still goes on come to its end, as far as it can be made to.
+        """End the action if it still runs.
 
-        It is told to wait for nothing more, and cancelled where it goes on nevertheless. What does not end even then is
-        left to itself, and ends with this process. Raises ``MeasurementError`` where that is so.
+        It is told to stop waiting, then cancelled. If it does not end even then, it is left to end with this process.
+        Raises ``MeasurementError`` in that case.
         """
         self._given_up.set()
         self._thread.join(_HURRY_S)
         limit = time.monotonic() + grace_s
-        # Again and again: it may just have been about to begin what is to be cancelled.
+        # Repeated: the action may not have started its cancellable part yet.
         while self.goes_on and time.monotonic() < limit:
             provider.cancel()
             self._thread.join(_TURN_S)
@@ -78,7 +78,7 @@ class Acting(Generic[T]):
             raise MeasurementError(f"{self._what} still goes on")
 
     def result(self) -> T:
-        """Give what it has come to. Raises ``MeasurementError`` where that is an error, or nothing yet."""
+        """Return the result. Raises ``MeasurementError`` if that is an error, or not there yet."""
         if isinstance(self._error, NephoscopeError):
             raise MeasurementError(str(self._error)) from self._error
         if self._error is not None:
@@ -89,16 +89,16 @@ class Acting(Generic[T]):
 
 
 def act_beside(means: Means, work: Callable[[threading.Event], T], what: str, limit_s: float) -> T:
-    """Let ``work`` act on the provider while the load goes on; gives what it returns.
+    """Let ``work`` act on the provider while the load goes on; return its result.
 
-    After ``limit_s`` seconds, or where the run is interrupted meanwhile, it is given up. Raises ``MeasurementError``
-    where it fails, or is given up; ``what`` says in the message what that was.
+    It is abandoned after ``limit_s`` seconds, or when the run is interrupted. Raises ``MeasurementError`` if it fails
+    or is abandoned; ``what`` names it in the message.
     """
     acting = Acting(work, what)
     try:
         return acting.wait(means.load, limit_s)
     finally:
         if acting.goes_on:
-            # That it goes on even then is not told: why it was given up is what matters.
+            # Not reported if it still runs: the reason of the abandonment matters more.
             with contextlib.suppress(MeasurementError):
                 acting.give_up(means.provider)

@@ -1,4 +1,4 @@
-"""A clock of its own on which a provider is asked what its system is given, beside a load that changes."""
+"""Polls a provider for its system's allocation at fixed times, beside a changing load."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class AllocationClock:
-    """Asks at fixed times, on a thread, for as long as the context lasts; a late answer delays nothing but the next.
+    """Polls at fixed times, on a thread, within a context; a late answer delays only the next poll.
 
-    Neither a hook that hangs nor one that fails holds up the load or ends the run: it is killed when its limit is over,
-    and the run has a warning that says how often it failed. The thread touches no signal and raises nothing.
+    A hook that hangs or fails does not disturb the load or the run: it is killed after its timeout, and a warning of
+    the run says how often it failed. The thread touches no signal and raises nothing.
     """
 
     def __init__(self, means: Means, period_s: float, limit_s: float, ask: Keep) -> None:
-        """Begin with ``with``; ``ask`` asks once and keeps the answer. Raises ``MeasurementError`` where it fails."""
+        """Take ``ask``: it polls once, keeps the answer, raises ``MeasurementError``. ``with`` starts the polling."""
         self._means = means
         self._period_s = period_s
         self._limit_s = limit_s
@@ -49,7 +49,7 @@ class AllocationClock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the answer to the last question, at most for its limit, and tell what has failed."""
+        """Wait for the last answer, at most for its timeout, and warn of what has failed."""
         self._over.set()
         if self._asking is None:
             return
@@ -80,12 +80,12 @@ class AllocationClock:
                 self._failed += 1
                 self._last = error
             passed = time.monotonic() - began
-            # What was missed meanwhile is left out: the next question is at the next time of the clock.
+            # Missed polls are skipped: the next is at the next fixed time.
             due = (math.floor(passed / self._period_s) + 1) * self._period_s
             self._over.wait(due - passed)
 
     def _ask_within(self) -> None:
-        """Ask once; what takes longer than the limit is ended. Raises ``MeasurementError``."""
+        """Poll once, with a timeout. Raises ``MeasurementError``."""
         late = threading.Event()
 
         def strike() -> None:

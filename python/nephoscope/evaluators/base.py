@@ -1,4 +1,4 @@
-"""What an evaluator is: it drives a load, and turns what was stored into measurements.
+"""The base of evaluators: each drives a load, and reads measurements from the stored run.
 
 The two halves know nothing of each other but the run directory: reading a stored run again gives the same figures.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import Provider, System
 
 _REST_S = 0.2
-"""How long a load rests, so that its connections are closed by then."""
+"""How long a load rests, in s: enough to close its connections."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Means:
     ro_of: Callable[[System], tuple[str, ...]]
     """Gives, for a state of the system, the read-only URLs of the tenant that is loaded."""
     rooms: RoomSource | None = None
-    """How many sessions the servers take, where that was asked."""
+    """How many sessions the servers accept, if that was asked."""
 
     def room(self, mix: Mapping[str, float]) -> Room | None:
-        """Tell for how many sessions of the first tenant there is room; None where that is not known."""
+        """Return the room for sessions of the first tenant; None if it is not known."""
         return self.rooms.of(mix) if self.rooms is not None else None
 
     def unsupported(self, index: int, message: str) -> None:
-        """Keep why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
+        """Store why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
         self.load.note("unsupported", measure=index, message=message)
 
     def rest(self, name: str, mix: Mapping[str, float], labels: Mapping[str, Any]) -> None:
@@ -62,7 +62,7 @@ class Means:
     def endpoints(self, ro: Sequence[str], reads: Reads | None = None) -> Endpoints:
         """Describe, for the tenant that is loaded, a system with these read-only endpoints.
 
-        ``reads`` is where transactions run that only read; if left out, where the study's load has them.
+        ``reads`` says where read-only transactions run; if left out, it is that of the study's load.
         """
         system = self.system.model_copy(update={"ro": tuple(ro)})
         of_load = self.study.load.reads
@@ -76,7 +76,7 @@ class Means:
         lag: bool = False,
         watch: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Probes:
-        """Make probes of the system's endpoints, on the load's clock and into its run: to be entered once it has begun.
+        """Make probes of the system's endpoints, on the load's clock and into its run: a context for a running load.
 
         ``watch`` is called with each row of ``probes.parquet`` as it comes, from another thread.
         """
@@ -93,16 +93,16 @@ class Means:
 
 @dataclass
 class Measurements:
-    """What an evaluator has read from a run, for ``scores.json``."""
+    """An evaluator's results from a run, for ``scores.json``."""
 
     scores: dict[ScoreName, Score | Absent] = field(default_factory=dict)
     points: list[Point] = field(default_factory=list)
     saturation: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     shortfalls: list[Shortfall] = field(default_factory=list)
-    """Measured phases that do not count, as sessions had no connection."""
+    """Measured phases that do not count because sessions had no connection."""
     details: dict[str, Any] = field(default_factory=dict)
-    """What else there is to tell, by the evaluator's name: for tables and charts of the report."""
+    """All other results, by the evaluator's name: for tables and the report."""
 
 
 class Evaluator(ABC):
@@ -121,21 +121,21 @@ class Evaluator(ABC):
     def check_tenants(self, number: int) -> None:
         """Take how many tenants the study has, before anything is touched. Raises ``InputError``.
 
-        Who does not care loads the first tenant alone, which is what a phase does with one load.
+        By default a phase loads the first tenant alone.
         """
         del number
 
     def demands(self, sessions: int) -> Iterable[Demand]:
-        """Say how many sessions each step wants, as far as that is known beforehand; an open load has ``sessions``.
+        """List the sessions that each step wants, as far as known beforehand; an open load has ``sessions``.
 
-        A search for saturation wants as many as there is room for.
+        A search for saturation adapts to the room.
         """
         del sessions
         return ()
 
     @abstractmethod
     def seconds(self) -> float:
-        """Say how long it will take, as far as that is known beforehand."""
+        """Return the expected duration, in s, as far as known beforehand."""
 
     @abstractmethod
     def drive(self, means: Means) -> None:
@@ -143,7 +143,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def read(self, stored: Stored) -> Measurements:
-        """Turn what was stored into measurements; reads nothing but the run."""
+        """Read the measurements from the stored run, and from nothing else."""
 
     def labels(self, index: int, **labels: Any) -> Mapping[str, Any]:  # noqa: ANN401 - whatever JSON can hold
         """Label a phase, so that ``read`` finds it again."""

@@ -1,4 +1,4 @@
-"""What a run says of its own client, interval by interval."""
+"""The metrics of a run's client, interval by interval."""
 
 from __future__ import annotations
 

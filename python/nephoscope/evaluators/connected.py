@@ -1,4 +1,4 @@
-"""Measured phases for which the server had not all the connections that the load wanted: they do not count.
+"""Measured phases in which the load lacked connections: they do not count.
 
 METRICS, section 1: connected < wanted in a measured phase is a problem, and what rests on it is absent.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A measured phase that does not count, as sessions of the load had no connection."""
+    """A measured phase that does not count because sessions had no connection."""
 
     phase: int
     name: str
@@ -31,7 +31,7 @@ class Shortfall:
     connected: float
     """Of these, how many were connected: the mean over the ends of the intervals."""
     words: str | None
-    """What was said most often when a connection could not be made, or broke; None where nothing was said."""
+    """The most frequent error of connections; None if there was none."""
     is_step: bool
     """Whether it was a step of a search, which ends there: no score rests on it."""
 
@@ -42,17 +42,17 @@ class Shortfall:
 
 
 class Connections:
-    """What a run says of its sessions' connections."""
+    """A run's records of its sessions' connections."""
 
     def __init__(self, run: StoredRun, metrics: ClientMetrics) -> None:
-        """Take the client's metrics and read the events; an older run has none of how many sessions lacked one."""
+        """Take the client's metrics and read the events; older runs have no number of disconnected sessions."""
         self._metrics = metrics
         self._events = [event for event in run.events if event["event"] in ("connection", "error", "woken")]
 
     def shortfall(self, phase: Phase) -> Shortfall | None:
-        """Tell how a phase lacked sessions; None where it did not.
+        """Return the shortfall of a phase; None if it has none.
 
-        A system that was paused is not expected to be there before it has woken up: its time counts from then on.
+        For a paused system the phase counts from the moment at which it has woken up.
         """
         woken = [float(event["waited_s"]) for event in self._of(phase.number) if "waited_s" in event]
         start_s = phase.start_s + max(woken, default=0.0)
@@ -88,7 +88,7 @@ def _failures(events: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _words(events: Iterable[Mapping[str, Any]]) -> str | None:
-    """Give what was said most often; a connection that cannot be made is tried again and again."""
+    """Return the most frequent error; a failing connection is retried often."""
     said = Counter[str]()
     for event in events:
         if event["event"] == "error":
@@ -98,7 +98,7 @@ def _words(events: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def absent_for(shortfalls: Iterable[Shortfall]) -> Absent | None:
-    """Give the reason why a score is absent that rests on these phases; None where none is among them."""
+    """Return the reason why a score that rests on these phases is absent; None if none counts."""
     counted = [one for one in shortfalls if not one.is_step]
     if not counted:
         return None

@@ -1,4 +1,4 @@
-"""What a step of a study asks of a server, and for how many sessions there is room."""
+"""The sessions that a step of a study wants, and those that a server accepts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Demand:
     """A step of an evaluator, and the sessions that it wants."""
 
     step: str
-    """What messages call it: the name of its phase."""
+    """The name of its phase, for messages."""
     sessions: tuple[int, ...]
-    """Of each tenant; those that are not named want none."""
+    """By tenant; others want none."""
     mix: Mapping[str, float]
-    """The weights of the transactions: they tell which role connections are of."""
+    """The weights of the transactions, which decide the roles of connections."""
 
 
 @dataclass(frozen=True)
 class Room:
-    """How many sessions of a load one server takes."""
+    """How many sessions of a load one server accepts."""
 
     sessions: int
     """At the most, with nobody else connected."""
@@ -33,7 +33,7 @@ class Room:
     """The limit that says so, in the server's terms."""
 
     def shared(self, highest: float) -> Room:
-        """Give the room for a load of which so many times as many sessions, or such a share, connect here."""
+        """Return the room for a load with ``highest`` connections here per session, below 1 for a share."""
         return Room(int(self.sessions / highest), int(self.free / highest), self.words)
 
 
@@ -41,4 +41,4 @@ class RoomSource(Protocol):
     """Knows how many sessions the servers take."""
 
     def of(self, mix: Mapping[str, float]) -> Room | None:
-        """Give the room for the sessions of the first tenant, on the server that has least of it; None if unknown."""
+        """Return the room for the first tenant's sessions on the server with the least; None if unknown."""

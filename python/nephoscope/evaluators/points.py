@@ -1,4 +1,4 @@
-"""Points: what one measured phase says of throughput and latency."""
+"""Points: throughput and latency of one measured phase."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHOLE = 0.98
 class Latency(BaseModel):
     """Latency of committed transactions from the intended start, in milliseconds.
 
-    What had waited and not ended with its phase is among them, with its wait as a lower bound.
+    Transactions that had not ended with their phase are included, with their wait as a lower bound.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -47,7 +47,7 @@ class Latency(BaseModel):
     p99: float
     max: float
     at_least: tuple[str, ...] = ()
-    """Which of these are lower bounds, because the true figure depends on what had not ended."""
+    """Which of these are lower bounds, because unfinished transactions could raise them."""
 
 
 class Point(BaseModel):
@@ -67,7 +67,7 @@ class Point(BaseModel):
     seconds: float
     tps: float
     ci95: tuple[float, float] | None
-    """Of this phase alone: how well its intervals pin down its mean."""
+    """The interval of this phase's mean, from its intervals of time."""
     goodput: float | None = None
     """TPS of the transactions within the latency bound (SLO), where the study sets one."""
     latency_ms: Latency | None
@@ -83,17 +83,17 @@ class Point(BaseModel):
     unstarted: int = 0
     """Of these, the ones that had not started when the phase ended; dropped ones are among them."""
     steady: bool | None
-    """False where it drifts; None where that is not known, and of a slot: a system that scales is not to be steady."""
+    """False if the TPS drifts; None if not known, and for a slot: a system that scales need not be steady."""
     drift_per_minute: float | None
     """The trend's slope as a share of the mean."""
     drift_ci95: tuple[float, float] | None = None
     """The interval of that slope; None where there are too few intervals."""
     known_after_s: float | None = None
-    """Where it is not known whether it is steady: about how long the phase would have to be."""
+    """If it is not known whether it is steady: about how long the phase would have to be, in s."""
     cpu_busy: float | None
     """Mean share of a core that the busiest load thread used."""
     cpu_wait: float | None = None
-    """Mean share of the time for which a load thread was ready to run, and had no processor."""
+    """Mean share of time in which a load thread was ready to run and had no processor."""
     cpu_us: float | None
     """Client CPU per committed transaction, in microseconds."""
     lag_p99_us: float | None
@@ -119,7 +119,7 @@ def measured_phases(run: StoredRun, index: int) -> tuple[list[Phase], list[str]]
 
 @dataclass(frozen=True)
 class MeasuredPoints:
-    """The points of an entry of ``[[measure]]``, and what is no point."""
+    """The points of an entry of ``[[measure]]``, and its phases that are none."""
 
     points: list[Point]
     warnings: list[str]
@@ -129,7 +129,7 @@ class MeasuredPoints:
 
 
 def read_points(stored: Stored, slo_s: float | None) -> MeasuredPoints:
-    """Read every measured phase of an entry of ``[[measure]]`` that is whole, and had its sessions."""
+    """Read every complete measured phase of an entry of ``[[measure]]`` that had its sessions."""
     table = _Columns(stored.run)
     connections = Connections(stored.run, table.metrics)
     points, shortfalls = [], []
@@ -162,7 +162,7 @@ class Series:
 
 
 def series_of(columns: Mapping[str, NDArray[Any]], rows: NDArray[np.bool_]) -> Series:
-    """Put rows of a run's table of intervals together, whatever tenant, role and transaction they are of."""
+    """Sum the rows of each interval over tenants, roles and transactions."""
     starts, place = np.unique(columns["start_s"][rows], return_inverse=True)
     lengths = np.zeros(len(starts))
     np.maximum.at(lengths, place, columns["end_s"][rows] - columns["start_s"][rows])
@@ -209,7 +209,7 @@ def _mean(values: NDArray[np.float64]) -> float | None:
 
 def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | None) -> Point | None:
     series = table.series(phase.number)
-    # The phase's own borders: an interval in which nothing ended has no row, and still counts as time.
+    # The phase's own limits: an interval without a row still counts as time.
     seconds = phase.end_s - phase.start_s
     if seconds <= 0:
         return None
@@ -261,7 +261,7 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
 
 
 def latency_of(stored: Stored, phases: frozenset[int]) -> Latency | None:
-    """Read the latency of phases together, of what had not ended with them, too; None if they have none."""
+    """Read the latency of phases together, unfinished transactions included; None if they have none."""
     run = stored.run
     return _latency(
         run.merged(Selection(phases=phases)), run.merged(Selection(phases=phases, kind="censored"))
@@ -281,7 +281,7 @@ def _latency(ended: _engine.Histogram, censored: _engine.Histogram | None = None
         return None
     late = both.count - ended.count
     found = {name: both.quantile(share) for name, share in _SHARES.items()}
-    # In the middle of a rank, where no rounding leads to the one beside it.
+    # In the middle of a rank, so that rounding cannot reach the next.
     ended_at: Callable[[int], float] = lambda rank: ended.quantile((rank - 0.5) / ended.count)  # noqa: E731
     bounds = [
         name

@@ -65,10 +65,10 @@ class _Step:
 def search(
     load: LoadRun, settings: SearchSettings, ask: Callable[[int], int], room: Room | None = None
 ) -> int:
-    """Find τ by driving a load; ``ask`` asks for the phases of a step, and gives the number of its measured one.
+    """Find τ by driving a load; ``ask`` requests the phases of a step and returns the measured one's number.
 
-    Its labels are those of a point, and ``search``: so the steps are found again when the run is read. The search goes
-    no higher than the server has ``room``. Raises ``MeasurementError`` where sessions have no connection at the start.
+    Its labels are those of a point and ``search``, by which the reader finds the steps. The search stays within the
+    server's ``room``. Raises ``MeasurementError`` if sessions have no connection at the start.
     """
     most = settings.most if room is None else min(settings.most, room.sessions)
     steps = _Steps(load, ask)
@@ -92,7 +92,7 @@ def search(
 def ask_step(
     load: LoadRun, name: str, level: Load | Mapping[str, Load], labels: Mapping[str, Any], seconds: float
 ) -> int:
-    """Ask for the phases of a step, its warm-up being half as long; gives the number of the measured one."""
+    """Request a step's phases, with a warm-up of half the length; return the measured one's number."""
     load.phase(f"{name} warm-up", "warm_up", seconds / 2, level, labels)
     return load.phase(name, "measure", seconds, level, labels)
 
@@ -106,7 +106,7 @@ class _Steps:
     of: dict[int, _Step] = field(default_factory=dict)
 
     def measure(self, concurrency: int) -> _Step | None:
-        """Measure a step, unless it was before; None where sessions had no connection."""
+        """Measure a step once; None if sessions had no connection."""
         if concurrency not in self.of:
             number = self.ask(concurrency)
             self.load.wait()
@@ -119,13 +119,13 @@ class _Steps:
 
 
 def _climb(steps: _Steps, settings: SearchSettings, most: int) -> tuple[int, int]:
-    """Double the concurrency as long as that gains; gives the highest that gained, and the highest that was tried."""
+    """Double the concurrency while that gains; return the highest that gained and the highest tried."""
     start = min(settings.start, most)
     if (found := steps.measure(start)) is None:
         reason = f"of {describe_count(start, 'session')}, with which it begins, not all were connected"
         raise MeasurementError(f"the search for saturation: {reason}")
     last, in_vain = found, 0
-    # One doubling without gain may be the machine's noise; a second one is asked before the search believes it.
+    # One doubling without gain may be noise; two in a row end the search.
     while last.concurrency < most and in_vain < _DOUBLINGS_IN_VAIN:
         if (doubled := steps.measure(min(last.concurrency * 2, most))) is None:
             break
@@ -189,7 +189,7 @@ def _saturation(steps: Sequence[_Step], search: SearchSettings) -> tuple[int, st
 
 
 def _steps(stored: Stored, points: Sequence[Point]) -> list[_Step]:
-    """Put the points of each concurrency together: the p99 is that of all their transactions."""
+    """Join the points of each concurrency: the p99 is that of all their transactions."""
     levels: dict[int, list[Point]] = {}
     for point in points:
         levels.setdefault(int(point.concurrency or 0), []).append(point)

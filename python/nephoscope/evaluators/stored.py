@@ -1,4 +1,4 @@
-"""What an evaluator reads: its phases of a stored run."""
+"""A stored run as an evaluator reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stored:
     interval_s: float
 
     def why_not(self) -> str | None:
-        """Say why the entry could not be measured, if that was told while it was driven."""
+        """Return why the entry could not be measured, if the run says so."""
         for event in self.run.events:
             if (
                 event.get("event") in ("unsupported", "fault_failed", "action_failed")

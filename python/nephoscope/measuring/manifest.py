@@ -1,4 +1,4 @@
-"""What a run says of itself: who, where, with what. Never a password."""
+"""The manifest of a run: its host, system, workload and settings. Never a password."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
 
 
 def inputs_of(study: Study, workload: Workload) -> dict[str, Any]:
-    """Keep what figures are made with that is outside of a run: who reads it need not have these files, or trust them.
+    """Return the inputs that a run keeps a copy of: reading it needs no other files, and trusts none.
 
     Raises ``InputError`` for a price book that cannot be read.
     """
@@ -83,7 +83,7 @@ def inputs_of(study: Study, workload: Workload) -> dict[str, Any]:
 
 
 def reads_of(study: Study, system: System | Tenant) -> str:
-    """Say where transactions run that only read."""
+    """Say where read-only transactions run."""
     if study.load.reads != "auto":
         return study.load.reads
     return "ro" if system.ro else "rw"

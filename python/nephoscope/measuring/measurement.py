@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _CLOCK_STEP_S = 2.0
-"""More than a clock is wrong by when it is kept right little by little."""
+"""Larger than the steps of a clock that is slewed."""
 
 
 class Audience(Watcher, Listener, Protocol):
-    """Whoever is told how a measurement goes."""
+    """Shows how a measurement goes."""
 
     def begin(self, folder: Path, seconds: float) -> None:
         """Show that the load begins; it will take about so long."""
@@ -72,7 +72,7 @@ class Audience(Watcher, Listener, Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a measurement."""
+    """The outcome of a measurement."""
 
     folder: Path
     status: str
@@ -82,11 +82,11 @@ class Outcome:
     page: Path | None = None
     """Where the report was written, if not in the run directory."""
     unwritten: str | None = None
-    """Why something of the run could not be written: then there is no report, and the scores are told only here."""
+    """Why the run could not be written in full: then there is no report, and the scores are only here."""
 
     @property
     def lacking(self) -> str | None:
-        """Why a run that came to its end has not measured all that it was to; steps of a search are not missed."""
+        """Why a finished run has not measured everything; steps of a search are not missed."""
         number = sum(not shortfall["is_step"] for shortfall in self.scores.get("shortfalls", ()))
         if not number:
             return None
@@ -98,7 +98,7 @@ def run_study(
 ) -> Outcome:
     """Run a study and write its run directory.
 
-    ``wrap`` puts another provider around the study's own, to plant what that one cannot.
+    ``wrap`` puts another provider around the study's own, to plant faults that it cannot.
 
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
@@ -138,7 +138,7 @@ class _Measurement:
     evaluators: Sequence[Evaluator]
     rooms: Rooms
     crowded: Sequence[str]
-    """What may not fit on the servers beside what others have connected there."""
+    """Steps that may not fit on the servers beside the sessions of others."""
     writer: RunWriter
     audience: Audience
     monitor: Monitor | None = None
@@ -174,7 +174,7 @@ class _Measurement:
             self._wind_up(load)
         if load.end is not None and load.end.get("failure") and status == "measured":
             status, reason = "failed", str(load.end["failure"])
-        # Who is impatient still gets what was measured: this takes a moment.
+        # Not interrupted: writing what was measured takes a moment.
         with shielded():
             unwritten = None
             try:
@@ -186,9 +186,9 @@ class _Measurement:
             return self._outcome(status, reason, unwritten)
 
     def _tell_scores(self, index: int) -> None:
-        """Tell the scores of an evaluator that has finished, before the next begins: nothing is measured meanwhile.
+        """Show a finished evaluator's scores before the next begins: nothing is measured meanwhile.
 
-        The figures are computed again when the run has ended. What fails here is told then, and ends no run.
+        The figures are computed again after the run. A failure here is reported then, and ends no run.
         """
         if index < 0:
             return
@@ -201,7 +201,7 @@ class _Measurement:
             self.audience.score(name, score)
 
     def _system_now(self) -> System:
-        """Tell the system as it is now: an evaluator may have had nodes come or go."""
+        """Return the system as it is now: an evaluator may have added or removed nodes."""
         with contextlib.suppress(MeasurementError):
             rw, ro = (self.provider.endpoints(role) for role in ROLES)
             return self.system.model_copy(update={"rw": rw, "ro": ro})
@@ -247,7 +247,7 @@ class _Measurement:
             abandon(load)
 
     def _tell_of_others(self) -> None:
-        """Say what else is at work on the servers before anything is measured; the monitor writes it into the run."""
+        """Warn of others that work on the servers before the measurement; the monitor writes it into the run."""
         places = list(self.data.values())
         servers = places if self.study.tenants.share == "server" else places[:1]
         if others := set[str]().union(*(data.others(self.presence) for data in servers)):
@@ -283,11 +283,11 @@ class _Measurement:
             )
             self.writer.event(load.elapsed, "warning", message=message)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
-        # Without its end it is not known what was started, and accounts that do not balance would be a false alarm.
+        # Without its end the number started is not known: an imbalance would be a false alarm.
         self.writer.finish(status, reason, load.totals if load.is_complete else None)
 
     def _outcome(self, status: str, reason: str | None, unwritten: str | None) -> Outcome:
-        """Write scores and report; where nothing more can be written, what was measured is told all the same."""
+        """Write scores and report; if writing fails, return the scores all the same."""
         folder = self.writer.folder
         if unwritten is None:
             try:
@@ -309,13 +309,13 @@ def write_results(folder: Path) -> Mapping[str, Any]:
     """
     run = StoredRun(folder)
     if run.manifest["status"] == "killed":
-        # Its tables come from the journals; what the manifest says of its end is known only now.
+        # The tables come from the journals; the manifest has the run's end only now.
         seal(folder)
         manifest = dict(run.manifest)
         write_whole(folder / FILES.manifest, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
         run = StoredRun(folder)
     scores = scores_or_why(run)
-    # Scores of before are better than none, which have no "cost": what they were made with may be gone.
+    # Earlier scores are better than none (no "cost"): their inputs may be gone.
     if "cost" in scores or run.scores is None:
         write_whole(folder / FILES.scores, scores_text(scores))
     write_whole(folder / FILES.report, page_of(run, scores))
@@ -327,7 +327,7 @@ def report_run(folder: Path, page: Path | None) -> Outcome:
 
     Raises ``InputError`` if the folder is no run, or the page cannot be written there.
     """
-    # First as it was given, for the message where it is none.
+    # Opened by the given path first, for the message if it is no run.
     run = StoredRun(folder)
     told = (run.folder, run.manifest["status"], run.manifest.get("reason"))
     if page is None:

@@ -1,4 +1,4 @@
-"""What stands before a measurement: a study checked, its system started, its data loaded, its load described."""
+"""The steps before a measurement: check the study, start its system, load its data, describe its load."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REPLICAS_S = 60.0
 
 
 class Listener(Protocol):
-    """Whoever is told how loading goes."""
+    """Shows how loading goes."""
 
     def say(self, message: str) -> None:
         """Tell something that happened."""
@@ -40,7 +40,7 @@ class Listener(Protocol):
 
 
 def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
-    """Check a study against its workload: everything that can be wrong before anything is touched.
+    """Check a study against its workload before anything is touched.
 
     Raises ``InputError``.
     """
@@ -113,7 +113,7 @@ def started(study: Study) -> Iterator[tuple[System, Workload]]:
 
 
 def start(provider: Provider) -> System:
-    """Start a system; from now on the passwords of its endpoints are in no text."""
+    """Start a system, and mask the passwords of its endpoints from now on."""
     system = provider.start()
     for url in (*system.rw, *system.ro):
         know_url(url)
@@ -142,7 +142,7 @@ def prepare_tenant(
 
 
 def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mapping[str, int]:
-    """Load the data where that is asked for; give the keys that earlier runs have used up."""
+    """Load the data if the study says so; return the keys that earlier runs have used up."""
     table = study.workload
     if table.external:
         return {}
@@ -155,7 +155,7 @@ def _prepare_data(study: Study, data: WorkloadData, audience: Listener) -> Mappi
 
 
 def await_replicas(study: Study, system: System, workload: Workload) -> None:
-    """Wait until the read-only endpoints that the load reads from have the data. Raises ``MeasurementError``."""
+    """Wait until the load's read-only endpoints have the data. Raises ``MeasurementError``."""
     if study.workload.external or reads_of(study, system) == "rw":
         return
     limit = time.monotonic() + _REPLICAS_S
@@ -173,7 +173,7 @@ def _has_data(data: WorkloadData) -> bool:
     try:
         return data.is_loaded()
     except MeasurementError:
-        # A database that was made a moment ago may not be there yet.
+        # A new database may not be on the replica yet.
         return False
 
 
@@ -226,5 +226,5 @@ def engine_description(
 
 
 def _on_connect(study: Study) -> list[str]:
-    """Give what each session runs first, with its variables put in. Raises ``InputError``."""
+    """Return the sessions' first statements, with variables replaced. Raises ``InputError``."""
     return [with_secrets(sql, "load.on_connect") for sql in study.load.on_connect]

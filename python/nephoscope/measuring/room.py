@@ -1,4 +1,4 @@
-"""How many sessions a server has room for, and which steps of a study want more: known before anything is loaded."""
+"""How many sessions a server accepts, and which steps of a study want more; known before data is loaded."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from nephoscope.systems.base import System
 
 _BESIDE = 1
-"""Connections of a run to each server besides those of its load: the one that samples its metrics."""
+"""A run's connections to each server besides its load's: the monitor's."""
 _PATIENCE_S = 5.0
-"""How long a server may take to answer at the most; one that does not is dealt with when its data is looked at."""
+"""The timeout of a server's answer, in s; a server that does not answer is reported when its data is checked."""
 
 
 @dataclass(frozen=True)
 class _Unfit:
-    """A step that wants more sessions than a server takes, or has free."""
+    """A step that wants more sessions than a server accepts, or has free."""
 
     index: int
     evaluator: str
@@ -73,7 +73,7 @@ class Rooms:
         self._rooms = {url: room for url, room in found.items() if room is not None}
 
     def _shares(self, mix: Mapping[str, float]) -> dict[Role, float]:
-        """Tell in which roles the transactions of a mix run, and which share of the sessions connects there."""
+        """Return the roles that a mix's transactions run in, each with the share of sessions that connect there."""
         found = [
             self._reads if name in self._reading else {"rw": 1.0}
             for name, weight in mix.items()
@@ -101,7 +101,7 @@ class Rooms:
                 yield from ((url, math.ceil(sessions * share / len(urls))) for url in urls)
 
     def check(self, evaluators: Sequence[Evaluator], sessions: int) -> list[str]:
-        """Check every step against the room that there is; gives warnings of what does not fit beside others.
+        """Check every step against the room; return warnings of steps that do not fit beside others' sessions.
 
         ``sessions`` are those of an open load. Raises ``InputError`` that names what can never fit.
         """
@@ -121,7 +121,7 @@ class Rooms:
     def _unfit(
         self, evaluators: Sequence[Evaluator], sessions: int, places: Callable[[Room], int]
     ) -> list[_Unfit]:
-        """Find the step of each evaluator that exceeds the places by most."""
+        """Find the step of each evaluator that exceeds the room by most."""
         found: dict[int, _Unfit] = {}
         for index, evaluator in enumerate(evaluators):
             for demand in evaluator.demands(sessions):
@@ -137,7 +137,7 @@ class Rooms:
 def room_of(url: str, dialect: Dialect, patience_s: float) -> Room | None:
     """Ask a server for its room; None where it has no limit that is known, or cannot be asked.
 
-    A pool of connections between here and the server takes more sessions than the server does: none is known then.
+    A connection pool before the server accepts more sessions than the server: the room is not known then.
     """
     if dialect.room is None:
         return None
@@ -157,6 +157,6 @@ def room_of(url: str, dialect: Dialect, patience_s: float) -> Room | None:
             admin.close()
     limits = [(str(words), int(most or 0), int(taken or 0)) for words, most, taken in rows]
     words, most, _ = min(limits, key=lambda limit: limit[1])
-    # The other session that asks is among those that are taken.
+    # The other session that asks occupies one.
     free = min(most - taken + 1 for _, most, taken in limits)
     return Room(max(most - _BESIDE, 0), max(min(free, most) - _BESIDE, 0), words)

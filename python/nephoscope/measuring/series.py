@@ -1,4 +1,4 @@
-"""A study of several scale factors: a run for each, and which of them have been measured already."""
+"""A study of several scale factors: a run for each, and which are measured already."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def parts(study: Study) -> list[Study]:
-    """Take a study apart: one for each of its scale factors, with what is measured there; itself where it has one only.
+    """Split a study into one for each scale factor, with its measurements; a study of one scale is returned as it is.
 
     All are checked before the first is measured. Raises ``InputError``.
     """
@@ -55,7 +55,7 @@ def unmeasured(found: Iterable[Study], runs: Path, say: Callable[[str], object])
 
 
 def measured_before(study: Study, runs: Path) -> Path | None:
-    """Find the last run of the very same study that was measured to its end, in a folder of runs."""
+    """Find the last complete run of the same study in a folder of runs."""
     wanted = study.to_toml()
     for folder in sorted(runs.glob(f"*-{study.study.name}*"), reverse=True):
         if (folder / FILES.study).is_file() and not folder.is_symlink() and _is_whole(folder, wanted):

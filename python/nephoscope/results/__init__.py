@@ -1,1 +1,1 @@
-"""What a stored run comes to: scores, verdicts, tables, comparisons."""
+"""The results of stored runs: scores, verdicts, tables, comparisons."""

@@ -1,4 +1,4 @@
-"""Two runs side by side: the difference of each figure with its interval, and what may be said of it."""
+"""Two runs side by side: the difference of each figure with its interval, and a verdict."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def compare_runs(
     candidate: StoredRun,
     scores: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
 ) -> Compared:
-    """Compare what both runs have measured, and gather what they say of themselves.
+    """Compare the points that both runs have, and gather their verdicts and warnings.
 
     ``scores`` are those of the runs, where they are known already. Raises ``InputError`` where the runs have no point
     in common.
@@ -103,7 +103,7 @@ def compare_runs(
         kind.name: between_runs([group for key in common for group in _groups(ours, theirs, key, kind)])
         for kind in _KINDS
     }
-    # All figures are read side by side: together they err once in twenty tables.
+    # The 5 % error rate is that of the whole table.
     comparisons = len(common) * len(_KINDS)
     found = (
         _figure((ours, theirs), key, kind, pooled[kind.name], comparisons)
@@ -137,7 +137,7 @@ def _said(run: str, scores: Mapping[str, Any]) -> list[Said]:
 
 
 Key = tuple[str, float | None, float | None, str]
-"""Mix, concurrency, rate, and the entry of ``[[measure]]``: its evaluator, and the how many-th of it that it is."""
+"""Mix, concurrency, rate, and the entry of ``[[measure]]``: its evaluator and its number among that evaluator's."""
 
 
 class _Side:
@@ -199,14 +199,14 @@ class _Side:
         return [rates[start] / longest[start] for start in rates if longest[start] >= 0.98 * usual > 0]
 
     def group(self, key: Key, kind: _Kind) -> list[float]:
-        """Return what tells how a figure moved within the run: its repetitions, or blocks of a single one."""
+        """Return the series of a figure within the run: its repetitions, or blocks of a single one."""
         if (series := self.series(key, kind)) is not None:
             return block_means(series) if series else []
         return self.values(key, kind)
 
 
 def _entries(run: StoredRun) -> dict[int, str]:
-    """Name the entries of ``[[measure]]``, so that those of two studies can be told to be the same."""
+    """Name the entries of ``[[measure]]``, so that those of two studies can be matched."""
     try:
         measures = tomllib.loads(run.study).get("measure", [])
     except tomllib.TOMLDecodeError:
@@ -227,7 +227,7 @@ def _figure(
     before, after = ours.values(key, kind), theirs.values(key, kind)
     if not before or not after:
         return None
-    # A point may be less steady than the others: then it is held to what it did itself.
+    # A point that is less steady than the others is compared by its own spread.
     own = between_runs(_groups(ours, theirs, key, kind))
     between = max((one for one in (pooled, own) if one), key=lambda one: one.share, default=None)
     baseline, candidate = ours.figure(key, kind), theirs.figure(key, kind)
@@ -242,7 +242,7 @@ def _figure(
         comparisons=comparisons,
     )
     bounds = (ours.is_at_least(key, kind), theirs.is_at_least(key, kind))
-    # What is at least so long may be as long as the longer one.
+    # A lower bound may be as long as the other figure.
     if (bounds[0] and baseline <= candidate) or (bounds[1] and candidate <= baseline):
         comparison = replace(comparison, verdict="cannot tell")
     at_least = tuple(name for name, bound in zip(("baseline", "candidate"), bounds, strict=True) if bound)
@@ -275,10 +275,10 @@ _SAME = (
 
 
 def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
-    """Say what else than the system differs: a difference of figures may come from there."""
+    """List what differs besides the system: it may explain a difference of figures."""
     notes = []
     for table, key in _SAME:
-        # What is empty in one run is absent from an older one.
+        # An older run lacks keys that are empty in a newer one.
         ours, theirs = (run.manifest.get(table, {}).get(key) or None for run in (baseline, candidate))
         if ours != theirs:
             shown = "" if key == "files" else f": {ours} and {theirs}"

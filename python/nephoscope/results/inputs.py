@@ -1,9 +1,10 @@
-"""What a run keeps of that which its figures are made with: its workload and its price books, and no file of others."""
+"""The inputs of a run's figures as the run keeps them: its workload and its price books."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nephoscope.dialects import ANY_URL
 from nephoscope.errors import InputError
 from nephoscope.scoring.prices import PriceBook, built_in_price_book
 from nephoscope.study.packaged import packaged_workload
@@ -43,4 +44,5 @@ def workload_of(run: StoredRun, table: WorkloadTable) -> DescribedWorkload:
 def _scheme_only(url: str) -> str:
     """Return a URL of the same driver that names no endpoint: only the dialect is asked for."""
     scheme = url.partition(":")[0]
-    return f"{scheme}://reader@localhost/none" if scheme.startswith("postgres") else f"{scheme}://"
+    # Runs that do not keep their workload are older than the other dialects.
+    return f"{scheme}://" if scheme in {"sim", "noop"} else ANY_URL

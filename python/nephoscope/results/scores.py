@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from nephoscope.study.reading import Study
 
 CPU_LIMIT = 0.85
-"""Above this share of a core the busiest load thread is taken to have been the limit."""
+"""The share of a core above which the busiest load thread counts as the limit."""
 LAG_LIMIT = 0.10
-"""So is a schedule lag whose p99 is above this share of the median latency."""
+"""The share of the median latency above which the schedule lag's p99 counts as the limit, too."""
 _FAILED_LIMIT = 0.01
 _SOON_BYTES = 32 << 20
-"""A run directory that is larger is read at its end alone."""
+"""The largest run directory, in bytes, that is read while the run goes on."""
 _MOST_INTERVALS = 10_000_000
 _LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECASE)
 """A URL whose host is this machine, or a Unix socket."""
@@ -47,7 +47,7 @@ _LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECAS
 def scores_of(run: StoredRun) -> dict[str, Any]:
     """Compute ``scores.json`` from a stored run, and from nothing else.
 
-    Raises ``InputError`` where that cannot be done: what is stored is damaged, or its evaluators are not installed.
+    Raises ``InputError`` if the run is damaged, or its evaluators are not installed.
     """
     study = _study_of(run)
     _check_length(run, study)
@@ -76,7 +76,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
 
 
 def scores_so_far(folder: Path, index: int) -> dict[ScoreName, Score]:
-    """Compute what an entry of ``[[measure]]`` has measured in a run that still goes on; nothing of a very long run.
+    """Compute the scores of an entry of ``[[measure]]`` while the run goes on; none of a very long run.
 
     Reading takes about 0.1 s for each MB of journals; the next evaluator waits for it.
     """
@@ -91,7 +91,7 @@ def scores_so_far(folder: Path, index: int) -> dict[ScoreName, Score]:
 
 
 def scores_or_why(run: StoredRun) -> dict[str, Any]:
-    """Compute scores as `scores_of`; where that cannot be done there are none, and a warning says why."""
+    """Compute scores as `scores_of`; on an error there are none, and a warning says why."""
     try:
         return scores_of(run)
     except InputError as error:
@@ -100,7 +100,7 @@ def scores_or_why(run: StoredRun) -> dict[str, Any]:
 
 
 def _details(found: Sequence[Measurements]) -> dict[str, Any]:
-    """Gather what else evaluators tell; entries of ``[[measure]]`` with one evaluator add to each other."""
+    """Join the details of all entries of ``[[measure]]``, by evaluator."""
     gathered: dict[str, Any] = {}
     for part in found:
         for name, entry in part.details.items():
@@ -124,7 +124,7 @@ def _study_of(run: StoredRun) -> Study:
 
 
 def _check_length(run: StoredRun, study: Study) -> None:
-    """Refuse a run of more intervals than any has: each takes memory."""
+    """Refuse a run with an impossible number of intervals: each takes memory."""
     longest = max((phase.end_s - phase.start_s for phase in run.phases), default=0.0)
     if longest / study.load.interval > _MOST_INTERVALS:
         raise InputError(f"{run.folder} has a phase of more than {_MOST_INTERVALS:,} intervals")
@@ -149,7 +149,7 @@ def _measurements(
             try:
                 found.append(evaluator.read(stored))
             except (LookupError, ValueError) as error:
-                # Whether the phases of an evaluator fit together, by the labels that it gave them, is for it to tell.
+                # Only the evaluator knows whether its phases and their labels fit together.
                 where = f"{run.folder}: what was stored of measure.{index} ({settings.evaluator})"
                 raise InputError(f"{where} does not fit together: {type(error).__name__}: {error}") from error
     return found
@@ -183,7 +183,7 @@ def perfect(found: Sequence[Measurements], study: Study) -> _Found:
 
 
 def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score | Absent:
-    """O of the others; times are floored at what each evaluator says it can tell apart."""
+    """Compute O of the others; times are floored at each evaluator's resolution."""
     if missing := [name for name in PERFECT if isinstance(found[name], Absent)]:
         return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
     resolutions: dict[ScoreName, float] = {
@@ -199,7 +199,7 @@ def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score |
 def _starred(
     run: StoredRun, study: Study, measured: Sequence[Measurements], scores: Mapping[ScoreName, Score | Absent]
 ) -> dict[str, Any] | None:
-    """Score by the prices that are really paid: the others are not changed by prices."""
+    """Compute the starred scores, by the prices that are really paid."""
     if study.cost.starred is None:
         return None
     held_s = study.cost.held or max((phase.end_s for phase in run.phases), default=0.0)
@@ -232,7 +232,7 @@ def _noticed(starred: Mapping[str, Any] | None) -> list[str]:
 
 
 def _priced(run: StoredRun, study: Study, prices: Prices, at: int, measured: Measurements) -> Measurements:
-    """Read an entry by other prices; its scores are absent where the book has no price for what was allocated."""
+    """Read an entry by other prices; its scores are absent if the book lacks a price."""
     try:
         (part,) = _measurements(run, study, prices, [at])
     except NotPricedError as error:
@@ -257,7 +257,7 @@ def _bill(run: StoredRun, prices: Prices) -> dict[str, Any] | None:
 def _verdicts(
     points: Sequence[Point], shortfalls: Sequence[Shortfall], run: StoredRun
 ) -> list[dict[str, str]]:
-    """Say what the reader must know of how the figures came about."""
+    """Return the verdicts on how the figures were measured."""
     return [
         *connected(shortfalls),
         *([_inside_verdict(points)] if _is_inside(run) else _outside_verdicts(points, run)),
@@ -275,7 +275,7 @@ def _is_inside(run: StoredRun) -> bool:
 
 
 def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:
-    """Say that client and database cannot be told apart: neither is the limit of the other."""
+    """Return the verdict on a database within the client: neither is the limit of the other."""
     busy = max((point.cpu_busy for point in points if point.cpu_busy is not None), default=None)
     share = f": the busiest was running {busy:.0%} of the time" if busy is not None else ""
     return verdict("note", "the database ran on the threads of the load", f"what they used is both's{share}")
@@ -296,7 +296,7 @@ def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str
             f"its busiest thread was running {max(share for share, _ in busy):.0%} of the time "
             f"({names(limited)}): raise load.threads, or measure from a larger machine"
         )
-    # Where the server has the processors that the client waits for, that is a note of its own.
+    # A server on the same machine has a verdict of its own.
     starved = [
         point
         for share, point in busy
@@ -331,7 +331,7 @@ def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str
 
 
 def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
-    """Say so where client and server share a machine: then each takes from the other."""
+    """Return the verdict if client and server share a machine, where each takes from the other."""
     if not _is_local(run):
         return []
     table = run.system_metrics
@@ -383,7 +383,7 @@ def _identity_verdict(run: StoredRun) -> dict[str, str]:
 
 
 def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
-    """Say so where commits were never answered: the data may hold more than what is counted as committed."""
+    """Return the verdict if commits were never answered: the data may hold more than the committed count."""
     uncertain = (run.manifest.get("totals") or {}).get("uncertain", 0)
     if not uncertain:
         return []
@@ -395,7 +395,7 @@ def _uncertain_verdict(run: StoredRun) -> list[dict[str, str]]:
 
 
 def _wide(scores: _Found) -> list[str]:
-    """Warn of scores of which their repetitions say little; O is a logarithm, of which no share can be taken."""
+    """Warn of scores with wide intervals; O is a logarithm, of which no share can be taken."""
     wide = [
         f"{name} {with_interval(figure(score.value), score.value, score.ci95, by_ends=name in BY_ENDS)} {score.unit}"
         for name, score in scores.items()

@@ -1,4 +1,4 @@
-"""Several runs side by side: CloudyBench's Tables V to IX of them, and what differs between them."""
+"""Several runs side by side: CloudyBench's Tables V to IX, and the differences."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
     places = [run.folder for run in stored]
     if twice := next((run for place, run in enumerate(stored) if run.folder in places[:place]), None):
         raise InputError(f"{twice.folder} is named twice; allowed: each run once")
-    # Where folders of several places have one name, the place tells them apart.
+    # Folders of one name are told apart by their parents.
     names = [run.name for run in stored]
     names = [
         run.name if names.count(run.name) == 1 else f"{run.folder.parent.name}/{run.name}" for run in stored
@@ -62,12 +62,12 @@ def read_runs(folders: Sequence[Path]) -> SideBySide:
 
 
 def all_tables(found: SideBySide) -> list[Table]:
-    """Return what is kept in files: the tables of the runs, and the differences."""
+    """Return the tables for files: those of the runs, and the differences."""
     return [*tables_of(found.runs), *(table for table in found.tables if table.name == "differences")]
 
 
 def documented_tables() -> list[Table]:
-    """Return every table that may be kept in files, without rows: for the documentation of their columns."""
+    """Return every table for files without rows, to document their columns."""
     return [*every_table([]), Table("differences", "Differences from the first run", _DIFFERENCE_COLUMNS, [])]
 
 
@@ -98,7 +98,7 @@ def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
 
 
 def _with_resources(table: Table, runs: Sequence[RunFigures]) -> Table:
-    """Name the resources beside what they cost, as Table V does."""
+    """Add the column of resources, as in Table V."""
     said = {run.name: _resources(run) for run in runs}
     rows = [{**row, "resources": said.get(row["system"], "")} for row in table.rows]
     first, *rest = table.columns
@@ -120,7 +120,7 @@ def _resources(run: RunFigures) -> str:
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:
-    """Say what makes the runs hard to compare: another workload, another scale, other prices, a run cut short."""
+    """List what makes the runs hard to compare: workload, scale, prices, a run cut short."""
     found = []
     first = runs[0]
     for run, kept in zip(runs[1:], stored[1:], strict=True):
@@ -143,7 +143,7 @@ def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[s
 
 
 def _differences(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> tuple[Table, list[str]]:
-    """Compare each run with the first, point by point; gives the table, and why something is not in it."""
+    """Compare each run with the first, point by point; return the table, and notes on what it lacks."""
     rows: list[Row] = []
     notes = []
     for run, kept in zip(runs[1:], stored[1:], strict=True):

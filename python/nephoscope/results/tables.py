@@ -32,7 +32,7 @@ def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
 
 
 def every_table(runs: Sequence[RunFigures]) -> list[Table]:
-    """Make all tables that there are, also those that the runs have no rows for."""
+    """Make all tables, including those without rows."""
     several = len(runs) > 1
     of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
     makers = (_scores, *of_evaluators, _costs, _points)

@@ -1,4 +1,4 @@
-"""Verdicts on a run's measured phases: were their sessions connected, did the system keep up, were they steady."""
+"""Verdicts on a run's measured phases: connected sessions, overload, steadiness."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 FEW = 3
 """So many of several are named."""
 _SHARE, _WAIT_S = 0.01, 1.0
-"""More arrivals than this share of a phase's, or than arrive in this time, are no chance of its last moment."""
+"""A larger share of a phase's arrivals, or more than arrive in this time, are not left by chance at its end."""
 _FEW_ARRIVALS, _SHARE_OF_FEW = 32, 0.25
-"""Fewer than so many may be one, unless they are this share of all."""
+"""Fewer than so many may be chance, unless they are this share of all."""
 
 
 def verdict(level: str, said: str, detail: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ def _name(point: Point) -> str:
 
 
 def connected(shortfalls: Sequence[Shortfall]) -> list[dict[str, str]]:
-    """Say which measured phases do not count, as the server had not all the connections that the load wanted."""
+    """Return the verdict on phases that do not count because the load lacked connections."""
     found = []
     for is_step, said in (
         (False, "sessions were not connected"),
@@ -57,17 +57,17 @@ def connected(shortfalls: Sequence[Shortfall]) -> list[dict[str, str]]:
 
 
 def kept_up(point: Point) -> bool:
-    """Tell whether a phase's backlog did not grow, but for what waits at any moment."""
+    """Tell whether a phase's backlog stayed within what waits at any moment."""
     most = point.arrivals * min(_SHARE, _WAIT_S / point.seconds)
     return point.unstarted <= max(most, min(_FEW_ARRIVALS, _SHARE_OF_FEW * point.arrivals))
 
 
 def overloaded(points: Sequence[Point]) -> list[dict[str, str]]:
-    """Say by how much the backlog of an open load grew where the system did not keep up with it."""
+    """Return the verdict on open loads that the system did not keep up with: the backlog's growth."""
     behind = [point for point in points if not kept_up(point)]
     if not behind:
         return []
-    # A phase begins without a backlog, so what is left at its end has grown in it.
+    # A phase begins without a backlog, so the one at its end has grown in it.
     growth = max(point.unstarted / point.seconds for point in behind)
     unstarted, arrivals = sum(point.unstarted for point in behind), sum(point.arrivals for point in behind)
     up_to, when = ("", "its phase") if len(behind) == 1 else ("up to ", "their phases")
@@ -79,7 +79,7 @@ def overloaded(points: Sequence[Point]) -> list[dict[str, str]]:
 
 
 def steady(points: Sequence[Point]) -> list[dict[str, str]]:
-    """Say which measured phases drifted, of which that is not known, or that all were steady.
+    """Return the verdict on steadiness: phases that drifted, and those of which it is not known.
 
     Slots of patterns are left out: a system that scales is not to be steady.
     """

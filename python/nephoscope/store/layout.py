@@ -123,7 +123,7 @@ _INTEGERS = {pa.int32(): 2**31, pa.int64(): 2**63}
 
 
 def fits(row: Mapping[str, Any], schema: pa.Schema) -> bool:
-    """Whether a journal's row can be a row of the table: a damaged one must not keep the others from being read."""
+    """Whether a journal's row fits the table: a damaged row must not hide the others."""
     optional = optional_columns(schema)
     return all(_is_of(row.get(field.name), field.type, field.name in optional) for field in schema)
 

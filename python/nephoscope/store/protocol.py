@@ -1,4 +1,4 @@
-"""What the report needs of a stored run. The store implements it; the tests do so by a made-up run."""
+"""The interface of a stored run for its readers. The store implements it, and tests by a made-up run."""
 
 from __future__ import annotations
 

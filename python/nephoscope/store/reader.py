@@ -123,7 +123,7 @@ def _opened(path: Path) -> Iterator[BinaryIO | None]:
 
 @contextlib.contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Make an ``InputError`` that names the file of whatever is wrong with it."""
+    """Turn errors into an ``InputError`` that names the file."""
     try:
         yield
     except (OSError, Refused, pa.ArrowException) as error:
@@ -137,9 +137,9 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def _read_table(file: BinaryIO, schema: pa.Schema) -> pa.Table:
-    """Read a table of Parquet piece by piece: what it takes in memory does not show in its size."""
+    """Read a Parquet table in batches: its size does not tell how much memory it takes."""
     texts = [field.name for field in schema if field.type == pa.string()]
-    # As dictionaries: a long text that stands in every row is held once.
+    # As dictionaries: a long text that is in every row is held once.
     parquet = pq.ParquetFile(file, read_dictionary=texts, memory_map=False)
     found = parquet.schema_arrow
     held = [name for name in schema.names if name in found.names or name not in LATER]
@@ -165,7 +165,7 @@ def _read_table(file: BinaryIO, schema: pa.Schema) -> pa.Table:
 
 
 def _completed(piece: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Give a piece of a table the columns of its schema, also those that came with a later format."""
+    """Give a batch the columns of its schema, including those of later formats."""
     for name in [name for name in schema.names if name not in piece.column_names]:
         piece = piece.append_column(name, pa.array([LATER[name]] * piece.num_rows, schema.field(name).type))
     return piece.select(schema.names).cast(schema)

@@ -1,7 +1,7 @@
-"""What the files of a run directory may hold: whoever reads a stored run relies on it, whoever has made the run.
+"""The schema of a run directory's files, on which every reader of a stored run relies.
 
-A run may come from somebody else. Everything that is not as a run writes it is refused here, at the store's door, with
-its file and its place, so that no reader needs a guard of its own.
+A run may come from somebody else. Content that no run writes is refused here, with its file and its place, so that
+readers need no checks of their own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Refused(ValueError):  # noqa: N818 - what it says is for an InputError
-    """What a file holds is not what a run writes; the message says where and why."""
+    """A file holds what no run writes; the message says where and why."""
 
 
 # --- JSON -------------------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ def parsed(text: str | bytes) -> Any:  # noqa: ANN401 - whatever JSON can hold
 
 
 def check_plain(value: object) -> None:
-    """Refuse numbers that are not finite or beyond all measure, texts without an end, and what is nested too deep."""
+    """Refuse numbers that are not finite or too large, texts that are too long, and too deep nesting."""
     level = [value]
     for _ in range(MOST_DEPTH):
         inner: list[object] = []
@@ -92,7 +92,7 @@ def _is_measured(number: float) -> bool:
 
 
 class _Table(BaseModel):
-    """Keys that are known have their types; others are let through, for what third parties add."""
+    """Known keys have types; others are accepted, because third parties may add keys."""
 
     model_config = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 
@@ -319,7 +319,7 @@ _EVENTS: Mapping[str, type[_Event]] = {
     "setting": _Setting,
     "allocation": _Allocation,
 }
-"""What events hold that nephoscope itself reads; others, of third parties' evaluators, have a time and a name."""
+"""The events that nephoscope itself reads; others, of third parties' evaluators, have a time and a name."""
 
 
 def check_event(event: object) -> None:

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 
 class WallClock:
-    """The time of day as it was in the beginning, carried on by a clock that nobody sets.
+    """The time of day at the start, continued by a clock that is never set.
 
-    So the times of one run fit together, whatever becomes of the machine's clock meanwhile.
+    So the times of a run are consistent, even if the machine's clock is set meanwhile.
     """
 
     def __init__(self) -> None:

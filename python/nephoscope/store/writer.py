@@ -34,7 +34,7 @@ _SERIES_ONLY = frozenset({key for keys in _HISTOGRAMS.values() for key in keys} 
 
 
 class RunWriter:
-    """Writes a run as it happens, line by line: a run that is killed keeps all but its last interval.
+    """Writes a run while it goes on, line by line: a killed run keeps all but its last interval.
 
     May be used from several threads. Every failure to write is a ``MeasurementError``.
     """
@@ -72,7 +72,7 @@ class RunWriter:
             for key in _SERIES_ONLY:
                 row.pop(key, None)
             rows.append(json.dumps(row) + "\n")
-        # First the histograms: a run that is killed in between has one too many, which nobody asks for.
+        # Histograms first: a run killed in between has an extra one, which no reader selects.
         self._append(FILES.histograms, "".join(histograms))
         self._append(FILES.interval_journal, "".join(rows))
 
@@ -126,7 +126,7 @@ class RunWriter:
                     file = self._files[name] = append_to(self.folder / name)
                 file.write(text)
                 file.flush()
-                # Else a run whose folder is deleted would go on for nothing, and say so only at its end.
+                # Else a run whose folder was deleted would fail only at its end.
                 if not os.fstat(file.fileno()).st_nlink:
                     raise FileNotFoundError(errno.ENOENT, "deleted")
             except OSError as error:
@@ -138,7 +138,7 @@ class RunWriter:
 
 @contextlib.contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """Refuse to write what would not be read again: third parties' evaluators and providers tell things, too."""
+    """Refuse to write what the reader would refuse: third parties' evaluators and providers write events, too."""
     try:
         yield
     except Refused as error:

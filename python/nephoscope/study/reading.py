@@ -45,11 +45,11 @@ class StudyTable(Settings):
     """``[study]``: what the study is called, and the seed of everything that is drawn."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$")]
-    """What its runs are called by: letters, digits, ``_``, ``.`` and ``-``, at most 80."""
+    """The name of its runs: letters, digits, ``_``, ``.`` and ``-``, at most 80."""
     description: str = ""
     """A sentence for the report."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    """The seed of the load: of what transactions pick, of arrivals, of which transaction is next."""
+    """The seed of the load: of picked keys, of arrivals, of the order of transactions."""
 
 
 class WorkloadTable(Settings):
@@ -58,15 +58,15 @@ class WorkloadTable(Settings):
     name: str = "sales"
     """The name of a workload that comes with nephoscope, or the folder of one's own."""
     scale: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """The scale factor: by it the workload says how many rows its tables have."""
+    """The scale factor, which decides how many rows the workload's tables have."""
     scales: Scales | None = None
-    """In its place several: `nephoscope run` makes a [run of each](#several-scale-factors), one after another."""
+    """In place of `scale`, several: `nephoscope run` makes a [run of each](#several-scale-factors) in turn."""
     data_seed: Annotated[int, Field(ge=0, lt=2**63)] = 7
     """The seed of the data: the same seed, scale and options give the same rows."""
     options: dict[str, str | bool | int | float] = Field(default_factory=dict)
     """The workload's own options; ``nephoscope workloads NAME`` lists them."""
     external: bool = False
-    """The tables are there already and were made by something else (pgbench's, say)."""
+    """Whether the tables were made by another tool, such as pgbench."""
     load: Literal["missing", "never", "always"] = "missing"
     """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time."""
     load_threads: Annotated[int, Field(ge=0, le=256)] = 0
@@ -81,10 +81,10 @@ def _error_class(name: str) -> str:
 
 
 class RetryTable(Settings):
-    """``[load.retry]``: how transactions are tried again after an error that allows it."""
+    """``[load.retry]``: how transactions are retried after an error that allows it."""
 
     attempts: Annotated[int, Field(ge=1, le=1000)] = 5
-    """How often a transaction is tried at most, the first time included; 1 is never again."""
+    """The most attempts of a transaction, the first included; 1 means no retry."""
     backoff: Duration = 0.005
     """The mean pause before the second attempt; it doubles with each further one."""
     backoff_max: Duration = 0.2
@@ -113,36 +113,36 @@ class LoadTable(Settings):
     cpus: list[Annotated[int, Field(ge=0, lt=1024)]] = Field(default_factory=list)
     """Processors that the threads are pinned to, one after the other; they are not pinned if left out."""
     interval: Duration = 1.0
-    """How long an interval of the stored run is, from 50ms to 1h."""
+    """The length of an interval of the stored run, from 50ms to 1h."""
     statement_mode: Literal["simple", "extended", "prepared"] = "prepared"
     """How statements are sent, as pgbench's ``-M``: as text, parsed each time, or prepared once a connection."""
     pipeline: bool = False
-    """Whether statements whose result is not wanted ride with the next, where the workload says so."""
+    """Whether a statement without a wanted result is sent with the next, where the workload says so."""
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
     connect_timeout: Duration = 10.0
-    """How long making a connection may take."""
+    """The timeout for making a connection."""
     statement_timeout: Duration = 30.0
-    """How long a reply may take before the statement is cancelled."""
+    """The timeout of a reply; then the statement is cancelled."""
     drain_timeout: Duration = 5.0
-    """How long transactions in flight are waited for at the end."""
+    """The timeout for transactions in flight at the end."""
     retry: RetryTable = Field(default_factory=RetryTable)
-    """How transactions are tried again: see [load.retry](#loadretry)."""
+    """How transactions are retried: see [load.retry](#loadretry)."""
     on_connect: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """SQL that each session of the load runs first, in this order; ``${NAME}`` is a variable of the environment."""
     balance: Literal["round-robin", "random", "first"] = "round-robin"
     """Which of several endpoints of a role a session takes; where that one refuses, the next."""
     reads: Literal["auto", "rw", "ro", "all"] = "auto"
-    """Where transactions run that only read: ``auto`` is on ro where the system has such an endpoint; with ``all``
-    each session reads on one of the endpoints of both roles, dealt by `writer_weight`. Scale-out has its own key."""
+    """Where read-only transactions run: ``auto`` is ro where the system has such an endpoint; with ``all`` each session
+    reads on an endpoint of either role, by `writer_weight`. Scale-out has its own key."""
     writer_weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
-    """How many sessions read on an endpoint that takes writes for each that reads on a read-only one, with ``all``."""
+    """With ``all``: how many sessions read on an endpoint that takes writes for each on a read-only one."""
     io: Literal["auto", "uring", "epoll"] = "auto"
     """How threads wait for sockets: ``auto`` is io_uring where the kernel allows it, else epoll."""
     sessions: Annotated[int, Field(ge=1, le=100_000)] = 64
     """Sessions of an open load (a rate); a closed one has as many as its concurrency."""
     backlog: Annotated[int, Field(ge=0, le=100_000_000)] = 100_000
-    """Arrivals that may wait for a session; what comes beyond is dropped, and counted."""
+    """The most arrivals that wait for a session; further ones are dropped and counted."""
 
     @field_validator("interval")
     @classmethod
@@ -170,7 +170,7 @@ class CostTable(Settings):
     held: Duration | None = None
     """How long the resources are held, for the minimum billing periods of P* and T*; by default as long as the run."""
     usage: Usage = Field(default_factory=Usage)
-    """What is used of that which a vendor's book charges by use: see [cost.usage](#costusage)."""
+    """The use of what a vendor's book charges by use: see [cost.usage](#costusage)."""
 
     @field_validator("held")
     @classmethod

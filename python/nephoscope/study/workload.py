@@ -1,4 +1,4 @@
-"""Workloads as the control plane sees them: where their files are, and what these say."""
+"""Workloads as the control plane sees them: their files and their description."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RATIO = re.compile(r"\d+(\.\d+)?(:\d+(\.\d+)?)+")
 
 
 class DescribedWorkload(ABC):
-    """What a workload's files say, wherever that is known from: evaluators need nothing else."""
+    """The description of a workload, from its files or from a run: evaluators need nothing else."""
 
     @property
     @abstractmethod
@@ -134,7 +134,7 @@ class Workload(DescribedWorkload):
         return {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}
 
     def kept(self) -> dict[str, Any]:
-        """Tell what a run keeps of it, so that its figures can be read without the files."""
+        """Return the part that a run keeps, so that its figures can be read without the files."""
         said = self.description
         return {
             "name": said["name"],

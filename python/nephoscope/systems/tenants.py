@@ -115,7 +115,9 @@ def _url_of(name: str, share: str, url: str) -> str:
     shares = dialect.shares if dialect is not None else {}
     if share not in shares:
         allowed = " or ".join(f'"{known}"' for known in (*shares, "server"))
-        raise InputError(f'tenants.share: tenants of {scheme}:// cannot share a "{share}"; it must be {allowed}')
+        raise InputError(
+            f'tenants.share: tenants of {scheme}:// cannot share a "{share}"; it must be {allowed}'
+        )
     try:
         return shares[share].url(url, name)
     except ValueError as error:

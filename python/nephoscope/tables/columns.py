@@ -1,4 +1,4 @@
-"""What the tables of stored runs are made of: a run with its scores, and columns that several tables have."""
+"""The parts of the tables of stored runs: a run with its scores, and shared columns."""
 
 from __future__ import annotations
 

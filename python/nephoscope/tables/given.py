@@ -49,12 +49,12 @@ def notes(systems: Sequence[SystemScores]) -> list[str]:
 
 
 def _any_interval(system: SystemScores) -> bool:
-    """Tell whether a score has an interval: where none has, figures were given without, and O's need no words."""
+    """Tell whether a score has an interval: figures given without any need no word on O's."""
     return any(isinstance(score, Score) and score.ci95 for score in system.scores.values())
 
 
 def notes_of_o(detail: Mapping[str, Any]) -> list[str]:
-    """Say what a reader of O has to know: what its interval is, or why it has none, and which times are others."""
+    """Return notes on O: the assumption of its interval, or why it has none, and floored times."""
     floored = detail.get("floored") or {}
     why = [f"O has no interval: {detail['no_interval']}"] if detail.get("no_interval") else []
     if (told := detail.get("interval")) is not None:

@@ -272,7 +272,7 @@ def _write_csv(table: pa.Table, file: IO[bytes]) -> None:
 
 
 def _harmless(table: pa.Table) -> pa.Table:
-    """Keep texts from being formulas to who opens a CSV file in a spreadsheet: there an apostrophe begins a text."""
+    """Keep a spreadsheet from reading texts as formulas: there an apostrophe begins a text."""
 
     def harmless(text: str | None) -> str | None:
         if text is None:

@@ -1,45 +1,18 @@
 //! From a checked plan to values.
 
 mod arithmetic;
-mod family;
 mod relation;
 mod rows;
-mod simple;
-mod text;
 
 use nephoscope_drivers::{Error, Params, Value};
 
 use crate::dataset::Dataset;
 use crate::function::CellFunction;
-use crate::random::{Chance, Draws, Key, Span, Weights};
+use crate::plan::{At, Owner, Plan, Sum};
+use crate::random::{Draws, Key, Span, Weights};
 use crate::spec::Literal;
 
-pub(crate) use self::arithmetic::{Arithmetic, Sum};
-pub(crate) use self::family::{Family, Owner};
-pub(crate) use self::relation::{Relation, Target, micros};
 pub use self::rows::TableRows;
-pub(crate) use self::simple::Simple;
-pub(crate) use self::text::Text;
-
-/// A column of a dataset, by its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct At {
-    pub(crate) table: usize,
-    pub(crate) column: usize,
-}
-
-/// How a column's cells are computed: a generator with all names resolved and everything precomputed.
-#[derive(Debug)]
-pub(crate) enum Plan {
-    Simple(Simple),
-    Constant(Literal),
-    Choice { key: Key, weights: Option<Weights>, values: Box<[Literal]> },
-    Bytes(Key, Span),
-    Text(Key, Text),
-    Relation(Relation),
-    Optional { key: Key, null: Chance, of: Box<Plan> },
-    Function { key: Key, index: usize, inputs: Box<[At]> },
-}
 
 /// Computes cells of a dataset, each from nothing but its place. One thread's own, with room for the text at
 /// hand.

@@ -3,39 +3,9 @@
 use nephoscope_drivers::calendar::DAY;
 use nephoscope_drivers::{Error, Value};
 
-use super::{Arithmetic, At, Cells, Family, text};
-use crate::instant::SECOND;
+use super::Cells;
+use crate::plan::{At, Family, Relation, Target, name, number};
 use crate::random::{Key, Span};
-
-/// A value that depends on other columns.
-#[derive(Debug)]
-pub(crate) enum Relation {
-    /// A column of a row of another table: references, parents and what is looked up through them.
-    Reach { target: Target, column: At },
-    /// Another column of the row.
-    Copy(At),
-    /// The row's number among its parent's children, from 1.
-    Line(Family),
-    /// How many children the row has.
-    Count(Family),
-    /// The sum of a column over the row's children; its place among the totals kept.
-    Total { family: Family, column: At, arithmetic: Arithmetic, index: usize },
-    /// The product of columns of the row.
-    Product { factors: Box<[At]>, arithmetic: Arithmetic },
-    /// Microseconds behind a date or a timestamp of the row.
-    After { column: At, key: Key, micros: Span },
-    /// An address made of a text of the row.
-    Email { of: Option<At>, key: Key },
-}
-
-/// Which row of another table a row points at.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Target {
-    /// Each of so many rows is as likely.
-    Any { key: Key, rows: u64 },
-    /// The row's parent.
-    Owner(Family),
-}
 
 impl<'d> Cells<'d> {
     #[inline(never)]
@@ -100,23 +70,18 @@ impl<'d> Cells<'d> {
             self.eval(column, row)?
         } else {
             self.text.clear();
-            text::name(None, row, &mut key.draws(row), &mut self.text);
+            name(None, row, &mut key.draws(row), &mut self.text);
             Value::Text(&self.text)
         };
         let present = matches!(source, Value::Text(_));
         if let Value::Text(source) = source {
             local_part(source, &mut address);
-            text::number(row.wrapping_add(1), &mut address);
+            number(row.wrapping_add(1), &mut address);
             address.extend_from_slice(b"@example.com");
         }
         self.spare = std::mem::replace(&mut self.text, address);
         Ok(if present { Value::Text(&self.text) } else { Value::Null })
     }
-}
-
-/// The shortest and the longest that [`Relation::After`] can be behind, in microseconds.
-pub(crate) fn micros(min_seconds: u64, max_seconds: u64) -> Span {
-    Span::new(min_seconds.cast_signed() * SECOND, max_seconds.cast_signed() * SECOND)
 }
 
 /// Letters and digits in lower case, with a full stop for whatever stands between them and one at the end. At

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use nephoscope_drivers::{Error, RowEncoder, RowSource, Value};
 
-use super::{Cells, Plan};
+use super::Cells;
+use crate::plan::Plan;
 
 /// The most rows of a batch: enough that what is done once a batch does not count.
 const BATCH_ROWS: u64 = 2048;

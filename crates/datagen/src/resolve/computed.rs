@@ -4,8 +4,8 @@ use nephoscope_drivers::ConfigError;
 
 use super::{Facts, Resolved, Resolver, values};
 use crate::decimal::MAX_SCALE;
-use crate::generate::{Arithmetic, At, Plan, Relation, Text, micros};
 use crate::kind::Kind;
+use crate::plan::{Arithmetic, At, Plan, Relation, Text, micros};
 use crate::random::Key;
 use crate::spec::Generator;
 

@@ -4,8 +4,8 @@ use nephoscope_drivers::ConfigError;
 
 use super::lineage::Descent;
 use super::{Facts, Resolved, Resolver, values};
-use crate::generate::{Arithmetic, At, Plan, Relation, Target};
 use crate::kind::Kind;
+use crate::plan::{Arithmetic, At, Plan, Relation, Target};
 use crate::random::Key;
 use crate::spec::Generator;
 

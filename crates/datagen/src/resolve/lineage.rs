@@ -3,7 +3,7 @@
 use nephoscope_drivers::ConfigError;
 
 use super::names::Names;
-use crate::generate::{At, Family};
+use crate::plan::{At, Family};
 use crate::spec::Generator;
 
 /// The rows of a table, and where they come from.

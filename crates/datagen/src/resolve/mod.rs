@@ -14,8 +14,8 @@ use self::lineage::Lineage;
 use self::names::Names;
 use crate::dataset::{ColumnPlan, Dataset, TablePlan};
 use crate::function::RowFunction;
-use crate::generate::{At, Plan};
 use crate::kind::Kind;
+use crate::plan::{At, Plan};
 use crate::random::Key;
 use crate::spec::{Generator, TableSpec};
 
@@ -70,20 +70,23 @@ struct Resolver<'s> {
     totals: usize,
 }
 
-/// Checks the tables of a workload and makes their dataset.
-pub(crate) fn dataset(specs: &[TableSpec], seed: u64) -> Result<Dataset, ConfigError> {
-    let names = Names::new(specs)?;
-    let lineages = lineage::lineages(&names, seed)?;
-    let waiting = |table: &TableSpec| table.columns.iter().map(|_| State::Waiting).collect();
-    let states = specs.iter().map(waiting).collect();
-    let mut resolver =
-        Resolver { names, lineages, seed, states, trail: Vec::new(), functions: Vec::new(), totals: 0 };
-    for (table, spec) in specs.iter().enumerate() {
-        for column in 0..spec.columns.len() {
-            resolver.facts(At { table, column })?;
+impl Dataset {
+    /// Checks what a workload declares. An error names the table, the column, what is wrong and what is
+    /// allowed.
+    pub fn new(tables: &[TableSpec], seed: u64) -> Result<Self, ConfigError> {
+        let names = Names::new(tables)?;
+        let lineages = lineage::lineages(&names, seed)?;
+        let waiting = |table: &TableSpec| table.columns.iter().map(|_| State::Waiting).collect();
+        let states = tables.iter().map(waiting).collect();
+        let mut resolver =
+            Resolver { names, lineages, seed, states, trail: Vec::new(), functions: Vec::new(), totals: 0 };
+        for (table, spec) in tables.iter().enumerate() {
+            for column in 0..spec.columns.len() {
+                resolver.facts(At { table, column })?;
+            }
         }
+        Ok(resolver.assemble())
     }
-    Ok(resolver.assemble())
 }
 
 impl<'s> Resolver<'s> {

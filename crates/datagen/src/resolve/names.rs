@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use nephoscope_drivers::ConfigError;
 
-use crate::generate::At;
+use crate::plan::At;
 use crate::random::Key;
 use crate::spec::{ColumnSpec, TableSpec};
 

@@ -2,9 +2,9 @@
 
 use super::{Facts, Resolved};
 use crate::decimal::MAX_SCALE;
-use crate::generate::{Plan, Simple, Text};
 use crate::instant;
 use crate::kind::Kind;
+use crate::plan::{Plan, Simple, Text};
 use crate::random::{Chance, Key, Span, Weights};
 use crate::spec::{Generator, Literal};
 

@@ -34,6 +34,7 @@ pub(crate) fn text(value: Value<'_>) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
+        Value::Unsigned(value) => value.to_string(),
         Value::Float(value) => format!("{value:?}"),
         Value::Decimal { units, scale } => {
             let unit = 10_u64.pow(u32::from(scale));
@@ -50,7 +51,7 @@ pub(crate) fn text(value: Value<'_>) -> String {
         Value::Bytes(body) => format!("{body:02x?}"),
         Value::Uuid(body) => format!("{:032x}", u128::from_be_bytes(body)),
         Value::Date(days) => format!("day {days}"),
-        Value::Timestamp(micros) => format!("{micros} µs"),
+        Value::Time(micros) | Value::Timestamp(micros) => format!("{micros} µs"),
     }
 }
 

@@ -32,7 +32,7 @@ use nephoscope_runtime::mailbox::{self, mailbox};
 use nephoscope_runtime::{Io, Runtime};
 
 use crate::error::{EngineError, GiveUp};
-use crate::run::lock;
+use crate::lock::lock;
 use crate::spec::Role;
 use availability::Prober;
 use lag::LagProbe;

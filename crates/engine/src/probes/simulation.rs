@@ -7,7 +7,6 @@ use nephoscope_runtime::{Nanos, Runtime, Simulation as Clock};
 
 use crate::error::EngineError;
 use crate::probes::{ProbesSpec, Sample, life, prepare};
-use crate::simulation::BEGINNING;
 
 /// Lets probes go on for some time, and stops them; gives all samples. Their `origin_ns` becomes the beginning. Suits
 /// drivers that wait for nothing but timers (`sim`).
@@ -15,10 +14,10 @@ use crate::simulation::BEGINNING;
 /// # Panics
 /// If this thread simulates time already.
 pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Vec<Sample>, EngineError> {
-    let clock = Clock::begin(BEGINNING);
-    let (setup, samples, stop) = prepare(&ProbesSpec { origin_ns: BEGINNING, ..spec.clone() })?;
+    let clock = Clock::begin(Clock::BEGINNING);
+    let (setup, samples, stop) = prepare(&ProbesSpec { origin_ns: Clock::BEGINNING, ..spec.clone() })?;
     for driver in &setup.drivers {
-        driver.run_starts(BEGINNING);
+        driver.run_starts(Clock::BEGINNING);
     }
     let runtime = Runtime::new().map_err(|error| EngineError::Failed(error.to_string()))?;
     let (report, reports) = channel();
@@ -26,8 +25,8 @@ pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Vec<Sample>, EngineErr
     let mut stopped = false;
     while runtime.run_until_idle(whole.as_mut()).is_pending() {
         let next = runtime.next_timer().unwrap_or(Nanos::MAX);
-        if !stopped && next > BEGINNING + time {
-            clock.advance(BEGINNING + time);
+        if !stopped && next > Clock::BEGINNING + time {
+            clock.advance(Clock::BEGINNING + time);
             stop.send(());
             stopped = true;
         } else {

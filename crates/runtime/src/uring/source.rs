@@ -1,10 +1,12 @@
 //! A socket of a ring: what the kernel reads and writes for it, and who waits for that.
 
 use std::io;
+use std::mem;
 use std::task::{Context, Poll, Waker};
 
 use rustix::fd::OwnedFd;
 
+use crate::buffer::Inbox;
 use crate::clock::Nanos;
 use crate::reactor::store;
 
@@ -31,7 +33,7 @@ pub(super) struct Source {
     /// Whether the kernel reads (of a listening socket: waits for callers).
     pub(super) receiving: bool,
     /// What has arrived.
-    pub(super) inbox: Vec<u8>,
+    pub(super) inbox: Inbox,
     /// How reading has ended, behind what has arrived: 0 at the end of the stream, else the error.
     pub(super) ended: Option<i32>,
     /// What the kernel is sending: empty if nothing.
@@ -54,7 +56,7 @@ impl Source {
             reader: None,
             writer: None,
             receiving: false,
-            inbox: Vec::new(),
+            inbox: Inbox::default(),
             ended: None,
             outbox: Vec::new(),
             failed: None,
@@ -78,11 +80,24 @@ impl Source {
     #[inline]
     pub(super) fn received(&mut self, bytes: &[u8]) {
         if !self.closing {
-            self.inbox.extend_from_slice(bytes);
+            self.inbox.extend(bytes);
             if let Some(waker) = &self.reader {
                 waker.wake_by_ref();
             }
         }
+    }
+
+    /// Gives what has arrived, without a copy where nothing waits in `inbox`; tells how many bytes.
+    #[inline]
+    pub(super) fn give(&mut self, inbox: &mut Inbox) -> usize {
+        let count = self.inbox.bytes().len();
+        if inbox.bytes().is_empty() {
+            mem::swap(inbox, &mut self.inbox);
+        } else {
+            inbox.extend(self.inbox.bytes());
+        }
+        self.inbox.clear();
+        count
     }
 
     /// The kernel reads no more; `true` if that was the last operation of a stream that is gone.

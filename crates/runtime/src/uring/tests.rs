@@ -94,7 +94,8 @@ fn of_a_peer_that_sends_faster_than_it_is_read_little_is_held_and_nothing_is_los
                 runtime.sleep_until(clock::now() + 200 * MILLISECOND).await;
             }
             if let Reactor::Uring(uring) = &*runtime.reactor() {
-                let held = uring.sources.iter().map(|(_, source)| source.inbox.len()).max().unwrap_or(0);
+                let held =
+                    uring.sources.iter().map(|(_, source)| source.inbox.bytes().len()).max().unwrap_or(0);
                 assert!(held <= HELD + (4 << 20), "{held} bytes are held");
             }
         }

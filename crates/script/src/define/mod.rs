@@ -12,11 +12,15 @@ use nephoscope_datagen::TableSpec;
 use nephoscope_runtime::{Nanos, clock};
 
 use crate::error::ScriptError;
-use crate::generators;
-use crate::sandbox;
-use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Source, Transaction};
+use crate::vm::sandbox;
+use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Transaction};
 
+pub(crate) mod columns;
+pub(crate) mod reading;
+mod source;
 mod words;
+
+pub use source::Source;
 
 /// What the Lua file has declared so far.
 #[derive(Default)]
@@ -124,7 +128,7 @@ pub(crate) fn run(source: &Source, lua: &Lua, patience: Patience) -> Result<Draf
     }));
     let execute = || -> mlua::Result<()> {
         let globals = lua.globals();
-        generators::install(lua, source)?;
+        columns::install(lua, source)?;
         let handle = Rc::clone(&draft);
         let begin = move |lua: &Lua, name: Value| {
             let name = named(lua, &name, "a workload's name")?;
@@ -276,7 +280,7 @@ impl Keys<'_> {
     }
 }
 
-/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::api::Results`].
+/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::vm::api::Results`].
 fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     let words = lua.create_table()?;
     let add = |word: &'static str, declare: Declare| -> mlua::Result<()> {

@@ -4,8 +4,8 @@ use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
 use super::{Draft, Keys, at, named, text};
-use crate::api::PICK_HELPERS;
-use crate::generators;
+use crate::define::columns;
+use crate::vm::api::PICK_HELPERS;
 use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Transaction, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
@@ -158,7 +158,7 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
     }
     .check()?;
     let name = named(lua, &column.get::<Value>(1)?, &format!("table {table}: a column's name"))?;
-    let generator = generators::of(lua, &column.get::<Value>(2)?).ok_or_else(wrong)?;
+    let generator = columns::of(lua, &column.get::<Value>(2)?).ok_or_else(wrong)?;
     let stored = !matches!(column.get::<Value>("stored")?, Value::Boolean(false));
     Ok(ColumnSpec { name, generator, stored })
 }

@@ -9,8 +9,8 @@ use nephoscope_drivers::{Command, Params, Rows, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
-use crate::api;
 use crate::random::Random;
+use crate::vm::api;
 use crate::vm::pulse::Pulse;
 
 /// How a reply is given to Lua.

@@ -24,17 +24,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
-use mlua::Lua;
 use mlua::ffi::{self, lua_State};
+use mlua::{Function, Lua};
+use nephoscope_drivers::Statement;
 
 use crate::access::{Access, KeySpace, Picker};
-use crate::define::Patience;
 use crate::error::ScriptError;
-use crate::workload::{Source, Workload};
-use crate::{api, sandbox};
 
+pub(crate) mod api;
 mod context;
 mod pulse;
+pub(crate) mod sandbox;
 mod script;
 
 pub(crate) use context::{Call, Context, RowObject, Shape, Shared, wall_seconds};
@@ -77,15 +77,15 @@ impl Drop for Core {
 pub struct Vm(Rc<Core>);
 
 impl Vm {
-    /// Loads the workload into a state of its own. `keys` are the key spaces of the tables that have one, as
-    /// [`Workload::key_spaces`] made them; `pipeline` lets commands without a result ride with the next.
-    pub fn new(
-        source: &Source,
+    /// A state in which a workload's file has run: its statements by name, and its transactions' `functions`. `keys` are
+    /// the key spaces of the tables that have one; `pipeline` lets commands without a result ride with the next.
+    pub(crate) fn of(
+        lua: Lua,
+        statements: &[Statement],
+        functions: Vec<Function>,
         keys: &[(String, Arc<KeySpace>)],
         pipeline: bool,
-    ) -> Result<(Self, Workload), ScriptError> {
-        let lua = sandbox::state()?;
-        let (workload, functions) = source.run(&lua, Patience::of(source))?;
+    ) -> Result<Self, ScriptError> {
         let shared = Box::new(Shared {
             current: AtomicPtr::default(),
             describing: AtomicPtr::default(),
@@ -94,7 +94,7 @@ impl Vm {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(&workload.statements)),
+            statements: RefCell::new(api::Names::new(statements)),
             tally_names: RefCell::default(),
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
@@ -130,7 +130,7 @@ impl Vm {
         }
         let core = Core { state, functions: references, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
-        Ok((Self(Rc::new(core)), workload))
+        Ok(Self(Rc::new(core)))
     }
 
     /// A session: its coroutine, its random numbers, its parameters and rows.

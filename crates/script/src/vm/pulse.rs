@@ -21,7 +21,7 @@ use std::time::Duration;
 use mlua::ffi::{self, lua_Debug, lua_State};
 
 use super::Shared;
-use crate::api;
+use crate::vm::api;
 
 /// How long Lua may run without an end: a workload's file, which only describes, or a transaction.
 pub const LONGEST: Duration = Duration::from_secs(10);

@@ -10,8 +10,8 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Params, Reply, ResultIndex, Rows, Want};
 
 use super::{Call, Context, Core, RowObject, Shape, pulse};
-use crate::api;
 use crate::error::ScriptError;
+use crate::vm::api;
 
 /// What a transaction wants next.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub enum Step {
     /// The function failed: an error of the workload, with file, line and traceback.
     Failed(ScriptError),
 }
+
+/// What a transaction function is called with: `tx` and `pick`, which stay at the bottom of the coroutine's stack.
+const ARGUMENTS: c_int = 2;
 
 /// The script side of one session: runs transactions as steps.
 pub struct Script {
@@ -104,14 +107,15 @@ impl Script {
         let Some(function) = self.core.functions.get(transaction) else {
             return Step::Failed(ScriptError::plain(format!("there is no transaction number {transaction}")));
         };
-        // SAFETY: the coroutine is alive (the registry refers to it) and has room for a function and two arguments.
+        // SAFETY: the coroutine is alive (the registry refers to it), has room for a function and two arguments, and
+        // its stack begins with those.
         unsafe {
             let l = self.coroutine;
             ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, (*function).into());
-            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, self.core.tx.into());
-            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, self.core.pick.into());
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushvalue(l, 2);
         }
-        self.step(2)
+        self.step(ARGUMENTS)
     }
 
     /// Goes on with the reply to the call that the last step asked for.
@@ -190,7 +194,7 @@ impl Script {
             },
             ffi::LUA_OK => {
                 // SAFETY: the coroutine is alive; what the function returned is not wanted.
-                unsafe { ffi::lua_settop(self.coroutine, 0) };
+                unsafe { ffi::lua_settop(self.coroutine, ARGUMENTS) };
                 Step::Done { aborted: self.context.aborted }
             }
             _ => self.failed(status),
@@ -231,10 +235,12 @@ impl Script {
     fn new_coroutine(&mut self) {
         let (main, old) = (self.core.state, self.reference);
         // SAFETY: the main state is alive; the thread that is made is taken off its stack by making the reference,
-        // and the reference to the old one, if any, is the script's own.
+        // has room for two values, and the reference to the old one, if any, is the script's own.
         (self.coroutine, self.reference) = self.core.unlimited(|| unsafe {
             ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, old);
             let coroutine = ffi::lua_newthread(main);
+            ffi::lua_rawgeti(coroutine, ffi::LUA_REGISTRYINDEX, self.core.tx.into());
+            ffi::lua_rawgeti(coroutine, ffi::LUA_REGISTRYINDEX, self.core.pick.into());
             (coroutine, ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX))
         });
     }

@@ -49,12 +49,14 @@ def quickstart(
     settings: SetOption = None,
     *,
     system: Annotated[
-        Literal["postgres", "sqlite"],
-        typer.Option(help="What is measured: sqlite needs no server and gives P, in a minute."),
+        Literal["postgres", "mariadb", "sqlite"],
+        typer.Option(
+            help="The database: mariadb gives the same scores; sqlite needs no server and gives P, in a minute."
+        ),
     ] = "postgres",
     io: IoOption = None,
 ) -> None:
-    """Start a replicated PostgreSQL, measure all seven scores and O, and write a report: about five minutes."""
+    """Start a replicated database, measure all seven scores and O, and write a report: about five minutes."""
     from nephoscope.cli.printing import kept_data, next_steps, own_name  # noqa: PLC0415 - imports that only measuring needs
 
     study = study_of("quickstart" if system == "postgres" else f"quickstart-{system}", settings, io)

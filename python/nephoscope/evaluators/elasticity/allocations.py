@@ -1,4 +1,4 @@
-"""A time line of allocated resources, and what may be read off it: scaling, cost, too much and too little."""
+"""A time line of allocated resources: scaling, cost, over- and under-provisioning."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a provider said that it was asked for, and when; in seconds since the start of the load."""
+    """A provider's answer to a poll; times in seconds since the start of the load."""
 
     asked_s: float
     answered_s: float
@@ -63,14 +63,14 @@ class Answer:
 
 
 class AllocationTimeline:
-    """What a system was given from when on, in seconds since the start of the load."""
+    """The allocation over time, in seconds since the start of the load."""
 
     def __init__(
         self, steps: Sequence[tuple[float, Resources] | Step], answers: Sequence[Answer] = ()
     ) -> None:
         """Take steps in the order of their times, at least one: the first holds for all time before it as well.
 
-        ``answers`` are those that the steps were made of, where a provider was asked.
+        ``answers`` are those that the steps were made of, if the provider was polled.
         """
         kept: list[Step] = []
         for step in (one if isinstance(one, Step) else Step(*one, one[0], one[0]) for one in steps):
@@ -112,7 +112,7 @@ class AllocationTimeline:
 
     @property
     def answers(self) -> int:
-        """How often the provider has answered that was asked; 0 of one that keeps a time line of its own."""
+        """How often a polled provider has answered; 0 for one with a time line of its own."""
         return len(self._answers)
 
     def gap(self, start_s: float, end_s: float) -> float:
@@ -127,7 +127,7 @@ class AllocationTimeline:
         return max([end_s - self._answers[-1].asked_s, *gaps])
 
     def extreme(self, book: PriceBook, *, dearest: bool) -> AllocationTimeline:
-        """Place each change where, within what is known of it, the cost is the most, or the least."""
+        """Place each change, within its range, where the cost is the highest or the lowest."""
 
         def hourly(step: Step) -> float:
             return cost_of([(3600.0, step.resources)], book)

@@ -1,4 +1,4 @@
-"""The evaluator ``elasticity``: patterns of load, what they were given and when, and the E1-Score.
+"""The evaluator ``elasticity``: patterns of load, the allocation over time, and the E1-Score.
 
 METRICS, section 3; CloudyBench, sections II-C and II-G, equation 2, Table VI.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Elasticity(Evaluator):
-    """Plays patterns of load, watches what the system is given, and scores E1."""
+    """Plays patterns of load, watches the allocation, and scores E1."""
 
     name: ClassVar[str] = "elasticity"
     summary: ClassVar[str] = (
@@ -72,7 +72,7 @@ class Elasticity(Evaluator):
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
-        """Find τ where that is asked for, then play the patterns in one continuous run."""
+        """Find τ if it is to be searched for, then play the patterns in one continuous run."""
         tau = {mix: self._tau(means, mix) for mix in self._mixes}
         for repetition in range(1, self._settings.repetitions + 1):
             for mix in self._mixes:
@@ -111,7 +111,7 @@ class Elasticity(Evaluator):
         def labels(**more: Any) -> Any:  # noqa: ANN401 - whatever JSON can hold
             return self.labels(self._index, pattern=name, repetition=repetition, tau=tau, **more)
 
-        # Asked before the pattern begins: no slot is to wait for a provider that takes its time.
+        # Polled before the pattern begins, so that no slot waits for a slow provider.
         watched = self._watched(means, len(shares))
         nobody = self._level(mix, 0)
         load.phase(f"{name} before", "pause", max(settings.rest, _LEAST_S), nobody, labels())
@@ -127,7 +127,7 @@ class Elasticity(Evaluator):
             self._note_allocation(means)
 
     def _asking(self, means: Means) -> contextlib.AbstractContextManager[object]:
-        """Ask for the allocation while a pattern is played, of a provider that knows no more than the present."""
+        """Poll the allocation while a pattern is played, if the provider knows only the present."""
         period_s = means.provider.allocation_period()
         if period_s is None:
             return contextlib.nullcontext()
@@ -147,12 +147,12 @@ class Elasticity(Evaluator):
         return 0.0
 
     def _allocation(self, means: Means) -> tuple[Allocation, ...]:
-        """Ask the provider for its allocation. Raises ``MeasurementError`` where it fails, or takes too long."""
+        """Ask the provider for its allocation. Raises ``MeasurementError`` for an error or a timeout."""
         limit_s = self._settings.action_limit
         return act_beside(means, lambda _: means.provider.allocation(), "telling the allocation", limit_s)
 
     def _note_allocation(self, means: Means) -> None:
-        """Keep what the provider tells of the allocation by now, as events on the load's clock."""
+        """Store the provider's allocation up to now, as events on the load's clock."""
         try:
             line = self._allocation(means)
         except MeasurementError as error:
@@ -162,7 +162,7 @@ class Elasticity(Evaluator):
         self._keep(means.load, line, means.load.note)
 
     def _keep(self, load: LoadRun, line: Sequence[Allocation], note: Callable[..., None]) -> None:
-        """Keep what has not been kept of a time line, as events on the load's clock."""
+        """Store the new part of a time line, as events on the load's clock."""
         for step in line:
             if step not in self._told:
                 self._told.add(step)

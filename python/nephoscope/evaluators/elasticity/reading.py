@@ -1,4 +1,4 @@
-"""Patterns as they were played: slots, changes of load and allocation of a stored run, and the E1-Score of them."""
+"""The patterns of a stored run: slots, changes of load and allocation, and the E1-Score."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _rarely_asked(played: Sequence[Played], timeline: AllocationTimeline) -> lis
 
 
 def _played(stored: Stored, points: Sequence[Point]) -> list[Played]:
-    """Put the slots of each pattern together; a pattern that was not played to its end is left out."""
+    """Group the slots by pattern; an unfinished pattern is left out."""
     groups: dict[tuple[str, int], list[Phase]] = {}
     for phase in stored.run.phases:
         if phase.labels.get("measure") == stored.index and "pattern" in phase.labels:
@@ -114,7 +114,7 @@ def _played(stored: Stored, points: Sequence[Point]) -> list[Played]:
     for (pattern, repetition), phases in groups.items():
         slots = tuple(phase for phase in phases if "slot" in phase.labels)
         whole = [by_phase[slot.number] for slot in slots if slot.number in by_phase]
-        # The phase after the last slot is asked for with it: where it is missing, the run ended before.
+        # The phase after the last slot is requested with it: if it is missing, the run ended before.
         if not slots or len(whole) < len(slots) or phases[-1] is slots[-1]:
             continue
         tau = int(slots[0].labels.get("tau", 0))
@@ -151,7 +151,7 @@ class _Reader:
         repetitions: dict[int, list[dict[str, Any]]] = {}
         for entry in entries:
             repetitions.setdefault(entry["repetition"], []).append(entry)
-        # A repetition that lacks a pattern would be a mean over something else.
+        # Without one of its patterns a repetition has another mean.
         whole = max(len(group) for group in repetitions.values())
         groups = [group for group in repetitions.values() if len(group) == whole]
         if any(entry["e1"] is None for entry in entries):
@@ -168,7 +168,7 @@ class _Reader:
         return over_repetitions("E1", values, within=_within(groups[0], values[0]), detail=detail)
 
     def _told(self, entries: Sequence[dict[str, Any]], origin: str) -> str:
-        """Say who told the allocation, and how often it was asked for."""
+        """Describe the source of the allocation, and how often it was polled."""
         if not self._timeline.answers:
             return origin
         gap_s = max(entry["allocation_gap_s"] for entry in entries)
@@ -179,7 +179,7 @@ class _Reader:
         )
 
     def _assumed(self, entries: Iterable[dict[str, Any]], origin: str) -> str | None:
-        """Say how much of what is paid for was not watched."""
+        """Warn of the part of the cost window in which the allocation was not watched."""
         longest = max(entry["assumed_s"] for entry in entries)
         if origin != _TOLD or longest <= 0:
             return None
@@ -223,7 +223,7 @@ class _Reader:
         }
 
     def _cost(self, timeline: AllocationTimeline, played: Played, end_s: float) -> float:
-        """Dollars over the window; what comes after the watching, the next pattern's say, is not this one's."""
+        """Dollars over the window; changes after the watched time, as the next pattern's, do not count."""
         watched_s = min(end_s, played.end_s)
         pieces = timeline.pieces(played.start_s, watched_s)
         if end_s > watched_s and pieces:
@@ -248,7 +248,7 @@ class _Reader:
         levels = [0, *(int(slot.labels["sessions"]) for slot in played.slots), 0]
         times = [*(slot.start_s for slot in played.slots), played.slots[-1].end_s]
         changes = [place for place in range(len(times)) if levels[place] != levels[place + 1]]
-        # Each up to the next: a load that stays the same for several slots is one.
+        # Each up to the next: equal slots in a row are one load.
         ends = [*(times[place] for place in changes[1:]), played.end_s]
         return [
             self._transition(played, place, levels[place : place + 2], (times[place], end_s))

@@ -1,4 +1,4 @@
-"""The evaluator ``failover``: what a failure costs: F and R, errors, and what becomes of acknowledged commits.
+"""The evaluator ``failover``: the cost of a failure: F and R, errors, lost commits.
 
 METRICS, section 3, "F and R: failure"; CloudyBench, section II-F, equations 3 and 4.
 """
@@ -40,7 +40,7 @@ _MISSING = {
     "closed": "the TPS did not come back",
     "open": "the backlog did not drain, or the latency did not come back,",
 }
-"""What was not seen where a load has no recovery."""
+"""The reason of a missing R, by kind of load."""
 
 
 def _node_of(means: Means, role: Role) -> str | None:
@@ -49,7 +49,7 @@ def _node_of(means: Means, role: Role) -> str | None:
 
 
 def _act(means: Means, event: str, action: Action, node: str | None, labels: Mapping[str, Any]) -> None:
-    """Do something to a node, and keep when that was. Raises ``MeasurementError``."""
+    """Act on a node, and store when that was. Raises ``MeasurementError``."""
     done = means.provider.act(action, node=None if action is Action.PROMOTE else node)
     means.load.note(
         event,
@@ -62,7 +62,7 @@ def _act(means: Means, event: str, action: Action, node: str | None, labels: Map
 
 
 class Failover(Evaluator):
-    """Lets nodes fail under load, and finds out when the service and its throughput were back."""
+    """Makes nodes fail under load, and measures when service and throughput were back."""
 
     name: ClassVar[str] = "failover"
     summary: ClassVar[str] = "nodes that fail under load: outage (F), recovery (R), errors, lost commits"
@@ -81,7 +81,7 @@ class Failover(Evaluator):
         return failures if of.utilization is None else failures + of.warmup + of.before
 
     def demands(self, sessions: int) -> Iterator[Demand]:
-        """Give the load that runs while nodes fail, and the one that tells the capacity before."""
+        """List the sessions of the load under failures, and of the one that measures the capacity."""
         of = self._settings
         wanted = sessions if of.is_open else of.concurrency
         if of.utilization is not None:
@@ -143,13 +143,13 @@ class Failover(Evaluator):
                 self._inject(means, node, labels)
                 load.wait()
                 probes.stop()
-                # While a node was away, its readers may have taken all the connections that the other one gives.
+                # While a node was away, its readers may have used up the connections of the other.
                 means.rest(f"after the {name}", self._mix, labels)
             self._restore(means, node, labels)
             self._note_durability(means, probes, labels)
 
     def _note_durability(self, means: Means, probes: RunningProbes, labels: Mapping[str, Any]) -> None:
-        """Keep what became of the probes' writes. Raises ``MeasurementError`` where the system is not back."""
+        """Store the outcome of the probes' writes. Raises ``MeasurementError`` if the system is not back."""
         of = self._settings
         try:
             found = probes.durability(means.system.rw[0])
@@ -161,7 +161,7 @@ class Failover(Evaluator):
         means.load.note("durability", **labels, **counts)
 
     def _inject(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
-        """Do what the fault is, beside the load. Raises ``MeasurementError`` where the provider fails."""
+        """Cause the fault beside the load. Raises ``MeasurementError`` if the provider fails."""
         of = self._settings
         actions = FAULTS[of.fault]
         limit_s = of.action_limit + (of.pause if Action.RESUME in actions else 0.0)
@@ -179,7 +179,7 @@ class Failover(Evaluator):
             raise
 
     def _restore(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
-        """Start a node that was left lost, where that can be done: the next failure has to meet a whole system."""
+        """Start a node that is still down, if possible: the next failure needs a complete system."""
         if self._settings.fault == "node-loss" and Action.START in means.provider.actions():
             act_beside(
                 means,
@@ -191,7 +191,7 @@ class Failover(Evaluator):
     # --- reading --------------------------------------------------------------------------------------------
 
     def read(self, stored: Stored) -> Measurements:
-        """Read F and R, and what else each failure came to."""
+        """Read F and R, and all other figures of each failure."""
         failures, warnings = read_failures(stored, self._settings)
         scores: dict[ScoreName, Score | Absent]
         if failures:
@@ -211,9 +211,9 @@ class Failover(Evaluator):
     def _details(
         self, scores: Mapping[ScoreName, Score | Absent], failures: Sequence[Failure]
     ) -> dict[str, Any]:
-        """Tell what this entry came to, by its place in the study: of several the first gives the scores.
+        """Return this entry's details, by its index in the study: of several entries the first gives the scores.
 
-        Told whole where F or R is absent, too: a service that never came back is what a reader wants to see.
+        Complete even if F or R is absent: a service that never came back has to be seen.
         """
         told: dict[str, Any] = {
             str(name): score.value if isinstance(score, Score) else None for name, score in scores.items()

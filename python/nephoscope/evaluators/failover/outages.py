@@ -1,4 +1,4 @@
-"""Outages and recoveries, found in what probes and intervals say; pure functions (METRICS, section 3, "F and R").
+"""Outages and recoveries, found in probes and intervals; pure functions (METRICS, section 3, "F and R").
 
 A probe asks at a fixed rate, each role with its own connections, so that time resolves to milliseconds whatever the
 load does. Times are seconds on one clock.
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 LATE_S = 0.1
-"""A probe that is answered later than this after it was due was not served in time."""
+"""The longest time, in s, from a probe's due time to its answer that counts as served in time."""
 CALM_S = 1.0
-"""After the service has served again for so long, what comes then is an interruption of its own."""
+"""How long the service has to serve, in s, until a further interruption counts as another one."""
 RECOVERED = 0.95
 """The share of the throughput before a failure that it has to come back to."""
 
@@ -35,7 +35,7 @@ class RoleProbes:
     """When they were answered or given up; of those that were missing, when they were due."""
     ok: NDArray[np.bool_]
     sent: NDArray[np.bool_]
-    """Whether they were sent at all; others are missing: nothing was free to send them by."""
+    """Whether they were sent; others are missing, as no connection was free."""
 
     @classmethod
     def of(
@@ -52,8 +52,8 @@ class RoleProbes:
     def served(self, late_s: float) -> NDArray[np.bool_]:
         """Tell which were served in time.
 
-        A missing probe counts as served while another one was under way that was: that one says what the missing one
-        would have found, and that there was no connection for both is the instrument's own doing.
+        A missing probe counts as served if a served one was in flight at its due time: the lack of a connection was the
+        client's.
         """
         good = self.ok & (self.end_s - self.due_s <= late_s)
         if not good.any():
@@ -67,9 +67,9 @@ class Outage:
     """An interruption: a time in which an endpoint was not served."""
 
     last_success_s: float | None
-    """The last answer before; None where there was none."""
+    """The last answer before it; None if there was none."""
     first_bad_s: float
-    """When the first probe was due that failed, was missing or late."""
+    """The due time of the first probe that failed, was missing or late."""
     back_s: float | None
     """The first success after the last such probe; None where the service did not come back."""
     failed: int
@@ -77,27 +77,26 @@ class Outage:
     late: int
     """Probes that were answered, and late."""
     gap_s: float
-    """What the time of the service's return is known to: from when the last probe that failed was due to the first
-    answer after it; where that one was only late, to when the next was due, as its own answer says when the service was
-    back."""
+    """The uncertainty of the service's return: from the due time of the last failed probe to the first answer after it.
+    If that probe was only late, to the due time of the next one: its own answer tells when the service was back."""
 
 
 def find_outages(
     probes: RoleProbes, since_s: float, until_s: float, *, late_s: float = LATE_S, calm_s: float = CALM_S
 ) -> list[Outage]:
-    """Find the interruptions that reach into a window, in their order; none where every probe was served in time.
+    """Find the interruptions that overlap a window, in order; none if every probe was served in time.
 
     An interruption has two bad probes (failed, missing or late) or more, or a single one that took longer than
-    ``late_s``: one that fails by chance is none. It lasts from the first to the last bad probe. A success of a request
-    that was under way, or of a node that was not yet gone, does not end it: only serving again for ``calm_s`` does.
+    ``late_s``: a single failure is none. It lasts from the first to the last bad probe. A single success, of a request
+    in flight or of a node not yet down, does not end it: only serving for ``calm_s`` does.
     """
     bad = ~probes.served(late_s)
-    # A probe that was due before the fault may well be its first victim.
+    # A probe that was due before the fault may be the first to fail.
     within = (probes.end_s >= since_s) & (probes.due_s < until_s)
     places = np.flatnonzero(bad & within)
     if len(places) == 0:
         return []
-    # Bad probes in a row belong together, however far apart the rate puts them.
+    # Consecutive bad probes belong together, at any rate.
     calm = (np.diff(probes.due_s[places]) >= calm_s) & (np.diff(places) > 1)
     groups = np.split(places, np.flatnonzero(calm) + 1)
     return [_outage(probes, bad, group) for group in groups if _is_interruption(probes, group, late_s)]
@@ -110,13 +109,13 @@ def _is_interruption(probes: RoleProbes, group: NDArray[np.intp], late_s: float)
 def outage_of(
     found: Sequence[Sequence[Outage]], acted_s: float, *, calm_s: float = CALM_S
 ) -> tuple[Outage | None, list[tuple[int, Outage]]]:
-    """Tell the outage that a fault has caused from what interrupted the service later.
+    """Separate the outage that a fault has caused from later interruptions.
 
-    ``found`` has the interruptions of each endpoint of a role since the fault, in their order; ``acted_s`` is the end
-    of the fault's action. The fault's own is the first interruption of an endpoint that began before the action was
-    over or within ``calm_s`` afterwards, and in which probes failed: what an action does before it strikes may make
-    others wait. Where none failed it is the first; of several endpoints that whose service came back last. If no
-    interruption began by then, the first one counts: an action that only asks for something may take effect later.
+    ``found`` has the interruptions of each endpoint of a role since the fault, in order; ``acted_s`` is the end of the
+    fault's action. The outage is the endpoint's first interruption with failed probes that began before the action's
+    end or within ``calm_s`` after it: an action may delay probes before it strikes. If no probe failed, it is the
+    first interruption; of several endpoints, the one whose service came back last. If no interruption began by then,
+    the first one counts: an asynchronous action may take effect later.
 
     Returns the outage, and all other interruptions with the place of their endpoint.
     """
@@ -130,13 +129,13 @@ def outage_of(
     others = [
         (place, one) for place, outages in enumerate(found) for one in outages if (place, one) not in own
     ]
-    # Of several endpoints of a role the one that was away for longest; who has not come back was.
+    # Of several endpoints of a role the longest outage counts; one without an end is the longest.
     outage = max((one for _, one in own), key=lambda one: one.back_s or math.inf, default=None)
     return outage, sorted(others, key=lambda other: other[1].first_bad_s)
 
 
 def _caused(outages: Sequence[Outage], until_s: float) -> Outage | None:
-    """Tell which interruption that began by a time is the fault's: the first in which probes failed, else the first."""
+    """Return the fault's interruption, begun by a given time: the first with failed probes, else the first."""
     begun = [one for one in outages if one.first_bad_s <= until_s]
     return next((one for one in begun if one.failed), begun[0] if begun else None)
 
@@ -218,9 +217,9 @@ def least_tps(throughput: Throughput, since_s: float, until_s: float, window_s: 
 def most_latency_ms(p95_ms: Sequence[float | None], is_before: NDArray[np.bool_]) -> float | None:
     """Return the p95 latency that an open load has to come back to: the upper end of its band before the fault.
 
-    The highest of a window before the fault, and as far above that again as it is above the median: of a few windows
-    none has the highest latency that noise brings. A twentieth above the highest at the least, as of the TPS a
-    twentieth less. None where nothing was committed before the fault.
+    The highest p95 of a window before the fault, plus its distance from the median, because a few windows do not show
+    the highest latency that noise brings. At least 5 % above the highest, as the TPS may be 5 % less. None if nothing
+    was committed before the fault.
     """
     known = [value for value, before in zip(p95_ms, is_before, strict=True) if before and value is not None]
     if not known:
@@ -258,7 +257,7 @@ def recovered_at(
 
     ``start_s`` has the windows' starts. None where it does not come so far before ``until_s``, the end of the
     measurement. The moment is a window's start, or the service's return itself if the first window after it is served:
-    what is shorter than a window is not told apart.
+    shorter times cannot be resolved.
     """
     rows = np.flatnonzero(start_s >= back_s - 1e-9)
     for row in rows:
@@ -266,6 +265,6 @@ def recovered_at(
         if begin + hold_s > until_s + 1e-9:
             return None  # the measurement ends before it has held
         if served[(start_s >= begin) & (start_s < begin + hold_s - 1e-9)].all():
-            # The interval that the service came back in is partly outage, and no evidence against it.
+            # The interval of the return is partly outage, so its throughput is no evidence.
             return back_s if row == rows[0] else begin
     return None

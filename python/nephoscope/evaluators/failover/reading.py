@@ -1,4 +1,4 @@
-"""What a stored run says of nodes that failed under load: outage, recovery, errors, lost commits (METRICS, 3)."""
+"""Failures of nodes in a stored run: outage, recovery, errors, lost commits (METRICS, section 3)."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class Recovery:
     load: Literal["closed", "open"]
     tps_before: float
     resolution_s: float
-    """A recovery that is shorter is known only to be so: the length of a window."""
+    """The resolution, in s, which is the length of a window: a shorter recovery has no exact time."""
     back_s: float | None
     """In seconds since the start of the load; None where it was not seen."""
     least_tps: float | None = None
     """What a closed load had to come back to."""
     most_p95_ms: float | None = None
-    """What the p95 latency of an open load had to come back to, once its backlog was gone."""
+    """The p95 latency that an open load had to come back to after its backlog."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What one failure came to; times in seconds since the start of the load."""
+    """The figures of one failure; times in seconds since the start of the load."""
 
     role: str
     repetition: int
@@ -72,7 +72,7 @@ class Failure:
     acted_s: float
     """When the fault's action was over."""
     began_s: float | None
-    """When the first probe of the outage was due that was not served in time; None where there was no outage."""
+    """The due time of the outage's first bad probe; None if there was no outage."""
     service_back_s: float | None
     """The same as ``injected_s`` where no interruption was seen."""
     tps_back_s: float | None
@@ -87,7 +87,7 @@ class Failure:
     most_p95_ms: float | None
     recovery_resolution_s: float
     later: tuple[Interruption, ...]
-    """What interrupted the service again, after it had served for ``CALM_S``; no part of the outage."""
+    """Later interruptions, after the service had served for ``CALM_S``; no part of the outage."""
     errors: Mapping[str, int]
     """Errors of the load by class, from the fault to the end of the phase; refused connections are among them."""
     acknowledged: int | None = None
@@ -111,18 +111,18 @@ def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Fail
     failures = []
     for phase in phases:
         fault = next((e for e in faults if phase.start_s <= e.get("time_s", -1.0) <= phase.end_s), None)
-        # Where only a part of the fault was done, what was seen is no measure of it.
+        # A fault that was done in part is no measure of the whole.
         if fault is not None and next(_events_of(stored.run, phase, "fault_failed"), None) is None:
             failures.append(_failure(stored, settings, probes, phase, float(fault["time_s"])))
     return failures, [*warnings, *_unsure(failures, settings)]
 
 
 _UNSURE = 0.25
-"""By how much of an outage its end may be unsure before that is a warning; the table of failures tells it always."""
+"""The share of an outage by which its end may be uncertain without a warning; the table of failures always has it."""
 
 
 def _unsure(failures: Sequence[Failure], settings: FailoverSettings) -> Iterator[str]:
-    """Warn of outages whose end is not known well, or that may not be the fault's."""
+    """Warn of outages whose end is uncertain, or that may have another cause."""
     for failure in failures:
         which = f"{failure.role} in repetition {failure.repetition}"
         if failure.resolution_s > max(4 / settings.probe_rate, _UNSURE * failure.outage_s):
@@ -182,7 +182,7 @@ def _interruption(node: str, outage: Outage) -> Interruption:
 
 
 def _acted_s(run: StoredRun, phase: Phase, injected_s: float) -> float:
-    """Tell when the fault's last action was over; the start of a lost node after the phase is none of them."""
+    """Return the end of the fault's last action; a node's start after the phase is none."""
     ends = [
         float(event["time_s"]) + float(event.get("took_s", 0.0))
         for name in ("fault", "action")

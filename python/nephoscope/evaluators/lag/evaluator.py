@@ -1,4 +1,4 @@
-"""The evaluator ``lag``: how long what was committed takes to be seen on the read-only endpoints, and the C-Score.
+"""The evaluator ``lag``: how long commits take to be seen on the read-only endpoints, and the C-Score.
 
 METRICS, section 3, "C: replication lag"; CloudyBench, section II-G, equation 6.
 """
@@ -46,14 +46,14 @@ class LagSummary:
 
     count: int
     unseen: int
-    """Markers that were not seen as long as they were looked for: each lags by at least that, and so do the figures."""
+    """Markers that were not seen within the limit: their lag, and figures that depend on it, are lower bounds."""
     mean: float
     p50: float
     p95: float
     p99: float
     max: float
     half_width_p50: float
-    """The median half-width of a sample: how finely the probe tells times apart."""
+    """The median half-width of a sample: the probe's resolution."""
     half_width_mean: float
     """The mean half-width: the true mean of the markers that were seen lies no further from ``mean``."""
 
@@ -92,13 +92,13 @@ class Lag(Evaluator):
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
-        """Go through the loads, with the probe beside each."""
+        """Run the loads, with the probe beside each."""
         of, load = self._settings, means.load
         if not means.system.ro:
             means.unsupported(self._index, "no read-only endpoint to lag behind")
             return
         settings = ProbeSettings(marker_interval=of.marker_interval, marker_timeout=of.limit)
-        # Before the first load, so that the making of the probes' tables is in none of them.
+        # Before the first load, so that no load contains the creation of the probes' tables.
         load.phase("lag: warm-up", "warm_up", of.warmup, self._level(None), self.labels(self._index))
         with means.probes(settings, availability=False, lag=True):
             for repetition in range(1, of.repetitions + 1):

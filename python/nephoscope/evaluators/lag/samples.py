@@ -26,7 +26,7 @@ _MOST_TIMES = 8
 
 
 def _lags(probes: pa.Table) -> pa.Table:
-    """Leave out the probes of availability: of those there are hundreds a second."""
+    """Leave out the availability probes, of which there are hundreds a second."""
     return probes.filter(pc.equal(probes.column("probe"), pa.scalar("lag")))
 
 
@@ -77,7 +77,7 @@ class LagSamples:
 
     @property
     def unseen(self) -> NDArray[np.bool_]:
-        """Which were not seen for as long as they were looked for: their lag is at least that."""
+        """Which were not seen within the limit: their lag is at least the limit."""
         return np.isnan(self.half_width_ms)
 
     @cached_property
@@ -108,7 +108,7 @@ class LagSamples:
 
     @property
     def half_width(self) -> float | None:
-        """The median half-width in ms: how finely the probe tells times apart."""
+        """The median half-width in ms: the probe's resolution."""
         seen = self.half_width_ms[~self.unseen]
         return float(np.median(seen)) if len(seen) else None
 

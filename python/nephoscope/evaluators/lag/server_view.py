@@ -1,4 +1,4 @@
-"""How far replicas were behind by the server's own account, beside what the probes saw: a cross-check on one clock."""
+"""The replicas' lag as the server reports it: a cross-check of the probes on one clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ServerView:
     """``bytes_behind`` and ``replay_lag_ms`` of each replica; a sample is of one moment, once a second."""
 
     def __init__(self, run: StoredRun) -> None:
-        """Take from a run what servers told of replicas."""
+        """Read the servers' metrics of replicas from a run."""
         columns = (
             run.system_metrics.column(name).to_pylist() for name in ("time_s", "source", "metric", "value")
         )
@@ -29,7 +29,7 @@ class ServerView:
     def during(self, phases: Sequence[Phase]) -> dict[str, dict[str, Any]]:
         """Sum up some phases: of each node and metric the number of samples, the mean and the largest.
 
-        Empty where no server told any.
+        Empty if no server reported any.
         """
         found: dict[str, dict[str, list[float]]] = {}
         for time_s, node, metric, value in self._samples:

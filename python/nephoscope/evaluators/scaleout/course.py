@@ -24,7 +24,7 @@ still at a node."""
 
 
 _BEGIN_S = 0.5
-"""How long the load runs at least before a node is taken away."""
+"""How long the load runs at least before a node is removed, in s."""
 
 
 @dataclass
@@ -41,11 +41,11 @@ class _Course:
     acting: Acting[Done] | None = None
 
     def endpoints(self) -> tuple[str, ...]:
-        """Tell the URLs of the read-only endpoints as they are now."""
+        """Return the URLs of the present read-only endpoints."""
         return self.means.provider.endpoints("ro")
 
     def take_all_away(self) -> None:
-        """Take the read-only nodes away that are there, where the provider can; else it begins with those."""
+        """Remove the present read-only nodes if the provider can; else start with them."""
         provider = self.means.provider
         for node in [name for name, role in provider.nodes().items() if role == "ro"]:
             if Action.REMOVE_NODE not in provider.actions():
@@ -62,7 +62,7 @@ class _Course:
             self.removed += 1
 
     def add(self, repetition: int) -> None:
-        """Add a node, and let the load go there. Raises ``MeasurementError`` where it does not come to serve."""
+        """Add a node and direct load to it. Raises ``MeasurementError`` if it does not come to serve."""
         load, limit_s = self.means.load, self.settings.limit
         before = self.endpoints()
         done = self._act(Action.ADD_NODE, None)
@@ -112,13 +112,13 @@ class _Course:
         return not last
 
     def bring_back(self) -> None:
-        """Have as many nodes again as there were before. Raises ``MeasurementError``."""
+        """Restore the former number of nodes. Raises ``MeasurementError``."""
         while self.removed:
             self._act(Action.ADD_NODE, None)
             self.removed -= 1
 
     def end(self) -> None:
-        """Leave none of the added nodes, whatever has happened; what cannot be done is told, and not raised.
+        """Remove all added nodes, whatever has happened; errors become warnings.
 
         Those that were there before are not brought back where something has happened: the run is over then, and with
         it the systems that can take nodes away which they have not added.
@@ -140,7 +140,7 @@ class _Course:
                 self.means.load.set(endpoints=self.means.endpoints(self.endpoints()))
 
     def _note_late_node(self) -> None:
-        """Keep in mind a node whose coming, or going, was interrupted, and that has come or gone by now."""
+        """Record a node whose addition or removal was interrupted and has happened by now."""
         if self.acting is None:
             return
         with contextlib.suppress(MeasurementError):
@@ -151,7 +151,7 @@ class _Course:
                 self.added.remove(done.node)
 
     def leave(self, stay: tuple[str, ...], limit_s: float) -> None:
-        """Lead the load to the nodes that stay, and wait until nobody is at another: one is going to be taken away."""
+        """Direct the load to the nodes that stay, and wait until no session is at another: that one will be removed."""
         load = self.means.load
         with contextlib.suppress(MeasurementError):
             if not load.follow(load.set(endpoints=self.means.endpoints(stay, self.settings.reads)), limit_s):
@@ -161,7 +161,7 @@ class _Course:
                 load.note("warning", message=message)
 
     def _without(self, node: str | None) -> tuple[str, ...]:
-        """Tell the URLs of the read-only endpoints that stay when a node goes."""
+        """Return the URLs of the read-only endpoints that stay when a node is removed."""
         names = [name for name, role in self.means.provider.nodes().items() if role == "ro"]
         urls = self.endpoints()
         if len(names) == len(urls) and node in names:
@@ -169,7 +169,7 @@ class _Course:
         return urls[:-1]
 
     def _act(self, action: Action, node: str | None) -> Done:
-        """Do something beside the load, within the limit. Raises ``MeasurementError``."""
+        """Act beside the load, with a timeout. Raises ``MeasurementError``."""
         provider = self.means.provider
         self.acting = Acting(lambda _: provider.act(action, node=node), str(action))
         done = self.acting.wait(self.means.load, self.settings.limit)

@@ -61,13 +61,13 @@ class Scaleout(Evaluator):
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
-        """Add nodes one by one and measure with each number of them; then the system is as it was."""
+        """Add nodes one by one and measure with each number of them; then restore the system."""
         if reason := self._why_not(means):
             means.unsupported(self._index, reason)
             return
         course = _Course(means, self._settings, self._index)
         try:
-            # Away from the nodes that are going to be taken away.
+            # Away from the nodes that will be removed.
             away = self._level(means, 0, ())
             warmup = max(self._settings.warmup, _BEGIN_S)
             means.load.phase("scaleout", "warm_up", warmup, away, self.labels(self._index))
@@ -86,7 +86,7 @@ class Scaleout(Evaluator):
             course.end()
 
     def _why_not(self, means: Means) -> str | None:
-        """Say why nodes cannot be added, or would have nothing to do."""
+        """Return why nodes cannot be added, or would have no load."""
         provider = means.provider
         if Action.ADD_NODE not in provider.actions():
             return f"the provider {provider.name} cannot {Action.ADD_NODE}"

@@ -65,7 +65,7 @@ class Sweep(Evaluator):
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
-        """Go through the values; whatever happens, the parameter is then what it was."""
+        """Measure each value; the parameter is restored whatever happens."""
         of, provider = self._settings, means.provider
         if Action.SET not in provider.actions():
             means.unsupported(self._index, f"the provider {provider.name} cannot {Action.SET} parameters")
@@ -118,7 +118,7 @@ class Sweep(Evaluator):
             load.note("warning", message=message)
 
     def _held(self, means: Means, value: Value, last: Value) -> Value:
-        """Tell what the parameter is now; a server that was told to read its settings anew may take a moment."""
+        """Return the parameter's present value; a reload of settings may take a moment."""
         until = time.monotonic() + _TAKES_HOLD_S
         while True:
             held = means.provider.parameter(self._settings.parameter)
@@ -127,7 +127,7 @@ class Sweep(Evaluator):
             means.load.pump_for(0.05)
 
     def _rest(self, means: Means, labels: Mapping[str, Any]) -> None:
-        """Let the load rest: the parameter is set while nobody is connected."""
+        """Let the load rest: the parameter is set while no session is connected."""
         means.rest(f"setting {self._settings.parameter}", next(iter(self._mixes.values())), labels)
 
     def _set(self, means: Means, value: Value) -> Done:
@@ -140,7 +140,7 @@ class Sweep(Evaluator):
         return done
 
     def _put_back(self, means: Means, before: Value) -> None:
-        """Set the parameter to what it was; what fails is told, and not raised."""
+        """Restore the parameter; an error becomes a warning."""
         of, load = self._settings, means.load
         try:
             if self._acting is not None:

@@ -139,7 +139,7 @@ class Tenancy(Evaluator):
 
     def _loads(self, names: tuple[str, ...], sessions: list[int]) -> dict[str, Load]:
         """Describe the load of each tenant; one without sessions rests."""
-        # Who is not loaded gives his connections back: the others may need their places.
+        # A tenant without load closes its connections: the others may need them.
         general = {"*": Load(mix=self._mix, access=self._settings.access, release=True)}
         return general | {
             name: Load(concurrency=float(count)) for name, count in zip(names, sessions, strict=True)
@@ -171,7 +171,7 @@ class Tenancy(Evaluator):
         """Read each tenant's figures, and T."""
         read = read_points(stored, None)
         figures = TenancyFigures(stored, {one.phase for one in read.shortfalls})
-        # A point has the load of all tenants together: what they are told apart by is the phase.
+        # A point has the load of all tenants together, so points are identified by their phase.
         names = {phase.number: phase.name for phase in figures.phases}
         steps = searched(stored)
         points = [

@@ -1,4 +1,4 @@
-"""What a stored run says of its tenants: throughput and latency in each pattern, interference, fairness, T."""
+"""The tenants of a stored run: throughput and latency in each pattern, interference, fairness, T."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class TenancyFigures:
 
 
 def _played(phase: Phase) -> tuple[object, ...]:
-    """Tell what a phase is part of: a repetition of a pattern, or itself."""
+    """Return what a phase belongs to: a repetition of a pattern, or itself."""
     pattern = phase.labels.get("pattern")
     return (phase.number,) if pattern is None else (pattern, phase.labels.get("repetition", 1))
 

@@ -1,4 +1,4 @@
-"""What the sections of evaluators tell of their labels and scores, by constants beside their ``build``.
+"""The labels and scores of evaluators' sections, by constants beside their ``build``.
 
 ``NO_MIX`` are labels of phases that measure something else than a mix's throughput, ``HIDDEN`` labels by which the
 evaluator finds its phases again, and ``HOW`` says of a score how it was measured.

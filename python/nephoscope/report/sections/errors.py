@@ -65,7 +65,7 @@ def _statement(run: Run, rows: list[ErrorRow], total: int) -> str:
 
 
 def _also(run: Run) -> str:
-    """Tell what else went wrong that is no error of a transaction, or leaves one open."""
+    """Return other errors: those of no transaction, and outcomes that are not known."""
     refused = sum(_count(event) for event in run.events_of("connection") if event.get("state") == "refused")
     uncertain = round(finite(run.table("totals").get("uncertain")) or 0)
     said = []

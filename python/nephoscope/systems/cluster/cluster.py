@@ -298,7 +298,7 @@ class Cluster:
         running = [node for node in self._replicas() if node.is_running]
         if not running:
             raise MeasurementError("no read-only node runs that could be promoted")
-        return max(running, key=Node.received)
+        return max(running, key=lambda node: node.received())
 
     def _follow_all(self, new: Node, old: Node) -> dict[str, str]:
         """Let all other nodes follow a new primary; tells how each could."""

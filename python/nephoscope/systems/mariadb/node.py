@@ -74,7 +74,7 @@ class MariadbNode(Node):
     def start(self) -> None:
         """Start its server, in the role that its data has."""
         if not self.is_replica and self.server.settings.get("read_only"):
-            self.server.configure({"read_only": False, **self._semi_sync(waits=False)})
+            self.server.configure({"read_only": False, **self._semi_sync(confirms=False)})
         self.server.start()
         if self.is_replica:
             self.server.ask("START SLAVE")
@@ -85,17 +85,19 @@ class MariadbNode(Node):
 
     def follow(self, primary: Self) -> None:
         """Take the log of another server from now on; what runs looks for it at once."""
-        self.server.configure({"read_only": True, **self._semi_sync(waits=True)})
+        self.server.configure({"read_only": True, **self._semi_sync(confirms=True)})
         if self.is_running:
             self._change_primary(primary)
 
-    def _semi_sync(self, *, waits: bool) -> Mapping[str, bool]:
-        """Have a replica confirm what it has received.
+    def _semi_sync(self, *, confirms: bool) -> Mapping[str, bool]:
+        """Have a replica confirm what it has received, and wait for nobody, as it may have done as a primary.
 
         Not so a primary: one that confirms takes back, after a crash, what the engine had not committed yet; as a
         replica it gets that again, and as the primary it would miss what its replicas have.
         """
-        return {"rpl_semi_sync_slave_enabled": waits} if self._is_synchronous else {}
+        if not self._is_synchronous:
+            return {}
+        return {"rpl_semi_sync_slave_enabled": confirms, "rpl_semi_sync_master_enabled": False}
 
     def _change_primary(self, primary: Self) -> None:
         server, leader = self.server, primary.server
@@ -252,7 +254,7 @@ class MariadbNode(Node):
         server.ask("STOP SLAVE; RESET SLAVE ALL;")
         origin, generation = self._lineage()
         self._keep_lineage(origin, generation + 1)
-        server.configure({"read_only": False, **self._semi_sync(waits=False)})
+        server.configure({"read_only": False, **self._semi_sync(confirms=False)})
 
     def wait_for(self, names: Sequence[str]) -> None:
         """Have a commit wait until one of the replicas has received it, where there are any."""

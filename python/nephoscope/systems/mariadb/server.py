@@ -131,6 +131,10 @@ class MariadbServer(Server):
                 f"MariaDB does not take these settings: {'; '.join(said) or 'no reason given'}"
             )
 
+    def environment(self) -> dict[str, str]:
+        """Have nobody else read what the server writes: one of its files holds the password of the primary."""
+        return super().environment() | {"UMASK": "0600", "UMASK_DIR": "0700"}
+
     def configuration(self, settings: Mapping[str, SettingValue]) -> str:
         """Write my.cnf."""
         reach: dict[str, SettingValue] = {

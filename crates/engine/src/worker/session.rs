@@ -1,0 +1,375 @@
+//! A session: its connections, and the life of each of its transactions.
+//!
+//! The engine alone decides what happens after an error: the transaction is rolled back, run again where its class
+//! allows, and otherwise counted as failed; a broken connection is made anew. No wait is without a limit.
+
+mod connections;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_script::{Random, Script, ScriptError, Step};
+
+use crate::spec::Role;
+use crate::spec::routes::Endpoint;
+use crate::worker::Worker;
+use crate::worker::recorder::{Outcome, Sample};
+use crate::worker::tenant::Tenant;
+use crate::worker::turn::{Job, Turn};
+
+/// Why an attempt at a transaction came to nothing.
+enum Trouble {
+    Database(Error),
+    Script(ScriptError),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// How long a server is waited for that was asked to cancel a statement.
+const CANCEL_GRACE: Nanos = 2 * SECOND;
+/// After so many transactions without a wait (only drivers without a database do that) the others have their turn.
+const UNINTERRUPTED: u32 = 64;
+
+pub(crate) struct Session {
+    worker: Rc<Worker>,
+    tenant: Rc<Tenant>,
+    /// Its number on this worker.
+    number: usize,
+    script: Script,
+    connections: [Option<Box<dyn Connection>>; 2],
+    /// The endpoints that these lead to.
+    endpoints: [Option<Endpoint>; 2],
+    /// Which endpoints it takes next, where that has been drawn already.
+    own: [Option<usize>; 2],
+    /// In which role it reads, where reads are spread over all endpoints.
+    reads: Role,
+    /// The connection in a role broke and was not made anew.
+    lost: [bool; 2],
+    random: Random,
+    /// The transaction that runs.
+    running: Option<usize>,
+    /// The commands of the present attempt so far leave a transaction open.
+    in_transaction: bool,
+    /// How many of those that were not answered commit.
+    commits_unanswered: u32,
+    /// Commits of the present attempt were answered: run again, it would do their part twice.
+    has_committed: bool,
+    affected: u64,
+    uninterrupted: u32,
+}
+
+impl Session {
+    pub(crate) fn new(worker: &Rc<Worker>, tenant: &Rc<Tenant>) -> Result<Self, ScriptError> {
+        let number = tenant.add_session();
+        let global = tenant.global(number) as u64 + 1;
+        let mut session = Self {
+            worker: Rc::clone(worker),
+            tenant: Rc::clone(tenant),
+            number,
+            script: tenant.vm.script(tenant.plan.seed, global)?,
+            connections: [None, None],
+            endpoints: [None, None],
+            own: [None, None],
+            reads: Role::Rw,
+            lost: [false; 2],
+            random: Random::new(!tenant.plan.seed, global),
+            running: None,
+            in_transaction: false,
+            commits_unanswered: 0,
+            has_committed: false,
+            affected: 0,
+            uninterrupted: 0,
+        };
+        session.reads = session.draw_reads();
+        Ok(session)
+    }
+
+    /// Makes the connections that the first phase needs. An error ends the run before it has begun.
+    pub(crate) async fn prepare(&mut self) -> Result<(), Error> {
+        for role in Role::ALL {
+            if self.tenant.uses(role, self.reads) && self.tenant.takes_part(self.number, clock::now) {
+                self.connect(role).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs transactions until the run stops.
+    pub(crate) async fn run(mut self) {
+        loop {
+            let takes_part = self.tenant.takes_part(self.number, clock::now);
+            if takes_part && self.lacks_any() && !self.reconnect_all().await && self.tenant.stopped() {
+                break;
+            }
+            let mut turn = self.turn().await;
+            while turn == Turn::Move {
+                turn = self.relocate().await;
+            }
+            match turn {
+                Turn::Work(job) => drop(self.execute(job).await),
+                Turn::Pause(until) => self.pause(until).await,
+                Turn::Release => Role::ALL.into_iter().for_each(|role| self.close(role)),
+                Turn::Connect | Turn::Move => {}
+                Turn::Stop => break,
+            }
+            if self.uninterrupted >= UNINTERRUPTED {
+                self.uninterrupted = 0;
+                Yield::default().await;
+            }
+        }
+        let stood = self.connections.iter().flatten().count() as u64;
+        self.tenant.gauge(|gauges| gauges.connected -= stood);
+    }
+
+    /// Asks for work.
+    async fn turn(&self) -> Turn {
+        poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await
+    }
+
+    /// Waits, but not beyond the next change of the load.
+    async fn pause(&self, until: Nanos) {
+        let seen = self.tenant.changes();
+        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        poll_fn(|cx| {
+            if self.tenant.poll_changed(self.number, seen, cx).is_ready() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    /// Waits, but not beyond the end of the run.
+    async fn sleep(&self, until: Nanos) {
+        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        poll_fn(|cx| {
+            if self.tenant.poll_stopped(self.number, cx).is_ready() {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().poll(cx)
+        })
+        .await;
+    }
+
+    // ---- transactions ----------------------------------------------------------------------------------------
+
+    /// Runs a transaction; tells in which role, what became of it, and when it ended.
+    async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
+        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
+        let series = self.tenant.plan.series[transaction][role as usize];
+        let start = clock::now();
+        let intended = job.intended.unwrap_or(start);
+        if job.session_was_free {
+            self.worker.add_lag(start.saturating_sub(intended));
+        }
+        if let Some(due) = job.waited_since() {
+            self.tenant.starts_late(self.number, due, series);
+        }
+        self.worker.started(series);
+        self.running = Some(transaction);
+        // A transaction may well ask nothing of a database.
+        self.uninterrupted += 1;
+        let (outcome, attempts) = self.transact(transaction, role, series).await;
+        self.running = None;
+        let end = clock::now();
+        let affected = std::mem::take(&mut self.affected);
+        let has_waited = job.waited_since().is_some();
+        self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
+        self.tenant.ended(self.number, end, outcome, &mut self.random);
+        (role, outcome, end)
+    }
+
+    /// Runs a transaction to its end, with its retries.
+    async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> (Outcome, u32) {
+        let retry = self.worker.retry;
+        let mut attempts = 1;
+        let mut step = self.script.begin(transaction);
+        loop {
+            let error = match self.attempt(role, step).await {
+                Ok(true) => return (Outcome::Aborted, attempts),
+                Ok(false) => {
+                    self.worker.tally(&self.tenant, self.script.take_tallies(), true);
+                    return (Outcome::Committed, attempts);
+                }
+                Err(Trouble::Script(error)) => {
+                    self.worker.fail(&format!("{}: {error}", self.worker.transaction_name(series)));
+                    self.recover(role).await;
+                    return (Outcome::Failed, attempts);
+                }
+                Err(Trouble::Database(error)) => error,
+            };
+            self.worker.add_error(series, &error);
+            let unknown = error.outcome_unknown() || self.is_waiting(role);
+            let uncertain = self.may_have_committed(transaction, unknown);
+            if uncertain {
+                self.worker.tally(&self.tenant, self.script.take_tallies(), false);
+            }
+            (self.commits_unanswered, self.has_committed) = (0, false);
+            self.script.abandon();
+            self.affected = 0;
+            self.recover(role).await;
+            // What may have been committed is never run again: it could be there twice.
+            let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
+            if !again || self.tenant.stopped() {
+                let outcome = if uncertain { Outcome::Uncertain } else { Outcome::Failed };
+                return (outcome, attempts);
+            }
+            self.back_off(attempts).await;
+            if self.connections[role as usize].is_none() && !self.reconnect(role).await {
+                return (Outcome::Failed, attempts);
+            }
+            attempts += 1;
+            step = self.script.retry(transaction);
+        }
+    }
+
+    /// Runs the steps of one attempt; says whether the workload rolled back by its own decision.
+    async fn attempt(&mut self, role: Role, mut step: Step) -> Result<bool, Trouble> {
+        (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
+        if self.connections[role as usize].is_none() {
+            // The mix has come to need a role that it did not need before.
+            self.connect_while_running(role).await?;
+        }
+        loop {
+            match step {
+                Step::Call { command, want, flush } => {
+                    self.queue(role, command, want)?;
+                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
+                    self.affected += reply.affected;
+                    step = self.script.resume(reply);
+                }
+                Step::Done { aborted } => {
+                    self.settle(role).await?;
+                    return Ok(aborted);
+                }
+                Step::Failed(error) => return Err(Trouble::Script(error)),
+            }
+        }
+    }
+
+    fn queue(&mut self, role: Role, command: Command, want: Want) -> Result<(), Error> {
+        let connection = self.connections[role as usize].as_mut();
+        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+        connection.queue(command, self.script.params(), want)?;
+        self.commits_unanswered += u32::from(match command {
+            Command::Commit => true,
+            // A statement outside a transaction commits by itself.
+            Command::Execute(_) => !self.in_transaction,
+            Command::Begin | Command::Rollback => false,
+        });
+        match command {
+            Command::Begin => self.in_transaction = true,
+            Command::Commit | Command::Rollback => self.in_transaction = false,
+            Command::Execute(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Sends what is queued and waits for the replies, within the statement's time limit.
+    async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
+        let Self { connections, script, worker, uninterrupted, .. } = self;
+        let connection = connections[role as usize].as_mut();
+        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+        connection.set_deadline(worker.runtime.turn_began() + worker.statement_timeout);
+        *uninterrupted += 1;
+        let reply = poll_fn(|cx| {
+            let replies = connection.poll_replies(cx, script.rows());
+            if replies.is_pending() {
+                *uninterrupted = 0;
+            }
+            replies
+        })
+        .await?;
+        self.has_committed |= self.commits_unanswered > 0;
+        self.commits_unanswered = 0;
+        Ok(reply)
+    }
+
+    /// The function has returned: what it left queued is sent, and what it left open is its mistake.
+    async fn settle(&mut self, role: Role) -> Result<(), Trouble> {
+        let state = |session: &Self| session.connections[role as usize].as_ref().map(|c| c.state());
+        let mut found = state(self);
+        if found == Some(ConnectionState::Waiting) {
+            self.flush(role).await?;
+            found = state(self);
+        }
+        match found {
+            Some(ConnectionState::InTransaction | ConnectionState::Failed) => {
+                Err(Trouble::Script(ScriptError::plain(
+                    "the function returned within a transaction: tx:commit() or tx:rollback() is missing",
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the server has not answered everything: the error is this side's.
+    fn is_waiting(&self, role: Role) -> bool {
+        let connection = self.connections[role as usize].as_ref();
+        connection.is_some_and(|connection| connection.state() == ConnectionState::Waiting)
+    }
+
+    /// Whether the attempt may have changed something for good: it has committed a part, or sent a commit whose outcome
+    /// is `unknown`. An error that is known ends one commit; of several that were sent together, others may have gone
+    /// before.
+    fn may_have_committed(&self, transaction: usize, unknown: bool) -> bool {
+        let perhaps = self.commits_unanswered > u32::from(!unknown);
+        (self.has_committed || perhaps) && !self.tenant.plan.read_only[transaction]
+    }
+
+    /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
+    async fn recover(&mut self, role: Role) {
+        let grace = self.worker.statement_timeout.min(CANCEL_GRACE);
+        let Self { connections, script, .. } = self;
+        let Some(connection) = connections[role as usize].as_mut() else { return };
+        if connection.state() == ConnectionState::Waiting {
+            // A request to cancel that nobody answers must not take time of its own: a session would go on being away
+            // when the network is back. One that was sent is seen to its end, or it might meet the next statement.
+            let mut cancel = connection.cancel();
+            let (mut cancelled, mut answered) = (false, false);
+            connection.set_deadline(clock::now() + grace);
+            poll_fn(|cx| {
+                cancelled = cancelled || cancel.as_mut().poll(cx).is_ready();
+                // The answer may be the cancelled statement's error, or its success that came too late.
+                answered = answered || connection.poll_replies(cx, script.rows()).is_ready();
+                let given_up = matches!(connection.state(), ConnectionState::Waiting | ConnectionState::Lost);
+                if answered && (cancelled || given_up) { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+        if matches!(connection.state(), ConnectionState::InTransaction | ConnectionState::Failed) {
+            connection.set_deadline(clock::now() + grace);
+            if connection.queue(Command::Rollback, &Params::default(), Want::Count).is_ok() {
+                let _ = poll_fn(|cx| connection.poll_replies(cx, script.rows())).await;
+            }
+        }
+        if connection.state() != ConnectionState::Idle {
+            self.drop_connection(role);
+        }
+    }
+
+    async fn back_off(&mut self, attempts: u32) {
+        let retry = self.worker.retry;
+        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
+        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
+        self.sleep(clock::now() + wait as Nanos).await;
+    }
+}
+
+impl Drop for Session {
+    /// Whoever is in flight when the run's patience ends may yet commit.
+    fn drop(&mut self) {
+        if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
+            self.worker.tally(&self.tenant, self.script.take_tallies(), false);
+        }
+    }
+}
