@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import copies, server_of, users_of, wait_for
-from products import MariadbLab, MariadbWords, has_mariadb
+from products import MariadbLab, MariadbWords, needs_mariadb
 from pydantic import ValidationError
 
 from nephoscope.errors import InputError, MeasurementError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from postgres_lab import Lab
 
-pytestmark = pytest.mark.skipif(not has_mariadb, reason="no MariaDB is here")
+pytestmark = needs_mariadb
 
 WORDS = MariadbWords()
 ask = WORDS.ask

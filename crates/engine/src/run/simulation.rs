@@ -6,7 +6,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::rc::Rc;
 use std::task::Poll;
 
 use nephoscope_runtime::clock::{self, MILLISECOND};
@@ -15,7 +14,7 @@ use nephoscope_runtime::{Nanos, Simulation as Clock};
 use crate::error::EngineError;
 use crate::run::{Prepared, Run, prepare};
 use crate::spec::LoadSpec;
-use crate::worker::{self, Worker, WorkerSetup};
+use crate::worker::{Worker, WorkerSetup};
 
 /// A run in simulated time. Nothing happens but in [`Simulation::advance`].
 pub struct Simulation {
@@ -46,7 +45,7 @@ impl Simulation {
     /// How many tasks its workers have: one for each session, and one for each tenant's arrivals.
     #[must_use]
     pub fn tasks(&self) -> usize {
-        self.workers.0.iter().map(|hand| hand.worker.runtime.tasks()).sum()
+        self.workers.0.iter().map(|hand| hand.worker.runtime().tasks()).sum()
     }
 
     /// Lets the run go on for some time, or to its end.
@@ -64,7 +63,7 @@ fn get_ready(prepared: &mut Prepared, workers: &mut Workers, clock: &Clock) -> R
 
 /// A worker in the place of its thread.
 struct Hand {
-    worker: Rc<Worker>,
+    worker: Worker,
     life: Pin<Box<dyn Future<Output = Result<bool, EngineError>>>>,
     ended: bool,
 }
@@ -74,8 +73,8 @@ struct Workers(Vec<Hand>);
 impl Workers {
     fn new(setups: Vec<WorkerSetup>) -> Result<Self, EngineError> {
         let hand = |setup| {
-            let worker = worker::prepare(setup)?;
-            let of_life = Rc::clone(&worker);
+            let worker = Worker::new(setup)?;
+            let of_life = worker.clone();
             Ok(Hand { worker, life: Box::pin(async move { of_life.life().await }), ended: false })
         };
         Ok(Self(setups.into_iter().map(hand).collect::<Result<_, EngineError>>()?))
@@ -98,7 +97,7 @@ impl Workers {
 impl Hand {
     fn work(&mut self) {
         if !self.ended
-            && let Poll::Ready(life) = self.worker.runtime.run_until_idle(self.life.as_mut())
+            && let Poll::Ready(life) = self.worker.runtime().run_until_idle(self.life.as_mut())
         {
             self.ended = true;
             self.worker.end(life);
@@ -106,13 +105,13 @@ impl Hand {
     }
 
     fn next(&self) -> Option<Nanos> {
-        if self.ended { None } else { self.worker.runtime.next_timer() }
+        if self.ended { None } else { self.worker.runtime().next_timer() }
     }
 }
 
 impl Drop for Hand {
     fn drop(&mut self) {
         // Its sessions hold the worker, and it holds them.
-        self.worker.runtime.shut_down();
+        self.worker.runtime().shut_down();
     }
 }

@@ -17,7 +17,7 @@ use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::spec::Role;
 use crate::spec::routes::Endpoint;
-use crate::worker::Worker;
+use crate::worker::course::Course;
 use crate::worker::recorder::{Outcome, Sample};
 use crate::worker::tenant::Tenant;
 use crate::worker::turn::{Job, Turn};
@@ -40,7 +40,7 @@ const CANCEL_GRACE: Nanos = 2 * SECOND;
 const UNINTERRUPTED: u32 = 64;
 
 pub(crate) struct Session {
-    worker: Rc<Worker>,
+    course: Rc<Course>,
     tenant: Rc<Tenant>,
     /// Its number on this worker.
     number: usize,
@@ -68,11 +68,11 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(worker: &Rc<Worker>, tenant: &Rc<Tenant>) -> Result<Self, ScriptError> {
+    pub(crate) fn new(course: &Rc<Course>, tenant: &Rc<Tenant>) -> Result<Self, ScriptError> {
         let number = tenant.add_session();
         let global = tenant.global(number) as u64 + 1;
         let mut session = Self {
-            worker: Rc::clone(worker),
+            course: Rc::clone(course),
             tenant: Rc::clone(tenant),
             number,
             script: tenant.vm.script(tenant.plan.seed, global)?,
@@ -138,7 +138,7 @@ impl Session {
     /// Waits, but not beyond the next change of the load.
     async fn pause(&self, until: Nanos) {
         let seen = self.tenant.changes();
-        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        let mut sleep = pin!(self.course.runtime.sleep_until(until));
         poll_fn(|cx| {
             if self.tenant.poll_changed(self.number, seen, cx).is_ready() {
                 return Poll::Ready(());
@@ -150,7 +150,7 @@ impl Session {
 
     /// Waits, but not beyond the end of the run.
     async fn sleep(&self, until: Nanos) {
-        let mut sleep = pin!(self.worker.runtime.sleep_until(until));
+        let mut sleep = pin!(self.course.runtime.sleep_until(until));
         poll_fn(|cx| {
             if self.tenant.poll_stopped(self.number, cx).is_ready() {
                 return Poll::Ready(());
@@ -169,12 +169,12 @@ impl Session {
         let start = clock::now();
         let intended = job.intended.unwrap_or(start);
         if job.session_was_free {
-            self.worker.add_lag(start.saturating_sub(intended));
+            self.course.add_lag(start.saturating_sub(intended));
         }
         if let Some(due) = job.waited_since() {
             self.tenant.starts_late(self.number, due, series);
         }
-        self.worker.started(series);
+        self.course.started(series);
         self.running = Some(transaction);
         // A transaction may well ask nothing of a database.
         self.uninterrupted += 1;
@@ -183,35 +183,35 @@ impl Session {
         let end = clock::now();
         let affected = std::mem::take(&mut self.affected);
         let has_waited = job.waited_since().is_some();
-        self.worker.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
+        self.course.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
         self.tenant.ended(self.number, end, outcome, &mut self.random);
         (role, outcome, end)
     }
 
     /// Runs a transaction to its end, with its retries.
     async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> (Outcome, u32) {
-        let retry = self.worker.retry;
+        let retry = self.course.retry;
         let mut attempts = 1;
         let mut step = self.script.begin(transaction);
         loop {
             let error = match self.attempt(role, step).await {
                 Ok(true) => return (Outcome::Aborted, attempts),
                 Ok(false) => {
-                    self.worker.tally(&self.tenant, self.script.take_tallies(), true);
+                    self.course.tally(&self.tenant, self.script.take_tallies(), true);
                     return (Outcome::Committed, attempts);
                 }
                 Err(Trouble::Script(error)) => {
-                    self.worker.fail(&format!("{}: {error}", self.worker.transaction_name(series)));
+                    self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
                     self.recover(role).await;
                     return (Outcome::Failed, attempts);
                 }
                 Err(Trouble::Database(error)) => error,
             };
-            self.worker.add_error(series, &error);
+            self.course.add_error(series, &error);
             let unknown = error.outcome_unknown() || self.is_waiting(role);
             let uncertain = self.may_have_committed(transaction, unknown);
             if uncertain {
-                self.worker.tally(&self.tenant, self.script.take_tallies(), false);
+                self.course.tally(&self.tenant, self.script.take_tallies(), false);
             }
             (self.commits_unanswered, self.has_committed) = (0, false);
             self.script.abandon();
@@ -276,10 +276,10 @@ impl Session {
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.
     async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
-        let Self { connections, script, worker, uninterrupted, .. } = self;
+        let Self { connections, script, course, uninterrupted, .. } = self;
         let connection = connections[role as usize].as_mut();
         let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-        connection.set_deadline(worker.runtime.turn_began() + worker.statement_timeout);
+        connection.set_deadline(course.runtime.turn_began() + course.statement_timeout);
         *uninterrupted += 1;
         let reply = poll_fn(|cx| {
             let replies = connection.poll_replies(cx, script.rows());
@@ -328,7 +328,7 @@ impl Session {
 
     /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
     async fn recover(&mut self, role: Role) {
-        let grace = self.worker.statement_timeout.min(CANCEL_GRACE);
+        let grace = self.course.statement_timeout.min(CANCEL_GRACE);
         let Self { connections, script, .. } = self;
         let Some(connection) = connections[role as usize].as_mut() else { return };
         if connection.state() == ConnectionState::Waiting {
@@ -358,7 +358,7 @@ impl Session {
     }
 
     async fn back_off(&mut self, attempts: u32) {
-        let retry = self.worker.retry;
+        let retry = self.course.retry;
         let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
         let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
         self.sleep(clock::now() + wait as Nanos).await;
@@ -369,7 +369,7 @@ impl Drop for Session {
     /// Whoever is in flight when the run's patience ends may yet commit.
     fn drop(&mut self) {
         if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
-            self.worker.tally(&self.tenant, self.script.take_tallies(), false);
+            self.course.tally(&self.tenant, self.script.take_tallies(), false);
         }
     }
 }

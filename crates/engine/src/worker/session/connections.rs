@@ -28,7 +28,7 @@ impl Session {
             let Some(attempt) = self.await_turn(&self.tenant.limits.of(driver)).await else {
                 return Ok(false);
             };
-            let connected = driver.connect(&self.worker.runtime, &tenant.plan.statements).await;
+            let connected = driver.connect(&self.course.runtime, &tenant.plan.statements).await;
             attempt.end(connected.is_ok(), clock::now());
             match connected {
                 Ok(connection) => {
@@ -58,7 +58,7 @@ impl Session {
     /// Waits until it may begin to connect; `None` where it is not wanted any more, or the run stops.
     async fn await_turn(&self, limit: &Rc<ConnectLimit>) -> Option<Attempt> {
         let ticket = limit.queue();
-        let mut sleep = pin!(self.worker.runtime.sleep_until(Nanos::MAX));
+        let mut sleep = pin!(self.course.runtime.sleep_until(Nanos::MAX));
         poll_fn(|cx| {
             if self.tenant.poll_stopped(self.number, cx).is_ready() || !self.is_wanted() {
                 return Poll::Ready(None);
@@ -68,7 +68,7 @@ impl Session {
                     connecting::Turn::Attempt(attempt) => return Poll::Ready(Some(attempt)),
                     connecting::Turn::Wait => return Poll::Pending,
                     connecting::Turn::At(next) => {
-                        sleep.set(self.worker.runtime.sleep_until(next));
+                        sleep.set(self.course.runtime.sleep_until(next));
                         ready!(sleep.as_mut().poll(cx));
                     }
                 }
@@ -128,7 +128,7 @@ impl Session {
                     let (role, outcome, end) = self.execute(job).await;
                     let at = self.endpoints[role as usize].as_ref();
                     if let Some(at) = at.filter(|_| outcome == Outcome::Committed) {
-                        self.tenant.reached(at, end.saturating_sub(self.worker.origin.get()));
+                        self.tenant.reached(at, end.saturating_sub(self.course.origin.get()));
                     }
                 }
                 Turn::Pause(until) => self.pause(until).await,
@@ -181,7 +181,7 @@ impl Session {
             match self.connect_while_running(role).await {
                 Ok(true) => return true,
                 Ok(false) => {}
-                Err(error) => self.worker.note_refusal(&self.tenant, role, &error),
+                Err(error) => self.course.note_refusal(&self.tenant, role, &error),
             }
         }
         false
