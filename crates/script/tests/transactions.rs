@@ -4,8 +4,9 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
-use nephoscope_drivers::{Command, Reply};
+use nephoscope_drivers::{Column, Columns, Command, Reply, Rows, Value, Want};
 use nephoscope_script::{Access, Step};
 use support::{HEAD, Loaded, noted, run};
 
@@ -325,4 +326,39 @@ fn access_distributions_reach_all_the_data_and_what_has_arrived() {
     let hotspot = picked(Access::Hotspot { keys: 0.1, accesses: 0.5 }, 1200);
     assert!(hotspot.len() > 1100 && hotspot.is_subset(&all) && hotspot.iter().any(|key| *key > 1000));
     assert_eq!(picked(Access::Hotspot { keys: 0.1, accesses: 1.0 }, 1000).len(), 100);
+}
+
+/// A reply with two results, of one row and of two.
+fn two_results(rows: &mut Rows) -> Reply {
+    let columns = |name: &str| {
+        let columns = vec![Column { name: name.into(), kind: 0 }];
+        Rc::new(Columns { columns, decode: |_, cell| Value::Int(cell[0].into()), any_name: false })
+    };
+    let mut last = None;
+    for (name, cells) in [("a", &[1][..]), ("b", &[2, 3])] {
+        last = Some(rows.begin(&columns(name)));
+        for cell in cells {
+            rows.push_row();
+            rows.push_cell(Some(&[*cell]));
+        }
+    }
+    Reply { result: last, earlier: 1, ..Reply::default() }
+}
+
+#[test]
+fn every_result_of_a_statement_can_be_read() {
+    let body = r#"
+        local all = tx:results("none")
+        tx:exec("pair", #all, #all[2])
+        tx:exec("pair", all[1][1].a, all[2][2].b)"#;
+    let loaded = Loaded::new(&format!("{HEAD}w:transaction('t', function(tx)\n{body}\nend)")).unwrap();
+    let mut script = loaded.vm.script(1, 1).unwrap();
+    let (mut step, mut given) = (script.begin(0), Vec::new());
+    while let Step::Call { want, .. } = step {
+        given.extend(script.params().iter().map(support::text));
+        let reply = if want == Want::Rows { two_results(script.rows()) } else { Reply::default() };
+        step = script.resume(reply);
+    }
+    assert!(matches!(step, Step::Done { .. }), "{step:?}");
+    assert_eq!(given, ["2", "2", "1", "3"]);
 }

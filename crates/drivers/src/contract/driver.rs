@@ -88,9 +88,20 @@ pub struct Reply {
     pub affected: u64,
     /// Where its rows are, if rows were wanted and the statement has columns.
     pub result: Option<ResultIndex>,
+    /// How many results came before that one: a procedure may have several, each with columns of its own.
+    pub earlier: u32,
     /// The key of the row that it inserted, where the server tells that beside the rows. Of several rows it is the
     /// first one's that the server generated (`MySQL`), or the last one's (`SQLite`).
     pub inserted_id: Option<NonZeroU64>,
+}
+
+impl Reply {
+    /// All of its results, in the order in which they came.
+    #[must_use]
+    pub fn results(&self) -> impl ExactSizeIterator<Item = ResultIndex> + use<> {
+        let (last, count) = self.result.map_or((0, 0), |last| (last.number(), self.earlier as usize + 1));
+        (0..count).map(move |place| ResultIndex::from(last + 1 - (count - place) as u32))
+    }
 }
 
 /// Where a connection stands between two commands.

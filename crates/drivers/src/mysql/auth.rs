@@ -10,6 +10,7 @@
 
 mod ed25519;
 mod key;
+mod modulus;
 #[cfg(test)]
 mod tests;
 

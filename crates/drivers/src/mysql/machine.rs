@@ -108,6 +108,8 @@ pub(crate) struct Machine {
     result: Option<ResultIndex>,
     /// Of a procedure's results the last one that was kept.
     kept: Option<ResultIndex>,
+    /// How many were kept before that one.
+    earlier: u32,
     count: u64,
     /// The rows are too many: told at once, and not when the server comes to an end.
     overflow: Option<Error>,
@@ -137,6 +139,7 @@ impl Machine {
             reply: Reply::default(),
             result: None,
             kept: None,
+            earlier: 0,
             count: 0,
             overflow: None,
         }

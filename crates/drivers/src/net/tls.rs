@@ -26,6 +26,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, SupportedProtocolVersion};
 
 pub use x509::end_point_binding;
+pub(crate) use x509::rsa_public_key;
 
 use super::settings::{Host, SslMode, TlsSettings, TlsVersion, TlsWords};
 use crate::contract::error::{ConfigError, Error};

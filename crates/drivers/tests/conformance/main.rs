@@ -110,7 +110,7 @@ macro_rules! every_mysql {
                 statements_behind_a_deadlock_are_not_run
                 a_failed_statement_is_not_followed_by_those_that_commit_themselves
                 a_result_may_be_longer_than_a_packet
-                the_last_result_of_a_procedure_is_told
+                every_result_of_a_procedure_is_told
                 affected_counts_what_was_found
                 columns_that_change_are_read_anew
                 several_statements_give_the_last_result

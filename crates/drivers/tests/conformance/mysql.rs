@@ -1,8 +1,8 @@
 //! What holds for MySQL's protocol in particular: its types, its transactions, its users.
 
 use nephoscope_drivers::{
-    Command, ConnectionState, Error, ErrorClass, RowEncoder, RowSource, Settings, Table, Value, Want, open,
-    probe_tables,
+    Command, ConnectionState, Error, ErrorClass, Reply, RowEncoder, RowSource, Settings, Table, Value, Want,
+    open, probe_tables,
 };
 
 use crate::client::Client;
@@ -237,7 +237,7 @@ pub(crate) fn a_result_may_be_longer_than_a_packet(mysql: &Mysql) {
     }
 }
 
-pub(crate) fn the_last_result_of_a_procedure_is_told(mysql: &Mysql) {
+pub(crate) fn every_result_of_a_procedure_is_told(mysql: &Mysql) {
     let procedure = unique("results");
     let sql =
         format!("CREATE PROCEDURE {procedure}(n int) BEGIN SELECT n AS a; SELECT n + 1 AS b, 'x' AS c; END");
@@ -246,8 +246,10 @@ pub(crate) fn the_last_result_of_a_procedure_is_told(mysql: &Mysql) {
     let mut client = mysql.client(&[("call", &call), ("one", "SELECT CAST(1 AS SIGNED)")]);
     for number in [1, 5] {
         client.rows.clear();
-        let result = client.call("call", &[Value::Int(number)]).unwrap().result.unwrap();
-        assert_eq!(client.rows.named(result, 0, "b"), Some(Value::Int(number + 1)));
+        let reply = client.call("call", &[Value::Int(number)]).unwrap();
+        let [first, last] = reply.results().collect::<Vec<_>>()[..] else { panic!("{reply:?}") };
+        assert_eq!(client.rows.named(first, 0, "a"), Some(Value::Int(number)));
+        assert_eq!(client.rows.named(last, 0, "b"), Some(Value::Int(number + 1)));
         assert_eq!(client.integer("one", &[]), 1);
         assert_eq!(client.count("call", &[Value::Int(1)]).unwrap().result, None);
     }
@@ -260,8 +262,7 @@ pub(crate) fn affected_counts_what_was_found(mysql: &Mysql) {
     let mut client = mysql.client(&[("update", &update), ("select", &select), ("set", "SET @a = 1")]);
     assert_eq!(client.count("update", &[]).unwrap().affected, 2);
     assert_eq!(client.count("select", &[]).unwrap().affected, 2);
-    let reply = client.call("set", &[]).unwrap();
-    assert_eq!((reply.affected, reply.result), (0, None));
+    assert_eq!(client.call("set", &[]).unwrap(), Reply::default());
 }
 
 pub(crate) fn columns_that_change_are_read_anew(mysql: &Mysql) {
@@ -441,10 +442,9 @@ pub(crate) fn the_probes_statements_are_understood(mysql: &Mysql) {
     client.count("insert", &[Value::Int(5), Value::Int(1)]).unwrap();
     assert_eq!(client.count("update", &[Value::Int(9), Value::Int(5)]).unwrap().affected, 1);
     assert_eq!(client.count("delete", &[Value::Int(5)]).unwrap().affected, 1);
-    let stocked = client.count("stock", &[Value::Int(1), Value::Int(50_000)]).unwrap().affected;
-    assert_eq!(stocked, 50_000);
-    let reply = client.call("poll", &[Value::Int(1), Value::Int(1000)]).unwrap();
-    assert_eq!(reply.affected as usize, probe_tables::POLL_ROWS);
+    assert_eq!(client.count("stock", &[Value::Int(1), Value::Int(50_000)]).unwrap().affected, 50_000);
+    let polled = client.call("poll", &[Value::Int(1), Value::Int(1000)]).unwrap().affected;
+    assert_eq!(polled as usize, probe_tables::POLL_ROWS);
     assert_eq!(admin.query(probes.written).unwrap().rows, [[Some("1".to_owned()), Some("2".to_owned())]]);
     admin.query(probes.drop).unwrap();
 }

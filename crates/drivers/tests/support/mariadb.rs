@@ -39,7 +39,10 @@ impl Server {
             format!("--socket={}", path("socket")),
             format!("--pid-file={}", path("pid")),
             format!("--init-file={}", path("set_up.sql")),
+            // A server that starts deletes what it takes for temporary tables that another has left.
+            format!("--tmpdir={}", path("tmp")),
         ];
+        fs::create_dir(folder.path("tmp")).unwrap();
         if let Some((identity, authority)) = tls {
             let files = [(&*identity.certificate, "cert"), (&identity.key, "key"), (authority, "ca")];
             for (from, name) in files {
@@ -55,6 +58,7 @@ impl Server {
             "--no-defaults",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
+            &format!("--tmpdir={}", path("tmp")),
             &data,
         ]));
         let mut process = as_user(Path::new("sh"))

@@ -24,6 +24,8 @@ pub(crate) enum Shape {
     One,
     /// A list of all rows.
     List,
+    /// A list of all results, each a list of its rows.
+    Results,
 }
 
 /// A call that a C function has left for the engine.

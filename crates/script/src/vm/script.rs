@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
-use nephoscope_drivers::{Command, Params, Reply, Rows, Want};
+use nephoscope_drivers::{Command, Params, Reply, ResultIndex, Rows, Want};
 
 use super::{Call, Context, Core, RowObject, Shape, pulse};
 use crate::error::ScriptError;
@@ -138,7 +138,11 @@ impl Script {
                 1
             }
             Shape::List => {
-                self.push_list(reply);
+                self.push_list(reply.result);
+                1
+            }
+            Shape::Results => {
+                self.push_results(reply);
                 1
             }
         };
@@ -275,12 +279,27 @@ impl Script {
         1
     }
 
-    fn push_list(&mut self, reply: Reply) {
-        let count = reply.result.map_or(0, |result| self.context.rows.count(result));
+    /// Pushes a list of the lists of rows.
+    fn push_results(&mut self, reply: Reply) {
+        let (l, results) = (self.coroutine, reply.results());
+        // SAFETY: the coroutine is alive and yielded, and has room for the list and for what `push_list` needs.
+        self.core.unlimited(|| unsafe {
+            ffi::lua_checkstack(l, ffi::LUA_MINSTACK);
+            ffi::lua_createtable(l, results.len() as c_int, 0);
+        });
+        for (place, result) in results.enumerate() {
+            self.push_list(Some(result));
+            // SAFETY: the list of results lies below that of the rows, and has a place for it.
+            unsafe { ffi::lua_rawseti(l, -2, place as ffi::lua_Integer + 1) };
+        }
+    }
+
+    fn push_list(&mut self, result: Option<ResultIndex>) {
+        let count = result.map_or(0, |result| self.context.rows.count(result));
         let l = self.coroutine;
         // SAFETY: as in `push_row`.
         self.core.unlimited(|| unsafe { ffi::lua_createtable(l, count as c_int, 0) });
-        let Some(result) = reply.result else { return };
+        let Some(result) = result else { return };
         for row in 0..count {
             self.push_row(result.number(), row as u32);
             // SAFETY: the list lies below the row.

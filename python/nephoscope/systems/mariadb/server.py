@@ -132,8 +132,9 @@ class MariadbServer(Server):
             "socket": "",
             "skip_name_resolve": True,
             "pid_file": _PID_FILE,
-            # A server that starts removes the temporary tables that it finds there, whosever they are.
-            "tmpdir": str(self.folder.temporary),
+            # A server that starts removes the temporary tables that it finds there, whosever they are. From the data
+            # folder, for a colon in a path would begin another one.
+            "tmpdir": f"../{self.folder.temporary.name}",
             "log_bin": "binlog",
             "relay_log": "relay",
             "server_id": self.server_id,

@@ -35,6 +35,7 @@ OURS = frozenset(
         "relay_log",
         "relay_log_index",
         "tmpdir",
+        "slave_load_tmpdir",
         "user",
         # who follows whom, and who waits for whom
         "server_id",

@@ -1,62 +1,87 @@
-//! The password under the server's RSA key (`caching_sha2_password` without TLS): RSA-OAEP with SHA-1.
+//! The password under the server's RSA key (`caching_sha2_password` without TLS): RSA-OAEP with SHA-1 (RFC 8017,
+//! section 7.1.1).
+//!
+//! *ring* verifies by RSA and does not encrypt, and the crate `rsa` brings twenty others for this one exchange, which
+//! only happens where a user asks for it. So the public operation is done here.
 
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY as SHA1, SHA1_OUTPUT_LEN};
 use ring::rand::{SecureRandom, SystemRandom};
-use rsa::pkcs8::DecodePublicKey;
-use rsa::rand_core::{CryptoRng, Error as RngError, RngCore};
+use rustls::pki_types::SubjectPublicKeyInfoDer;
+use rustls::pki_types::pem::PemObject;
 
-use rsa::traits::PublicKeyParts;
-use rsa::{Oaep, RsaPublicKey};
-use sha1::Sha1;
-
+use super::modulus::Modulus;
 use crate::contract::error::Error;
+use crate::net::tls::rsa_public_key;
 
-/// A key of fewer bits can be broken by who listens.
-const FEWEST_BITS: usize = 2048;
+/// The keys that are used: one of fewer bits can be broken by who listens, one of more only costs time.
+const BYTES: std::ops::RangeInclusive<usize> = 2048 / 8..=16384 / 8;
 
-/// The system's random numbers as `rsa` wants them.
-struct Random(SystemRandom);
-
-impl RngCore for Random {
-    fn next_u32(&mut self) -> u32 {
-        self.next_u64() as u32
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        let mut bytes = [0; 8];
-        self.fill_bytes(&mut bytes);
-        u64::from_le_bytes(bytes)
-    }
-
-    /// Fails only where the system has no random numbers at all, which [`encrypt`] finds out first.
-    fn fill_bytes(&mut self, bytes: &mut [u8]) {
-        let _ = self.0.fill(bytes);
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), RngError> {
-        self.0.fill(bytes).map_err(|_| RngError::new("the system has no random numbers"))
-    }
+/// A public key.
+struct PublicKey {
+    modulus: Modulus,
+    exponent: u64,
+    /// The length of the modulus, in bytes.
+    size: usize,
 }
 
-impl CryptoRng for Random {}
-
-/// For tests, which have to make a key.
-#[cfg(test)]
-pub(super) fn tests_random() -> impl rsa::rand_core::CryptoRngCore {
-    Random(SystemRandom::new())
+impl PublicKey {
+    fn read(pem: &[u8]) -> Result<Self, Error> {
+        let wrong = || Error::other("the server's public key is not an RSA key (PEM)");
+        let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| wrong())?;
+        let (modulus, exponent) = rsa_public_key(&der).ok_or_else(wrong)?;
+        let size = modulus.len();
+        if !BYTES.contains(&size) {
+            let (bits, fewest, most) = (size * 8, BYTES.start() * 8, BYTES.end() * 8);
+            let message =
+                format!("the server's public key has {bits} bits; allowed are {fewest} to {most} bits");
+            return Err(Error::other(message));
+        }
+        let modulus = Modulus::new(modulus).ok_or_else(wrong)?;
+        Ok(Self { modulus, exponent, size })
+    }
 }
 
 /// Encrypts the password, masked by the nonce.
 pub(super) fn encrypt(password: &[u8], nonce: &[u8], pem: &[u8]) -> Result<Vec<u8>, Error> {
-    let key =
-        std::str::from_utf8(pem).ok().and_then(|pem| RsaPublicKey::from_public_key_pem(pem.trim()).ok());
-    let key = key.ok_or_else(|| Error::other("the server's public key is not an RSA key (PEM)"))?;
-    if key.size() * 8 < FEWEST_BITS {
-        return Err(Error::other(format!("the server's public key has fewer than {FEWEST_BITS} bits")));
-    }
-    let random = &mut Random(SystemRandom::new());
-    random.0.fill(&mut [0; 1]).map_err(|_| Error::other("the system has no random numbers"))?;
+    let key = PublicKey::read(pem)?;
+    let mut seed = [0; SHA1_OUTPUT_LEN];
+    SystemRandom::new().fill(&mut seed).map_err(|_| Error::other("the system has no random numbers"))?;
     let mask = nonce.iter().cycle();
     let masked: Vec<u8> = password.iter().chain(&[0]).zip(mask).map(|(byte, mask)| byte ^ mask).collect();
-    key.encrypt(random, Oaep::new::<Sha1>(), &masked)
-        .map_err(|_| Error::other("the password is too long for the server's public key"))
+    let encoded = encode(&masked, key.size, seed)
+        .ok_or_else(|| Error::other("the password is too long for the server's public key"))?;
+    Ok(key.modulus.power(&encoded, key.exponent))
+}
+
+/// EME-OAEP with an empty label; `None` where the message is too long for a key of `size` bytes.
+fn encode(message: &[u8], size: usize, mut seed: [u8; SHA1_OUTPUT_LEN]) -> Option<Vec<u8>> {
+    let data_size = size.checked_sub(SHA1_OUTPUT_LEN + 1)?;
+    let padding = data_size.checked_sub(SHA1_OUTPUT_LEN + 1 + message.len())?;
+    let mut data = sha1(&[]).to_vec();
+    data.resize(SHA1_OUTPUT_LEN + padding, 0);
+    data.push(1);
+    data.extend_from_slice(message);
+    mask(&seed, &mut data);
+    mask(&data, &mut seed);
+    Some([&[0], &seed[..], &data].concat())
+}
+
+/// Masks a text by what MGF1 makes of a seed (RFC 8017, section B.2.1).
+fn mask(seed: &[u8], text: &mut [u8]) {
+    for (counter, part) in text.chunks_mut(SHA1_OUTPUT_LEN).enumerate() {
+        let stream = sha1(&[seed, &(counter as u32).to_be_bytes()]);
+        for (byte, mask) in part.iter_mut().zip(stream) {
+            *byte ^= mask;
+        }
+    }
+}
+
+fn sha1(parts: &[&[u8]]) -> [u8; SHA1_OUTPUT_LEN] {
+    let mut context = Context::new(&SHA1);
+    for part in parts {
+        context.update(part);
+    }
+    let mut digest = [0; SHA1_OUTPUT_LEN];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
 }

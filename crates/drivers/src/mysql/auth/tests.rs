@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use ring::signature::{ED25519 as RING_ED25519, UnparsedPublicKey};
 use rsa::pkcs8::{EncodePublicKey, LineEnding};
 
+use rsa::rand_core::OsRng;
 use rsa::{Oaep, RsaPrivateKey};
 use sha1::Sha1;
 
@@ -81,8 +82,7 @@ fn the_password_itself_leaves_only_where_nobody_can_read_it() {
 #[test]
 fn the_password_under_the_servers_key_is_what_the_server_reads() {
     let password = Password::new("a longer secret than the nonce has bytes");
-    let mut random = rsa_random();
-    let private = RsaPrivateKey::new(&mut random, 2048).unwrap();
+    let private = RsaPrivateKey::new(&mut OsRng, 2048).unwrap();
     let pem = private.to_public_key().to_public_key_pem(LineEnding::LF).unwrap();
     let mut authentication = begin(&password, Transport::Plain, true, SHA2);
     assert_eq!(authentication.receive(&[1, 4]).unwrap(), Progress::Answer(vec![2]));
@@ -97,10 +97,6 @@ fn the_password_under_the_servers_key_is_what_the_server_reads() {
         authentication.receive(&[1, 4]).unwrap();
         assert!(authentication.receive(wrong).unwrap_err().message().contains("public key"));
     }
-}
-
-fn rsa_random() -> impl rsa::rand_core::CryptoRngCore {
-    key::tests_random()
 }
 
 #[test]

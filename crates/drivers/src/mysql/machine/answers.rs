@@ -159,13 +159,16 @@ impl Machine {
     /// A result has ended.
     fn completed(&mut self, affected: u64, inserted_id: Option<NonZeroU64>, flags: u16) {
         self.status = flags;
-        let kept = self.result.take().or(self.kept.take());
+        let before = self.kept.take();
+        self.earlier += u32::from(self.result.is_some() && before.is_some());
+        let kept = self.result.take().or(before);
         self.phase = Phase::Header;
         if flags & status::MORE_RESULTS != 0 {
             self.kept = kept;
             return;
         }
-        self.reply = Reply { affected, result: kept, inserted_id };
+        let earlier = std::mem::take(&mut self.earlier);
+        self.reply = Reply { affected, result: kept, earlier, inserted_id };
         if self.begin_failed && self.expected.front().is_some_and(|step| step.effect == Effect::Write) {
             self.error = self.error.take().map(Error::with_unknown_outcome);
         }
@@ -194,7 +197,7 @@ impl Machine {
         self.error.get_or_insert(error);
         self.unsettled |= step.what != What::Ping;
         self.reply = Reply::default();
-        (self.result, self.kept) = (None, None);
+        (self.result, self.kept, self.earlier) = (None, None, 0);
         self.answered();
         Ok(())
     }

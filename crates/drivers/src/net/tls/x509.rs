@@ -47,6 +47,25 @@ pub fn end_point_binding(certificate_der: &[u8]) -> Option<Vec<u8>> {
     Some(digest::digest(algorithm, certificate_der).as_ref().to_vec())
 }
 
+/// The modulus, without zeros before it, and the exponent of an RSA key in its `SubjectPublicKeyInfo` (RFC 8017, section
+/// A.1.1); `None` for bytes that are none.
+pub(crate) fn rsa_public_key(key_info: &[u8]) -> Option<(&[u8], u64)> {
+    let mut info = Reader(Reader(key_info).content(SEQUENCE)?);
+    let algorithm = Reader(info.content(SEQUENCE)?).content(OBJECT_IDENTIFIER)?;
+    if algorithm.split_last() != Some((&1, PKCS1)) {
+        return None;
+    }
+    let (0, key) = info.content(BIT_STRING)?.split_first()? else { return None };
+    let mut key = Reader(Reader(key).content(SEQUENCE)?);
+    let (modulus, exponent) = (key.positive()?, key.positive()?);
+    key.end()?;
+    if exponent.len() > size_of::<u64>() {
+        return None;
+    }
+    let exponent = exponent.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    (exponent % 2 == 1 && exponent > 1).then_some((modulus, exponent))
+}
+
 /// The hash of the content of a signature's `AlgorithmIdentifier`.
 fn signature_hash(identifier: &[u8]) -> Option<&'static digest::Algorithm> {
     let mut identifier = Reader(identifier);
@@ -191,6 +210,16 @@ impl<'a> Reader<'a> {
         let before = self.0;
         self.content(tag)?;
         Some(&before[..before.len() - self.0.len()])
+    }
+
+    /// A number above 0, without zeros before it.
+    fn positive(&mut self) -> Option<&'a [u8]> {
+        let number = self.content(INTEGER)?;
+        if number.first().is_none_or(|first| *first > 0x7f) {
+            return None;
+        }
+        let zeros = number.iter().take_while(|byte| **byte == 0).count();
+        Some(&number[zeros..])
     }
 
     /// Nothing, if nothing follows.

@@ -28,7 +28,8 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
         let shared = shared(l);
         let context = context(shared)?;
         let place = sheltered(shared, || parameters(l, shared, context))?;
-        let want = if matches!(shape, Shape::One | Shape::List) { Want::Rows } else { Want::Count };
+        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
+        let want = if counts { Want::Count } else { Want::Rows };
         let flush = shape != Shape::Nothing || !shared.pipeline;
         Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
     }
@@ -183,6 +184,11 @@ unsafe extern "C-unwind" fn rows(l: *mut lua_State) -> Results {
     unsafe { finish(l, statement(l, Shape::List)) }
 }
 
+unsafe extern "C-unwind" fn results(l: *mut lua_State) -> Results {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::Results)) }
+}
+
 unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message> {
     // SAFETY: see `exec`.
     unsafe {
@@ -272,7 +278,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, exec, queue, one, rows, tally, inserted, \
+                        "tx has no {name:?}; it has begin, commit, rollback, exec, queue, one, rows, results, tally, inserted, \
                          now, null, session, attempt"
                     ));
                 }
@@ -289,7 +295,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 11);
+        ffi::lua_createtable(l, 0, 12);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -298,6 +304,7 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
             (c"queue", queue),
             (c"one", one),
             (c"rows", rows),
+            (c"results", results),
             (c"tally", tally),
             (c"inserted", inserted),
         ] {
