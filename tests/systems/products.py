@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-import subprocess
-import tempfile
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pytest
 from postgres_lab import Lab, server_of
 
 from databases import query
-from nephoscope import _engine
-from nephoscope.errors import MeasurementError
 from nephoscope.systems.mariadb import node as mariadb_node
 from nephoscope.systems.mariadb.embedded import EmbeddedMariadb
 from nephoscope.systems.mariadb.install import NEEDED
@@ -29,8 +23,6 @@ if TYPE_CHECKING:
 
     from nephoscope.systems.cluster.embedded import EmbeddedCluster
     from nephoscope.systems.cluster.server import Server
-
-_ANSWER_S = 30.0
 
 
 class Words(ABC):
@@ -66,10 +58,6 @@ class Words(ABC):
     """Settings that cannot be set, and what the message says."""
 
     @abstractmethod
-    def ask(self, url: str, sql: str) -> Sequence[Sequence[str | None]]:
-        """Run a statement behind a URL. Raises ``MeasurementError``."""
-
-    @abstractmethod
     def run(self, provider: EmbeddedCluster, sql: str) -> str:
         """Run a statement in the database of a provider, by the server itself."""
 
@@ -92,22 +80,6 @@ class Words(ABC):
     @abstractmethod
     def keeps_log_for(self, url: str, names: Sequence[str]) -> bool:
         """Ask a primary whether it keeps its log for these nodes, and for no others."""
-
-    @abstractmethod
-    def session(self, url: str) -> Session:
-        """Connect."""
-
-
-class Session(ABC):
-    """A connection that stays open."""
-
-    @abstractmethod
-    def ask(self, sql: str) -> None:
-        """Run a statement that returns a row, and wait for it. Raises ``MeasurementError``."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End it."""
 
 
 class PostgresWords(Words):
@@ -135,9 +107,6 @@ class PostgresWords(Words):
         ({"shared_preload_libraries": "no_such_library"}, "does not start with these settings"),
     )
 
-    def ask(self, url: str, sql: str) -> Sequence[Sequence[str | None]]:
-        return query(url, sql)
-
     def run(self, provider: EmbeddedCluster, sql: str) -> str:
         answer: str = server_of(provider).psql(sql, "nephoscope")
         return answer
@@ -159,20 +128,6 @@ class PostgresWords(Words):
     def keeps_log_for(self, url: str, names: Sequence[str]) -> bool:
         return query(url, "SELECT slot_name FROM pg_replication_slots") == [[name] for name in names]
 
-    def session(self, url: str) -> Session:
-        return _AdminSession(url)
-
-
-class _AdminSession(Session):
-    def __init__(self, url: str) -> None:
-        self._admin = _engine.Admin(url)
-
-    def ask(self, sql: str) -> None:
-        self._admin.query(sql)
-
-    def close(self) -> None:
-        self._admin.close()
-
 
 class MariadbLab(Lab):
     embedded = EmbeddedMariadb
@@ -182,8 +137,6 @@ class MariadbLab(Lab):
 
 
 class MariadbWords(Words):
-    """By the client program: the tests of these servers need no driver of ours."""
-
     lab = MariadbLab
     back, again = "started", "mariadb-dump"
     copied_by = "mariadb-dump"
@@ -207,24 +160,9 @@ class MariadbWords(Words):
         ({"tx_isolation_": "much"}, "MariaDB has no setting tx_isolation_"),
         ({"max_connections": "many"}, "does not take these settings: .*max_connections"),
         ({"innodb_flush_method": "never"}, "does not take these settings: .*innodb.flush.method"),
+        ({"default_storage_engine": "nonsense"}, "Unknown storage engine 'nonsense'"),
         ({"innodb_data_file_path": "ibdata1:1G"}, "does not start with these settings"),
     )
-
-    def ask(self, url: str, sql: str) -> Sequence[Sequence[str | None]]:
-        with tempfile.NamedTemporaryFile("w") as file:
-            command = mariadb(url, file)
-            try:
-                answer = subprocess.run(
-                    command, input=sql, capture_output=True, text=True, timeout=_ANSWER_S, check=False
-                )
-            except subprocess.TimeoutExpired as error:
-                raise MeasurementError("no answer") from error
-        if answer.returncode != 0:
-            raise MeasurementError(answer.stderr)
-        return [
-            [None if cell == "NULL" else cell for cell in line.split("\t")]
-            for line in answer.stdout.splitlines()
-        ]
 
     def run(self, provider: EmbeddedCluster, sql: str) -> str:
         answer: str = server_of(provider).ask(f"USE nephoscope; {sql}")
@@ -234,62 +172,19 @@ class MariadbWords(Words):
         return f"provider._server.ask('USE nephoscope; ' {sql!r})"
 
     def shown(self, url: str, name: str) -> str | None:
-        value = self.ask(url, f"SELECT @@GLOBAL.{name}")[0][0]
+        value = query(url, f"SELECT @@GLOBAL.{name}")[0][0]
         return "32M" if value == str(32 << 20) else value
 
     def is_replica(self, url: str) -> bool:
-        return self.ask(url, "SELECT @@GLOBAL.read_only") == [["1"]]
+        return query(url, "SELECT @@GLOBAL.read_only") == [["1"]]
 
     def followers(self, url: str) -> int:
         sql = "SELECT count(*) FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'"
-        return int(self.ask(url, sql)[0][0] or 0)
+        return int(query(url, sql)[0][0] or 0)
 
     def keeps_log_for(self, url: str, names: Sequence[str]) -> bool:
         del names  # it is kept for a time, whoever reads it
         return self.shown(url, "binlog_expire_logs_seconds") == "3600"
-
-    def session(self, url: str) -> Session:
-        return _ClientSession(url)
-
-
-def mariadb(url: str, file: Any) -> list[str]:
-    """Make the command of a client, whose password is in a file."""
-    parts = urlsplit(url)
-    file.write(f"[client]\npassword = {parts.password}\n")
-    file.flush()
-    return [
-        *("mariadb", f"--defaults-file={file.name}", "--protocol=tcp", "-h", str(parts.hostname)),
-        *("-P", str(parts.port), "-u", str(parts.username), "--connect-timeout=5"),
-        *("-B", "-N", "--unbuffered", parts.path[1:]),
-    ]
-
-
-class _ClientSession(Session):
-    def __init__(self, url: str) -> None:
-        with tempfile.NamedTemporaryFile("w") as file:
-            self._client = subprocess.Popen(
-                mariadb(url, file),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-            self.ask("SELECT 1")
-
-    def ask(self, sql: str) -> None:
-        assert self._client.stdin is not None
-        assert self._client.stdout is not None
-        try:
-            self._client.stdin.write(f"{sql};\n")
-            self._client.stdin.flush()
-        except BrokenPipeError as error:
-            raise MeasurementError("the connection is lost") from error
-        if not self._client.stdout.readline():
-            raise MeasurementError("the connection is lost")
-
-    def close(self) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            self._client.communicate(timeout=_ANSWER_S)
 
 
 needs_mariadb = pytest.mark.skipif(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from postgres_lab import Lab, lab_with_database, users_of, wait_for
 
+from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
@@ -21,7 +22,7 @@ from nephoscope.systems.machine.folders import is_alive
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from products import Session, Words
+    from products import Words
 
     from nephoscope.systems.base import Done
     from nephoscope.systems.cluster.embedded import EmbeddedCluster
@@ -33,13 +34,12 @@ class Cluster:
     def __init__(self, provider: EmbeddedCluster, words: Words) -> None:
         self.provider = provider
         self.words = words
-        self.ask = words.ask
         self.system = provider.start()
         self._values = itertools.count(1)
         self.written: list[int] = []
-        self.ask(self.rw, "CREATE TABLE IF NOT EXISTS written (value bigint PRIMARY KEY)")
+        query(self.rw, "CREATE TABLE IF NOT EXISTS written (value bigint PRIMARY KEY)")
         exists = "SELECT count(*) FROM information_schema.tables WHERE table_name = 'written'"
-        wait_for(lambda: self.ask(self.system.ro[0], exists) == [["1"]])
+        wait_for(lambda: query(self.system.ro[0], exists) == [["1"]])
 
     @property
     def rw(self) -> str:
@@ -58,11 +58,11 @@ class Cluster:
 
     def write(self) -> None:
         value = next(self._values)
-        self.ask(self.rw, f"INSERT INTO written VALUES ({value})")
+        query(self.rw, f"INSERT INTO written VALUES ({value})")
         self.written.append(value)
 
     def read(self, url: str) -> list[int]:
-        return [int(row[0] or 0) for row in self.ask(url, "SELECT value FROM written ORDER BY value")]
+        return [int(row[0] or 0) for row in query(url, "SELECT value FROM written ORDER BY value")]
 
     def is_healthy(self) -> bool:
         """Everything written is there at every endpoint, and each node has its role."""
@@ -106,7 +106,7 @@ def test_writes_at_one_endpoint_are_read_at_the_other(cluster: Cluster) -> None:
     assert f"@{ro.address}/" in cluster.system.ro[0]
     assert cluster.is_healthy()
     with pytest.raises(MeasurementError, match="read-only"):
-        cluster.ask(cluster.system.ro[0], "INSERT INTO written VALUES (0)")
+        query(cluster.system.ro[0], "INSERT INTO written VALUES (0)")
 
 
 def test_the_facts_name_all_nodes_and_no_password(cluster: Cluster) -> None:
@@ -149,7 +149,7 @@ def test_a_node_that_has_ended_serves_nobody_until_it_is_started(cluster: Cluste
         assert done.node == node
         assert not is_alive(before)
         with pytest.raises(MeasurementError):
-            cluster.ask(url, "SELECT 1")
+            query(url, "SELECT 1")
         with pytest.raises(MeasurementError, match=f"{node} does not run"):
             cluster.act(Action.RESTART, node=node)
         cluster.act(Action.START, node=node)
@@ -198,14 +198,14 @@ def test_commits_that_had_not_reached_the_replica_are_taken_back_from_the_old_pr
     assert cluster.is_healthy()
 
 
-def answered_ns(session: Session) -> int:
-    session.ask("SELECT 1")
+def answered_ns(session: _engine.Admin) -> int:
+    session.query("SELECT 1")
     return _engine.monotonic_ns()
 
 
 def test_a_paused_node_answers_when_it_goes_on_and_not_before(cluster: Cluster) -> None:
     for node, url in ((cluster.primary, cluster.rw), (cluster.replica, cluster.system.ro[0])):
-        session = cluster.words.session(url)
+        session = _engine.Admin(url)
         paused = cluster.act(Action.PAUSE, node=node)
         with ThreadPoolExecutor(1) as threads:
             asked = threads.submit(answered_ns, session)
@@ -291,7 +291,7 @@ def test_faults_on_the_way_stay_while_roles_move(cluster: Cluster) -> None:
     proxy.set(json.dumps({"accept": "refuse"}))
     for _ in range(2):
         with pytest.raises(MeasurementError):
-            cluster.ask(cluster.rw, "SELECT 1")
+            query(cluster.rw, "SELECT 1")
         cluster.act(Action.PROMOTE)
     proxy.set("{}")
     assert cluster.is_healthy()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 from postgres_lab import Lab, copies, expect, send, users_of, wait_for, wait_until_gone
 
+from databases import query
+from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from products import Words
 
 
-def test_a_single_server_keeps_its_address_without_a_front(full_lab: Lab, words: Words) -> None:
+def test_a_single_server_keeps_its_address_without_a_front(full_lab: Lab) -> None:
     with full_lab.provider() as provider:
         url = provider.start().rw[0]
         assert dict(provider.nodes()) == {"node1": "rw"}
@@ -28,7 +30,7 @@ def test_a_single_server_keeps_its_address_without_a_front(full_lab: Lab, words:
         for action in (Action.KILL, Action.START, Action.RESTART, Action.PAUSE, Action.RESUME):
             provider.act(action)
         assert provider.endpoints("rw") == (url,)
-        assert words.ask(url, "SELECT 1") == [["1"]]
+        assert query(url, "SELECT 1") == [["1"]]
         for action in (Action.PROMOTE, Action.ADD_NODE, Action.REMOVE_NODE):
             with pytest.raises(MeasurementError, match=r"system\.replicas, system\.front"):
                 provider.act(action)
@@ -58,12 +60,12 @@ def test_nothing_can_be_done_to_what_was_not_started(full_lab: Lab) -> None:
 def test_a_replica_shows_commits_after_the_delay_that_was_asked_for(full_lab: Lab, words: Words) -> None:
     with full_lab.provider(replicas=1, replica_delay=words.delay_s) as provider:
         system = provider.start()
-        words.ask(system.rw[0], "CREATE TABLE late (value int)")
+        query(system.rw[0], "CREATE TABLE late (value int)")
         before = time.monotonic()
-        words.ask(system.rw[0], "INSERT INTO late VALUES (1)")
+        query(system.rw[0], "INSERT INTO late VALUES (1)")
         shown = "SELECT count(*) FROM information_schema.tables WHERE table_name = 'late'"
-        wait_for(lambda: words.ask(system.ro[0], shown) == [["1"]])
-        wait_for(lambda: words.ask(system.ro[0], "SELECT count(*) FROM late") == [["1"]])
+        wait_for(lambda: query(system.ro[0], shown) == [["1"]])
+        wait_for(lambda: query(system.ro[0], "SELECT count(*) FROM late") == [["1"]])
         assert time.monotonic() - before >= words.least_delay_s
 
 
@@ -109,24 +111,24 @@ def test_a_cluster_comes_back_as_it_was_whoever_was_promoted(
 ) -> None:
     with full_lab.provider(replicas=2) as provider:
         system = provider.start()
-        words.ask(system.rw[0], "CREATE TABLE kept AS SELECT 42 AS answer")
+        query(system.rw[0], "CREATE TABLE kept AS SELECT 42 AS answer")
         provider.act(Action.PROMOTE, node="node2")
-        words.ask(system.rw[0], "INSERT INTO kept VALUES (43)")
+        query(system.rw[0], "INSERT INTO kept VALUES (43)")
     made = copies(monkeypatch)
     with full_lab.provider(replicas=2) as provider:
         system = provider.start()
         assert not made
         assert dict(provider.nodes()) == {"node1": "rw", "node2": "ro", "node3": "ro"}
         for url in (*system.rw, *system.ro):
-            assert words.ask(url, "SELECT answer FROM kept ORDER BY 1") == [["42"], ["43"]]
+            assert query(url, "SELECT answer FROM kept ORDER BY 1") == [["42"], ["43"]]
         provider.act(Action.KILL)
         provider.act(Action.PROMOTE, node="node3")
-        words.ask(system.rw[0], "INSERT INTO kept VALUES (44)")
+        query(system.rw[0], "INSERT INTO kept VALUES (44)")
     with (
         full_lab.provider() as provider
     ):  # alone it has all of it as well, and keeps no log for those not there
         [url] = provider.start().rw
-        assert words.ask(url, "SELECT answer FROM kept ORDER BY 1") == [["42"], ["43"], ["44"]]
+        assert query(url, "SELECT answer FROM kept ORDER BY 1") == [["42"], ["43"], ["44"]]
         assert words.keeps_log_for(url, [])
 
 
@@ -143,7 +145,7 @@ def test_a_run_that_is_killed_after_a_promotion_loses_nothing(full_lab: Lab, wor
     with full_lab.provider(replicas=1) as provider:
         system = provider.start()
         for url in (*system.rw, *system.ro):
-            assert words.ask(url, "SELECT answer FROM kept") == [["42"]]
+            assert query(url, "SELECT answer FROM kept") == [["42"]]
 
 
 def test_the_password_is_in_files_of_the_server_and_of_ours_alone(full_lab: Lab, words: Words) -> None:
@@ -151,7 +153,7 @@ def test_the_password_is_in_files_of_the_server_and_of_ours_alone(full_lab: Lab,
         system = provider.start()
         password = system.rw[0].split(":")[2].partition("@")[0]
         provider.act(Action.PROMOTE)
-        assert words.ask(system.rw[0], "SELECT 1") == [["1"]]
+        assert query(system.rw[0], "SELECT 1") == [["1"]]
         assert password not in str([provider, vars(provider), system, provider.nodes()])
     holding = [
         file
@@ -166,18 +168,18 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(full_lab: Lab, wor
     acknowledged: list[int] = []
 
     def write(url: str) -> None:
-        session = words.session(url)
+        session = _engine.Admin(url)
         with contextlib.suppress(MeasurementError):
             for value in itertools.count(1):
-                session.ask(f"INSERT INTO seen VALUES ({value}) RETURNING value")
+                session.query(f"INSERT INTO seen VALUES ({value}) RETURNING value")
                 acknowledged.append(value)
         session.close()
 
     with full_lab.provider(replicas=2, synchronous=words.synchronous) as provider:
         [rw] = provider.start().rw
-        words.ask(rw, "CREATE TABLE seen (value int PRIMARY KEY)")
+        query(rw, "CREATE TABLE seen (value int PRIMARY KEY)")
         for _ in range(2):
-            words.ask(rw, "DELETE FROM seen")
+            query(rw, "DELETE FROM seen")
             acknowledged.clear()
             with ThreadPoolExecutor(1) as threads:
                 writer = threads.submit(write, rw)
@@ -185,12 +187,12 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(full_lab: Lab, wor
                 provider.act(Action.KILL)
                 writer.result(20)
             provider.act(Action.PROMOTE)
-            found = [int(row[0] or 0) for row in words.ask(rw, "SELECT value FROM seen ORDER BY value")]
+            found = [int(row[0] or 0) for row in query(rw, "SELECT value FROM seen ORDER BY value")]
             assert found in (acknowledged, [*acknowledged, len(acknowledged) + 1])
-            words.ask(rw, "INSERT INTO seen VALUES (0)")
+            query(rw, "INSERT INTO seen VALUES (0)")
             for url in provider.endpoints("ro"):
-                wait_for(partial(_has, words, url, [0, *found]))
+                wait_for(partial(_has, url, [0, *found]))
 
 
-def _has(words: Words, url: str, values: list[int]) -> bool:
-    return [int(row[0] or 0) for row in words.ask(url, "SELECT value FROM seen ORDER BY value")] == values
+def _has(url: str, values: list[int]) -> bool:
+    return [int(row[0] or 0) for row in query(url, "SELECT value FROM seen ORDER BY value")] == values

@@ -379,8 +379,13 @@ class Cluster:
             if restarts:
                 node.server.configure(settings)
                 self._restart_or_undo(node, before)
-            else:
+                continue
+            try:
                 node.reload(settings)
+            except NephoscopeError:
+                for other in order[: order.index(node) + 1]:
+                    other.server.configure_anew(before[other.name])
+                raise
         self._settle()
         return Began(None, began, {"restarted": [node.name for node in order] if restarts else []})
 

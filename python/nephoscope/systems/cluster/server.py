@@ -97,8 +97,11 @@ class Server(ABC):
         """Tell whether the server accepts connections."""
 
     @abstractmethod
-    def _apply(self, changes: Mapping[str, SettingValue]) -> None:
-        """Have the running server take settings that the configuration already has, as far as it can."""
+    def _apply(self, changes: Mapping[str, SettingValue | None]) -> None:
+        """Have the running server take settings that the configuration already has, as far as it can.
+
+        None is for one that the configuration has no more.
+        """
 
     @abstractmethod
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
@@ -211,7 +214,9 @@ class Server(ABC):
 
     def configure_anew(self, settings: Mapping[str, SettingValue]) -> None:
         """As :meth:`configure`, with all the settings there shall be."""
-        changes = {name: value for name, value in settings.items() if self._settings.get(name) != value}
+        before = self._settings
+        changes: dict[str, SettingValue | None] = dict.fromkeys(before.keys() - settings.keys())
+        changes |= {name: value for name, value in settings.items() if before.get(name) != value}
         self._settings = dict(settings)
         if self.is_running:
             self.write_configuration()

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import field_validator
 
-from nephoscope.errors import MeasurementError
 from nephoscope.systems.cluster.embedded import EmbeddedCluster, EmbeddedClusterSettings
 from nephoscope.systems.mariadb.product import Mariadb, MariadbSettings
-from nephoscope.systems.mariadb.server import MariadbServer
 
 if TYPE_CHECKING:
     from nephoscope.settings.registered import SystemSettings
-    from nephoscope.systems.cluster.product import Product, SettingValue
+    from nephoscope.systems.cluster.product import Product
 
 
 class EmbeddedMariadbSettings(MariadbSettings, EmbeddedClusterSettings):
@@ -39,10 +37,3 @@ class EmbeddedMariadb(EmbeddedCluster):
     settings_type: ClassVar[type[SystemSettings]] = EmbeddedMariadbSettings
     product: ClassVar[Product] = Mariadb()
     dialect_url: ClassVar[str] = "mysql://reader@localhost/none"
-
-    def parameter(self, name: str) -> SettingValue:
-        """Ask the node that takes writes. Raises ``MeasurementError``."""
-        server = self._started().primary.server
-        if not isinstance(server, MariadbServer):
-            raise MeasurementError(f"the primary of {self.name} is no MariaDB")
-        return server.shown(name)

@@ -222,8 +222,8 @@ class MariadbNode(Node):
 
         A server that ends does not wait for its replicas: writes end before it does.
         """
-        self.server.ask("SET GLOBAL read_only = ON")
         try:
+            self.server.ask("SET GLOBAL read_only = ON")
             new.catch_up(self, shown=False)
         except BaseException:
             self.server.ask("SET GLOBAL read_only = OFF")

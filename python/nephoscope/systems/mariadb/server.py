@@ -83,20 +83,6 @@ class MariadbServer(Server):
         """Make a database where there is none of that name."""
         self.ask(f"CREATE DATABASE IF NOT EXISTS `{name}`")
 
-    def shown(self, name: str) -> str:
-        """Tell what a global setting is.
-
-        Raises:
-            MeasurementError: there is none of that name.
-
-        """
-        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-            raise MeasurementError(f"{name!r} is not the name of a MariaDB setting")
-        found = self.ask(f"SHOW GLOBAL VARIABLES WHERE variable_name = '{name}'")
-        if not found:
-            raise MeasurementError(f"MariaDB has no setting {name}")
-        return found.partition("\t")[2]
-
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
         """Tell whether one of these settings, whose names have been checked, holds only after a restart.
 
@@ -184,7 +170,7 @@ class MariadbServer(Server):
         # A crash leaves it, and the number may be another program's now.
         (self.folder.data / _PID_FILE).unlink(missing_ok=True)
 
-    def _apply(self, changes: Mapping[str, SettingValue]) -> None:
+    def _apply(self, changes: Mapping[str, SettingValue | None]) -> None:
         """Set what can be set while the server runs; nothing else is asked for without a restart."""
         names = ", ".join(f"'{name}'" for name in changes)
         if not names:

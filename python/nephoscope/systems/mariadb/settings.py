@@ -155,9 +155,11 @@ def configuration(settings: Mapping[str, SettingValue], reach: Mapping[str, Sett
     )
 
 
-def assigned(value: SettingValue) -> str:
+def assigned(value: SettingValue | None) -> str:
     """Write a value for ``SET GLOBAL``, which, unlike an option file, knows no units of size."""
     match value:
+        case None:
+            return "DEFAULT"
         case bool():
             return "ON" if value else "OFF"
         case int() | float():

@@ -132,6 +132,6 @@ class PostgresServer(Server):
             len(lines) >= _STATE_LINE and lines[0] == str(pid) and lines[_STATE_LINE - 1].strip() == "ready"
         )
 
-    def _apply(self, changes: Mapping[str, SettingValue]) -> None:
+    def _apply(self, changes: Mapping[str, SettingValue | None]) -> None:
         del changes
         os.kill(self.pid, signal.SIGHUP)
