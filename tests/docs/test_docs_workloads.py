@@ -35,17 +35,17 @@ def quoted(text: str) -> set[str]:
 
 
 def generators() -> set[str]:
-    words = part(source("generators"), "const WORDS", "\n];")
+    words = part(source("define/columns"), "const WORDS", "\n];")
     return {*re.findall(r'^    \("(\w+)", ', words, re.MULTILINE), "derive"}
 
 
 def tx_words() -> set[str]:
-    functions = part(source("api/tx"), "pub(crate) unsafe fn push_tx", "\n}")
-    return {*re.findall(r'c"(\w+)"', functions), *re.findall(r'Some\(b"(\w+)"\) =>', source("api/tx"))}
+    functions = part(source("vm/api/tx"), "pub(crate) unsafe fn push_tx", "\n}")
+    return {*re.findall(r'c"(\w+)"', functions), *re.findall(r'Some\(b"(\w+)"\) =>', source("vm/api/tx"))}
 
 
 def pick_words() -> set[str]:
-    return quoted(part(source("api"), "PICK_HELPERS: [&str; ", ";").partition("=")[2])
+    return quoted(part(source("vm/api"), "PICK_HELPERS: [&str; ", ";").partition("=")[2])
 
 
 def methods() -> set[str]:
@@ -92,7 +92,7 @@ def test_the_page_has_the_kinds_and_the_sections() -> None:
     options = set(re.findall(r'"(\w+)" => OptionKind::', source("define")))
     assert options == {"text", "number", "integer", "boolean"}
     assert all(f'`"{kind}"`' in section(PAGE, "Declarations") for kind in options)
-    kinds = set(re.findall(r'"(\w+)" => Kind::', source("generators")))
+    kinds = set(re.findall(r'"(\w+)" => Kind::', source("define/columns")))
     assert len(kinds) == 6
     assert all(f"`{kind}`" in section(PAGE, "Column generators") for kind in kinds)
     sections = set(re.findall(r'"(\w+)" => &mut schema\.', source("workload")))
@@ -100,7 +100,7 @@ def test_the_page_has_the_kinds_and_the_sections() -> None:
 
 
 def test_the_page_has_what_the_sandbox_keeps() -> None:
-    kept = quoted(part(source("sandbox"), "const KEPT", "];").partition("=")[2])
+    kept = quoted(part(source("vm/sandbox"), "const KEPT", "];").partition("=")[2])
     said = part(section(PAGE, "Sandbox"), "Of Lua's own it has", ";")
     assert set(re.findall(r"`([\w.]+)`", said)) == kept
 
