@@ -77,7 +77,8 @@ def test_each_setting_is_what_it_was_set_to(lab: Lab) -> None:
             wanted = {True: "ON", False: "OFF"}[value] if isinstance(value, bool) else str(value)
             shown = "time_zone" if name == "default_time_zone" else name
             assert provider.parameter(shown) == wanted, name
-        assert provider.parameter("tmpdir") == str(lab.folder / "tmp")
+        assert provider.parameter("tmpdir") == "../tmp"
+        assert (lab.folder / "tmp").stat().st_mode & 0o777 == 0o700
         for name, value in {"skip_name_resolve": "ON", "log_bin": "ON", "gtid_strict_mode": "ON"}.items():
             assert provider.parameter(name) == value
         with pytest.raises(MeasurementError, match="has no setting no_such_thing"):
