@@ -17,9 +17,7 @@ FUNCTION_LINES = 60
 FILE_LINES = 450
 
 # What is longer than that, with its length. A ratchet: numbers may fall and entries go; nothing else.
-LONG_FILES = {
-    "crates/engine/src/worker/mod.rs": 498,
-}
+LONG_FILES: dict[str, int] = {}
 LONG_FUNCTIONS: dict[str, int] = {}
 
 # The words of the design, and what would be second names for them, in code and in prose.

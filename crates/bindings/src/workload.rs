@@ -46,8 +46,8 @@ pub(crate) fn read(
 pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String> {
     let statement = Statement::new("", sql);
     let mut out = Vec::new();
-    statement.render(&mut out, |place, out| {
-        let name = &statement.params()[place];
+    statement.render(&mut out, |index, out| {
+        let name = &statement.params()[index];
         let value = *values.get(name).ok_or_else(|| {
             pyo3::exceptions::PyValueError::new_err(format!("the parameter :{name} has no value"))
         })?;

@@ -1,8 +1,8 @@
 //! The bare exchange of bytes over sockets that are connected: what any client by epoll has to pay. A question goes out
 //! on each, and the next when the answer is in; there are no transactions, no times and no errors.
 //!
-//! `exchange SECONDS QUESTION END PLACE KEYS SOCKET…`: `QUESTION` and the `END` of an answer are in hexadecimal, at
-//! `PLACE` of the question a number of four bytes from 1 to `KEYS` is drawn, and the sockets are inherited descriptors.
+//! `exchange SECONDS QUESTION END OFFSET KEYS SOCKET…`: `QUESTION` and the `END` of an answer are in hexadecimal, at
+//! `OFFSET` of the question a number of four bytes from 1 to `KEYS` is drawn, and the sockets are inherited descriptors.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -19,7 +19,7 @@ type Failure = Box<dyn Error>;
 struct Client {
     question: Vec<u8>,
     end: Vec<u8>,
-    place: usize,
+    offset: usize,
     keys: u64,
     drawn: u64,
     sockets: Vec<File>,
@@ -32,8 +32,8 @@ fn bytes(digits: &str) -> Result<Vec<u8>, Failure> {
 
 impl Client {
     fn new(arguments: &[String]) -> Result<Self, Failure> {
-        let [question, end, place, keys, sockets @ ..] = arguments else {
-            return Err("usage: exchange SECONDS QUESTION END PLACE KEYS SOCKET…".into());
+        let [question, end, offset, keys, sockets @ ..] = arguments else {
+            return Err("usage: exchange SECONDS QUESTION END OFFSET KEYS SOCKET…".into());
         };
         let socket = |number: &String| -> Result<File, Failure> {
             let number: RawFd = number.parse()?;
@@ -43,7 +43,7 @@ impl Client {
         Ok(Self {
             question: bytes(question)?,
             end: bytes(end)?,
-            place: place.parse()?,
+            offset: offset.parse()?,
             keys: keys.parse()?,
             drawn: 1,
             sockets: sockets.iter().map(socket).collect::<Result<_, _>>()?,
@@ -54,7 +54,7 @@ impl Client {
         self.drawn =
             self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let key = ((self.drawn >> 33) % self.keys) as u32 + 1;
-        self.question[self.place..self.place + 4].copy_from_slice(&key.to_be_bytes());
+        self.question[self.offset..self.offset + 4].copy_from_slice(&key.to_be_bytes());
         Ok(self.sockets[socket].write_all(&self.question)?)
     }
 

@@ -40,7 +40,7 @@ impl Io {
     }
 }
 
-/// The place of a socket in its table; the generation tells a late event for a closed socket from one for
+/// The index of a socket in its table; the generation tells a late event for a closed socket from one for
 /// the socket that took its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {

@@ -31,10 +31,10 @@ pub fn statements(data: &[u8]) {
 fn check_statement(statement: &Statement, text: &str) {
     assert_eq!(statement.text(), text);
     assert_eq!(&Statement::new(statement.name(), &statement.text()), statement);
-    for (place, param) in statement.params().iter().enumerate() {
+    for (index, param) in statement.params().iter().enumerate() {
         assert!(param.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'), "{param}");
         assert!(param.chars().all(|next| next.is_alphanumeric() || next == '_'), "{param}");
-        assert!(!statement.params()[..place].contains(param), "{param} twice");
+        assert!(!statement.params()[..index].contains(param), "{param} twice");
     }
     let mut used = vec![false; statement.params().len()];
     let mut out = Vec::new();

@@ -141,19 +141,19 @@ impl RowEncoder for Checked<'_> {
 
 /// Makes all rows of the newest table and checks them.
 fn check(workload: &Workload, fits: &[(&'static str, Fits)]) {
-    let place = workload.tables.len() - 1;
+    let index = workload.tables.len() - 1;
     let mut checked = Checked { fits, at: 0, rows: 0 };
     let mut cells = workload.dataset.cells().unwrap();
-    let mut rows = cells.rows(place, 0..workload.tables[place].rows);
+    let mut rows = cells.rows(index, 0..workload.tables[index].rows);
     while rows.fill(&mut checked).unwrap() {}
-    assert_eq!(checked.rows as u64, workload.tables[place].rows);
+    assert_eq!(checked.rows as u64, workload.tables[index].rows);
 }
 
 #[test]
 fn every_word_makes_its_column() {
     let mut columns = String::new();
-    for (place, (word, ..)) in COLUMNS.iter().enumerate() {
-        writeln!(columns, "{{ \"column{place}\", {word} }},").unwrap();
+    for (index, (word, ..)) in COLUMNS.iter().enumerate() {
+        writeln!(columns, "{{ \"column{index}\", {word} }},").unwrap();
     }
     for unstored in [
         "\"base\", constant(6)",

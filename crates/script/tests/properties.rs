@@ -36,9 +36,9 @@ proptest! {
     #[test]
     fn no_statement_file_breaks_the_parser(text in "(-- name: ?[a-c]?|[ -~]|\n|'|\"|;|\\$\\$|/\\*|\\*/|é|\u{0}){0,80}") {
         if let Ok(statements) = parse_statements("s.sql", &text, Lexer::POSTGRES) {
-            for (place, statement) in statements.iter().enumerate() {
+            for (index, statement) in statements.iter().enumerate() {
                 prop_assert!(!statement.text().trim().is_empty());
-                prop_assert!(!statements[..place].iter().any(|other| other.name() == statement.name()));
+                prop_assert!(!statements[..index].iter().any(|other| other.name() == statement.name()));
             }
         }
     }
@@ -96,8 +96,8 @@ fn counts(loaded: &Loaded, access: Access, seed: u64, draws: usize) -> Vec<u64> 
 
 /// The sum of squared differences from what a law expects, each over the expected.
 fn chi_square(counts: &[u64], expected: impl Fn(usize) -> f64) -> f64 {
-    let terms = counts.iter().enumerate().map(|(place, count)| {
-        let expected = expected(place);
+    let terms = counts.iter().enumerate().map(|(index, count)| {
+        let expected = expected(index);
         (*count as f64 - expected).powi(2) / expected
     });
     terms.sum()
@@ -125,8 +125,8 @@ fn uniform_and_zipfian_keys_follow_their_laws() {
             };
             let found = octave(&|rank| ranked[rank] as f64);
             let law = octave(&|rank| draws as f64 * (rank as f64 + 1.0).powf(-theta) / norm);
-            for (place, (found, law)) in found.iter().zip(&law).enumerate() {
-                assert!((found / law - 1.0).abs() < 0.05, "theta {theta}, octave {place}: {found} of {law}");
+            for (index, (found, law)) in found.iter().zip(&law).enumerate() {
+                assert!((found / law - 1.0).abs() < 0.05, "theta {theta}, octave {index}: {found} of {law}");
             }
         }
     }
@@ -145,6 +145,6 @@ fn a_zipfian_key_keeps_its_rank_whatever_the_seed() {
         .map(|(a, b)| (*a as f64 - *b as f64).powi(2) / (*a + *b) as f64)
         .sum();
     assert!(chi < CHI_999, "chi-square {chi}");
-    let hottest = |counts: &[u64]| (0..1000).max_by_key(|place| counts[*place]);
+    let hottest = |counts: &[u64]| (0..1000).max_by_key(|index| counts[*index]);
     assert_eq!(hottest(&one), hottest(&other));
 }

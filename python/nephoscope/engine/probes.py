@@ -274,6 +274,6 @@ class Probes:
         reader = Endpoint("rw", "durability", url)
         rows = _query(reader, _engine.probe_tables(url)["written"], timeout_s=self._settings.setup_timeout)
         names = [endpoint.node for endpoint in self._endpoints]
-        there = {(names[int(place or 0)], int(number or 0)) for place, number in rows}
+        there = {(names[int(index or 0)], int(number or 0)) for index, number in rows}
         sure = {(node, number) for node, numbers in self._acknowledged.items() for number in numbers}
         return Durability(len(sure), tuple(sorted(sure - there)), tuple(sorted(there - sure)))

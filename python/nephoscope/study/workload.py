@@ -45,7 +45,7 @@ class DescribedWorkload(ABC):
 
     def mixes(self, mixes: Iterable[MixSetting], where: str) -> dict[str, dict[str, float]]:
         """Resolve mixes: the weights of each by its name. Raises ``InputError`` with what is allowed."""
-        return dict(self.mix(mix, f"{where}.{place}") for place, mix in enumerate(mixes))
+        return dict(self.mix(mix, f"{where}.{index}") for index, mix in enumerate(mixes))
 
     def mix(self, mix: MixSetting, where: str) -> tuple[str, dict[str, float]]:
         """Resolve a mix: its name for labels, and its weights by transaction.

@@ -38,12 +38,12 @@ impl<'d> Cells<'d> {
         })
     }
 
-    /// The parent of a row and the row's place among its children, from 0.
+    /// The parent of a row and the row's index among its children, from 0.
     #[inline]
     fn owner(&mut self, family: &Family, table: usize, row: u64) -> (u64, u64) {
         let kept = &mut self.owners[table];
-        if let Some(place) = kept.place(row) {
-            return (kept.parent, place);
+        if let Some(index) = kept.index(row) {
+            return (kept.parent, index);
         }
         *kept = family.owner(row);
         (kept.parent, row - kept.first)

@@ -17,7 +17,7 @@ pub(crate) struct Family {
     key: Key,
 }
 
-/// The parent of a row, and the row's place among its brothers and sisters.
+/// The parent of a row, and the row's index among its siblings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Owner {
     pub(crate) parent: u64,
@@ -75,9 +75,9 @@ impl Family {
 impl Owner {
     /// The child's number among the parent's children, counted from 0; nothing if it is not one of them.
     #[inline]
-    pub(crate) fn place(&self, child: u64) -> Option<u64> {
-        let place = child.wrapping_sub(self.first);
-        (place < self.children).then_some(place)
+    pub(crate) fn index(&self, child: u64) -> Option<u64> {
+        let index = child.wrapping_sub(self.first);
+        (index < self.children).then_some(index)
     }
 }
 
@@ -103,7 +103,7 @@ mod tests {
                 for child in children.clone() {
                     let owner = family.owner(child);
                     prop_assert_eq!((owner.parent, owner.first, owner.children), (parent, children.start, count));
-                    prop_assert_eq!(owner.place(child), Some(child - children.start));
+                    prop_assert_eq!(owner.index(child), Some(child - children.start));
                 }
                 next = children.end;
             }

@@ -15,7 +15,7 @@ pub(crate) use self::relation::{Relation, Target, micros};
 pub(crate) use self::simple::Simple;
 pub(crate) use self::text::{Text, name, number};
 
-/// A column of a dataset, by its place.
+/// A column of a dataset, by its indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct At {
     pub(crate) table: usize,

@@ -15,7 +15,7 @@ pub(crate) enum Relation {
     Line(Family),
     /// How many children the row has.
     Count(Family),
-    /// The sum of a column over the row's children; its place among the totals kept.
+    /// The sum of a column over the row's children; its index among the totals kept.
     Total { family: Family, column: At, arithmetic: Arithmetic, index: usize },
     /// The product of columns of the row.
     Product { factors: Box<[At]>, arithmetic: Arithmetic },

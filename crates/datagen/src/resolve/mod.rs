@@ -1,4 +1,4 @@
-//! From what a workload says to plans: names become places, and what cannot work is refused.
+//! From what a workload says to plans: names become indexes, and what cannot work is refused.
 
 mod computed;
 mod kin;

@@ -27,19 +27,19 @@ impl<'s> Names<'s> {
             if tables.insert(table.name.as_str(), index).is_some() {
                 return Err(refuse("is declared twice"));
             }
-            let mut places = HashMap::new();
+            let mut indexes = HashMap::new();
             for (index, column) in table.columns.iter().enumerate() {
                 if column.name.is_empty() {
                     return Err(refuse(&format!("column {} has no name", index + 1)));
                 }
-                if places.insert(column.name.as_str(), index).is_some() {
+                if indexes.insert(column.name.as_str(), index).is_some() {
                     return Err(refuse(&format!("column {:?} is declared twice", column.name)));
                 }
             }
             if !table.columns.iter().any(|column| column.stored) {
                 return Err(refuse("has no stored column"));
             }
-            columns.push(places);
+            columns.push(indexes);
         }
         Ok(Self { specs, tables, columns })
     }

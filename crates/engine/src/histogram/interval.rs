@@ -25,8 +25,8 @@ const GROWTH: usize = GROUPS / 16;
 /// one has occurred, and 3 KB to find them; 56 KB if every time has occurred.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IntervalHistogram {
-    /// By a group's number its place in `counts`, from 1 on; 0 where no time of it has occurred.
-    places: Vec<u16>,
+    /// By a group's number its index in `counts`, from 1 on; 0 where no time of it has occurred.
+    indexes: Vec<u16>,
     /// The groups' numbers, in the order of their counts.
     numbers: Vec<u16>,
     counts: Vec<[u16; GROUP]>,
@@ -71,25 +71,25 @@ impl IntervalHistogram {
 
     #[inline]
     fn group(&mut self, number: usize) -> &mut [u16; GROUP] {
-        let place = match self.places.get(number) {
-            Some(place) if *place > 0 => usize::from(*place),
+        let index = match self.indexes.get(number) {
+            Some(index) if *index > 0 => usize::from(*index),
             _ => self.begin_group(number),
         };
-        &mut self.counts[place - 1]
+        &mut self.counts[index - 1]
     }
 
     #[cold]
     fn begin_group(&mut self, number: usize) -> usize {
-        self.places.resize(GROUPS, 0);
+        self.indexes.resize(GROUPS, 0);
         if self.counts.len() == self.counts.capacity() {
             self.counts.reserve_exact(GROWTH);
             self.numbers.reserve_exact(GROWTH);
         }
         self.numbers.push(number as u16);
         self.counts.push([0; GROUP]);
-        let place = self.counts.len();
-        self.places[number] = place as u16;
-        place
+        let index = self.counts.len();
+        self.indexes[number] = index as u16;
+        index
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -99,7 +99,7 @@ impl IntervalHistogram {
     /// Forgets every time, and keeps the memory.
     pub(crate) fn reset(&mut self) {
         for number in self.numbers.drain(..) {
-            self.places[usize::from(number)] = 0;
+            self.indexes[usize::from(number)] = 0;
         }
         self.counts.clear();
         self.rounds.clear();
@@ -129,7 +129,7 @@ impl IntervalHistogram {
     /// The memory that it takes, in bytes.
     #[cfg(test)]
     pub(crate) fn memory(&self) -> usize {
-        2 * (self.places.capacity() + self.numbers.capacity() + self.rounds.capacity())
+        2 * (self.indexes.capacity() + self.numbers.capacity() + self.rounds.capacity())
             + size_of::<[u16; GROUP]>() * self.counts.capacity()
     }
 }

@@ -250,7 +250,7 @@ impl Prober {
 
     async fn say(&self, lane: &mut Lane, number: u64, deadline: Nanos) -> Result<(), Error> {
         let (values, want) = match self.role {
-            Role::Rw => (&[self.endpoint.place as i64, number as i64][..], Want::Count),
+            Role::Rw => (&[self.endpoint.index as i64, number as i64][..], Want::Count),
             Role::Ro => (&[][..], Want::Rows),
         };
         lane.ask(0, values, want, deadline).await.map(drop)
@@ -281,7 +281,7 @@ impl Prober {
         let kind = if self.role == Role::Rw { Kind::Write } else { Kind::Read };
         self.journal.add(Sample {
             kind,
-            endpoint: self.endpoint.place,
+            endpoint: self.endpoint.index,
             number,
             time: due,
             sent,

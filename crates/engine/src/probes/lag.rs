@@ -25,7 +25,7 @@ use crate::probes::replica::Replica;
 use crate::probes::sample::{Journal, Kind, Outcome};
 use crate::probes::spec::{FIRST_CONNECTION, LagSpec};
 
-/// The place of the statement that makes the stock, behind those of the kinds.
+/// The index of the statement that makes the stock, behind those of the kinds.
 const MAKE_STOCK: usize = KINDS.len();
 /// How long markers that are on their way are still looked for at the end.
 const LAST_LOOK: Nanos = SECOND;
@@ -222,13 +222,13 @@ impl LagProbe {
 
     /// Commits a marker; tells when that was acknowledged.
     async fn commit(&self, writer: &mut Lane, marker: &Marker) -> Result<Nanos, Error> {
-        let (place, values) = match marker.kind {
+        let (index, values) = match marker.kind {
             Kind::Insert => (0, &[marker.row, marker.value()][..]),
             Kind::Update => (1, &[marker.value(), marker.row][..]),
             _ => (2, &[marker.row][..]),
         };
         let deadline = marker.sent + self.common.spec.limit();
-        let reply = writer.ask(place, values, Want::Count, deadline).await?;
+        let reply = writer.ask(index, values, Want::Count, deadline).await?;
         let acknowledged = clock::now();
         if reply.affected != 1 {
             return Err(Error::other("the marker's row is gone"));

@@ -14,8 +14,8 @@ use nephoscope_runtime::{Nanos, Runtime, Yield};
 
 /// An endpoint that is probed.
 pub(crate) struct Endpoint {
-    /// Its place among the endpoints.
-    pub(crate) place: usize,
+    /// Its index among the endpoints.
+    pub(crate) index: usize,
     pub(crate) driver: Arc<dyn Driver>,
 }
 

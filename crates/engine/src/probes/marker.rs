@@ -111,7 +111,7 @@ impl Common {
     pub(crate) fn add(&self, marker: &Marker, endpoint: &Endpoint, sample: &Found) {
         self.journal.add(Sample {
             kind: marker.kind,
-            endpoint: endpoint.place,
+            endpoint: endpoint.index,
             number: marker.number,
             time: sample.time,
             sent: Some(marker.sent),
@@ -127,7 +127,7 @@ impl Common {
     pub(crate) fn add_unsent(&self, marker: &Marker, endpoint: &Endpoint, due: Nanos) {
         self.journal.add(Sample {
             kind: marker.kind,
-            endpoint: endpoint.place,
+            endpoint: endpoint.index,
             number: marker.number,
             time: due,
             sent: None,

@@ -259,9 +259,9 @@ impl Team {
     fn new(runtime: &Runtime, setup: &mut Setup) -> Self {
         let journal = Rc::new(Journal::new(setup.samples.clone()));
         let Setup { spec, drivers, .. } = setup;
-        let endpoint = |(place, driver)| Rc::new(Endpoint { place, driver });
+        let endpoint = |(index, driver)| Rc::new(Endpoint { index, driver });
         let endpoints: Vec<Rc<Endpoint>> = drivers.drain(..).enumerate().map(endpoint).collect();
-        let role = |endpoint: &Endpoint| spec.endpoints[endpoint.place].role;
+        let role = |endpoint: &Endpoint| spec.endpoints[endpoint.index].role;
         let prober = |spec| {
             let new = |endpoint: &Rc<Endpoint>| {
                 Rc::new(Prober::new(runtime, endpoint, role(endpoint), spec, &journal))
@@ -300,9 +300,9 @@ impl Team {
     fn begin(&self, runtime: &Runtime) {
         let period = (SECOND as f64 / self.rate) as Nanos;
         let start = clock::now() + period;
-        for (place, prober) in self.probers.iter().enumerate() {
+        for (index, prober) in self.probers.iter().enumerate() {
             // Side by side, so that no probe waits for another's.
-            let start = start + period * place as Nanos / self.probers.len() as Nanos;
+            let start = start + period * index as Nanos / self.probers.len() as Nanos;
             runtime.spawn(Rc::clone(prober).pace(start));
         }
         if let Some(lag) = &self.lag {

@@ -85,7 +85,7 @@ impl Looks {
             failed: None,
             polls: 0,
         };
-        self.of_kind[place(marker.kind)].insert(marker.row, look);
+        self.of_kind[index(marker.kind)].insert(marker.row, look);
     }
 
     fn is_empty(&self) -> bool {
@@ -113,7 +113,7 @@ impl Looks {
         let last = rows.last().filter(|_| full).map_or(range.last, |(row, _)| *row);
         self.behind[range.kind] = if full { last } else { i64::MIN };
         for (row, look) in self.of_kind[range.kind].range_mut(range.first..=last.max(range.first)) {
-            let found = rows.binary_search_by_key(row, |(row, _)| *row).ok().map(|place| rows[place].1);
+            let found = rows.binary_search_by_key(row, |(row, _)| *row).ok().map(|index| rows[index].1);
             if found.is_some() {
                 self.present.insert(*row);
             }
@@ -187,7 +187,7 @@ impl Looks {
     }
 }
 
-fn place(kind: Kind) -> usize {
+fn index(kind: Kind) -> usize {
     KINDS.iter().position(|known| *known == kind).unwrap_or_default()
 }
 

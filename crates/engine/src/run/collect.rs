@@ -158,7 +158,7 @@ pub enum Record {
 struct Partial {
     interval: Interval,
     /// Where each series is in the interval, by its number.
-    places: Vec<Option<usize>>,
+    indexes: Vec<Option<usize>>,
     notes: Vec<ErrorNote>,
 }
 
@@ -246,7 +246,7 @@ impl Collector {
         let Self { names, tenants, .. } = self;
         let empty = || Partial {
             interval: nothing(tenants, shard.start, shard.end),
-            places: vec![None; names.len()],
+            indexes: vec![None; names.len()],
             notes: Vec::new(),
         };
         let partial = self.open.entry(place).or_insert_with(empty);
@@ -263,11 +263,11 @@ impl Collector {
             add_gauges(sum, gauges);
         }
         for (number, mut data) in shard.series {
-            let place = *partial.places[number].get_or_insert_with(|| {
+            let index = *partial.indexes[number].get_or_insert_with(|| {
                 interval.series.push(Series::of(&names[number]));
                 interval.series.len() - 1
             });
-            interval.series[place].add(&data);
+            interval.series[index].add(&data);
             data.reset();
             // A worker that has finished takes nothing back.
             let _ = self.recycle[worker].send(data);

@@ -152,12 +152,12 @@ impl Intake {
         let by_series = self.collector.names().iter().map(|name| (name.clone(), 0, 0)).collect();
         let mut totals = Totals { by_series, ..Totals::default() };
         for worker in &self.finished {
-            for (place, (started, ended)) in worker.started.iter().zip(&worker.ended).enumerate() {
+            for (index, (started, ended)) in worker.started.iter().zip(&worker.ended).enumerate() {
                 let in_flight = started - ended;
                 totals.started += started;
                 totals.in_flight += in_flight;
-                totals.by_series[place].1 += started;
-                totals.by_series[place].2 += in_flight;
+                totals.by_series[index].1 += started;
+                totals.by_series[index].2 += in_flight;
             }
             totals.uncertain += worker.uncertain;
             totals.script_memory += worker.script_memory as u64;

@@ -126,7 +126,7 @@ fn open_tenant(
         // Each tenant has random numbers of its own.
         seed: load.seed.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         first_series,
-        series: places(&workload, &series, first_series),
+        series: series_by_role(&workload, &series, first_series),
     };
     let setup = TenantSetup { plan: Arc::new(plan), source: Arc::new(source), keys };
     Ok(Opened { setup, resolver: Resolver::new(&spec.name, workload, opener, dialect), series })
@@ -147,14 +147,14 @@ fn series_of(spec: &TenantSpec, workload: &Workload, role: impl Fn(bool) -> Role
 }
 
 /// Finds the series of each transaction by role.
-fn places(workload: &Workload, series: &[SeriesName], first: usize) -> Vec<[usize; 2]> {
-    let place = |(number, transaction): (usize, &Transaction)| {
+fn series_by_role(workload: &Workload, series: &[SeriesName], first: usize) -> Vec<[usize; 2]> {
+    let index = |(number, transaction): (usize, &Transaction)| {
         Role::ALL.map(|role| {
             let is_it = |of: &SeriesName| of.role == role && of.transaction == transaction.name;
             first + series.iter().position(is_it).unwrap_or(number)
         })
     };
-    workload.transactions.iter().enumerate().map(place).collect()
+    workload.transactions.iter().enumerate().map(index).collect()
 }
 
 fn check(spec: &LoadSpec) -> Result<(), EngineError> {

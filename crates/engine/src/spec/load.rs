@@ -178,14 +178,14 @@ impl Resolver {
         };
         let mut weights = vec![0.0; transactions.len()];
         for (name, weight) in given {
-            let Some(place) = transactions.iter().position(|transaction| transaction.name == name) else {
+            let Some(index) = transactions.iter().position(|transaction| transaction.name == name) else {
                 let known: Vec<&str> = transactions.iter().map(|known| known.name.as_str()).collect();
                 return Err(format!("mix: no transaction is called {name:?}; they are {}", known.join(", ")));
             };
             if !(0.0..1e12).contains(&weight) {
                 return Err(format!("mix: the weight of {name} is {weight}; it must be 0 or more"));
             }
-            weights[place] = weight;
+            weights[index] = weight;
         }
         if weights.iter().sum::<f64>() <= 0.0 {
             return Err("mix: no transaction has a weight above 0".to_owned());

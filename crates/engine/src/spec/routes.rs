@@ -114,7 +114,7 @@ impl std::fmt::Debug for RoutesChange {
 }
 
 /// Deals sessions to two groups so that of any so many that follow each other a share is the first group's: whether this
-/// one is, and its place within its group.
+/// one is, and its index within its group.
 pub(crate) fn deal(session: usize, share: f64) -> (bool, usize) {
     let dealt = |sessions: usize| (sessions as f64 * share).floor() as usize;
     let (before, after) = (dealt(session), dealt(session + 1));
@@ -170,7 +170,7 @@ impl Opener {
             return Err("endpoints.rw is empty; it must have at least one URL".to_owned());
         }
         let mut change = RoutesChange { reads: spec.reads, ..RoutesChange::default() };
-        for (place, urls) in [&spec.rw, &spec.ro].into_iter().enumerate() {
+        for (index, urls) in [&spec.rw, &spec.ro].into_iter().enumerate() {
             let Some(urls) = urls else { continue };
             let opened = self.open(urls).map_err(|error| error.to_string())?;
             if let Some(stray) = opened.iter().find(|endpoint| endpoint.dialect() != dialect) {
@@ -181,7 +181,7 @@ impl Opener {
                     dialect.name
                 ));
             }
-            change.endpoints[place] = Some(opened);
+            change.endpoints[index] = Some(opened);
         }
         Ok(change)
     }
@@ -244,7 +244,7 @@ mod tests {
                 let first = dealt.iter().filter(|(is_first, _)| *is_first).count();
                 assert!((first as f64 - share * sessions as f64).abs() < 1.0, "{first} of {sessions}");
                 let at = |node: usize| {
-                    dealt.iter().filter(|(first, place)| !first && place % nodes == node).count()
+                    dealt.iter().filter(|(first, index)| !first && index % nodes == node).count()
                 };
                 let each: Vec<_> = (0..nodes).map(at).collect();
                 assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 1, "{each:?}");

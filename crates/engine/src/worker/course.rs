@@ -228,8 +228,8 @@ impl Course {
 
     fn take_change(&self, change: Change) {
         let mut changes = self.changes.borrow_mut();
-        let place = changes.partition_point(|known| known.at <= change.at);
-        changes.insert(place, change);
+        let index = changes.partition_point(|known| known.at <= change.at);
+        changes.insert(index, change);
     }
 
     /// Brings intervals and changes up to a time, in the order in which they come.
@@ -383,9 +383,9 @@ impl Course {
             return;
         }
         let tenants = self.tenants.borrow();
-        let Some(place) = tenants.iter().position(|other| Rc::ptr_eq(other, tenant)) else { return };
+        let Some(index) = tenants.iter().position(|other| Rc::ptr_eq(other, tenant)) else { return };
         for (tally, amount) in amounts {
-            let tallies = &mut totals.tallies[place];
+            let tallies = &mut totals.tallies[index];
             if tallies.len() <= tally {
                 let names = tenant.vm.tally_names();
                 tallies.extend(names[tallies.len()..].iter().map(|name| (name.clone(), 0.0, 0.0)));

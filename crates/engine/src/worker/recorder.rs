@@ -284,8 +284,8 @@ impl Recorder {
     /// Counts an error, and keeps its message if it is the first of its kind in the interval.
     pub(crate) fn add_error(&mut self, series: usize, error: &Error) {
         let class = error.class();
-        let place = ErrorClass::ALL.iter().position(|other| *other == class).unwrap_or(CLASSES - 1);
-        self.series[series].errors[place] += 1;
+        let index = ErrorClass::ALL.iter().position(|other| *other == class).unwrap_or(CLASSES - 1);
+        self.series[series].errors[index] += 1;
         self.note(series, error, error.outcome_unknown());
     }
 
@@ -311,10 +311,10 @@ impl Recorder {
         let cpu = clock::thread_cpu();
         if end > self.start {
             let mut series = Vec::new();
-            for (place, data) in self.series.iter_mut().enumerate() {
+            for (index, data) in self.series.iter_mut().enumerate() {
                 if !data.is_empty() {
                     let fresh = self.spare.pop_front().unwrap_or_default();
-                    series.push((place, std::mem::replace(data, fresh)));
+                    series.push((index, std::mem::replace(data, fresh)));
                 }
             }
             let lag = (!self.lag.is_empty()).then(|| self.lag.clone());

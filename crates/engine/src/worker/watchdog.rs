@@ -160,6 +160,6 @@ impl Worker {
         };
         self.given_up = suspect.attempts > ATTEMPTS;
         self.suspect = Some(suspect);
-        self.given_up.then(|| self.watched.scripts[state].1 + running.place)
+        self.given_up.then(|| self.watched.scripts[state].1 + running.index)
     }
 }

@@ -127,8 +127,8 @@ impl View<'_> {
 
     /// Errors of a class.
     pub fn errors(&self, class: ErrorClass) -> u64 {
-        let place = ErrorClass::ALL.iter().position(|other| *other == class).unwrap();
-        self.sum(|series| series.errors[place])
+        let index = ErrorClass::ALL.iter().position(|other| *other == class).unwrap();
+        self.sum(|series| series.errors[index])
     }
 
     pub fn tps(&self) -> f64 {

@@ -50,7 +50,7 @@ impl Buffers {
     /// Lets the kernel have a buffer (again).
     pub(super) fn give(&mut self, number: u16) {
         let list = (&raw mut *self.free).cast::<BufRingEntry>();
-        // SAFETY: the place lies in the list, and its entry was taken by the kernel or never set; the count of entries
+        // SAFETY: the index lies in the list, and its entry was taken by the kernel or never set; the count of entries
         // lies in a part of the first that no entry uses, and is published after the entry is whole.
         unsafe {
             let entry = &mut *list.add(usize::from(self.given % COUNT));

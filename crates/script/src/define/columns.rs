@@ -14,7 +14,7 @@ use nephoscope_runtime::Nanos;
 use crate::define::{self, Patience, Source, at, describe};
 use crate::vm::sandbox;
 
-/// What a state keeps for its workload file. A generator is a value in Lua by its place here, as a light pointer: a
+/// What a state keeps for its workload file. A generator is a value in Lua by its index here, as a light pointer: a
 /// userdata would do, but for what [`crate::vm::api::Results`] says.
 #[derive(Default)]
 struct Made {
@@ -25,10 +25,10 @@ struct Made {
 
 /// The generator that a value stands for.
 pub(crate) fn of(lua: &Lua, value: &Value) -> Option<Generator> {
-    let Value::LightUserData(place) = value else { return None };
+    let Value::LightUserData(index) = value else { return None };
     let made = lua.app_data_ref::<RefCell<Made>>()?;
     let made = made.borrow();
-    made.generators.get((place.0 as usize).checked_sub(1)?).cloned()
+    made.generators.get((index.0 as usize).checked_sub(1)?).cloned()
 }
 
 /// Keeps a generator: the value that stands for it.
@@ -309,21 +309,21 @@ fn derive(a: &mut Arguments<'_>, source: &Arc<Source>) -> mlua::Result<Generator
     };
     let functions = &mut derived.borrow_mut().functions;
     functions.push(function);
-    let function = LuaFunction { source: Arc::clone(source), place: functions.len() - 1, kind };
+    let function = LuaFunction { source: Arc::clone(source), index: functions.len() - 1, kind };
     Ok(Generator::Function { inputs, kind, function: Arc::new(function) })
 }
 
 /// A function of the workload file that computes cells. Each thread runs the file in a state of its own and takes
-/// the function from the same place.
+/// the function from the same index.
 struct LuaFunction {
     source: Arc<Source>,
-    place: usize,
+    index: usize,
     kind: Kind,
 }
 
 impl fmt::Debug for LuaFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "derive number {} of {}", self.place + 1, self.source.lua_name)
+        write!(f, "derive number {} of {}", self.index + 1, self.source.lua_name)
     }
 }
 
@@ -336,7 +336,7 @@ impl RowFunction for LuaFunction {
         let since = define::watch_calls(&lua, self.source.limit).map_err(|error| wrong(describe(&error)))?;
         let function = lua
             .app_data_ref::<RefCell<Made>>()
-            .and_then(|derived| derived.borrow().functions.get(self.place).cloned())
+            .and_then(|derived| derived.borrow().functions.get(self.index).cloned())
             .ok_or_else(|| wrong(format!("{self:?} is gone: the file does not declare the same twice")))?;
         let draws: Rc<RefCell<Option<Draws>>> = Rc::default();
         let source = Rc::clone(&draws);

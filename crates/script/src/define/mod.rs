@@ -266,7 +266,7 @@ impl Keys<'_> {
         for pair in self.table.pairs::<Value, Value>() {
             let (key, _) = pair?;
             let known = matches!(&key, Value::String(key) if self.allowed.contains(&&*key.to_string_lossy()));
-            let unnamed = key.as_usize().is_some_and(|place| (1..=self.unnamed).contains(&place));
+            let unnamed = key.as_usize().is_some_and(|index| (1..=self.unnamed).contains(&index));
             if !known && !unnamed {
                 let key = key.to_string().unwrap_or_default();
                 let allowed = self.allowed.join(", ");

@@ -234,7 +234,7 @@ pub(super) fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -
     let mut weights = Vec::new();
     for (transaction, _) in &draft.transactions {
         let found =
-            given.iter().position(|(key, _)| *key == transaction.name).map(|place| given.swap_remove(place));
+            given.iter().position(|(key, _)| *key == transaction.name).map(|index| given.swap_remove(index));
         weights.extend(found.filter(|(_, weight)| *weight > 0.0));
     }
     if let Some((stray, _)) = given.first() {

@@ -98,12 +98,12 @@ impl Picks {
 pub(crate) struct Context {
     /// The session's number within its tenant, counted from 1.
     pub(crate) session: u64,
-    /// Its place in `Shared::contexts`.
+    /// Its index in `Shared::contexts`.
     pub(super) slot: usize,
     /// The number of the transaction; rows of earlier ones are refused.
     pub(crate) transaction: u64,
-    /// Which one it is: its place in the workload.
-    pub(super) place: usize,
+    /// Which one it is: its index in the workload.
+    pub(super) index: usize,
     pub(crate) attempt: u32,
     pub(crate) params: Params,
     pub(crate) rows: Rows,
@@ -131,7 +131,7 @@ impl Context {
             session,
             slot: 0,
             transaction: 0,
-            place: 0,
+            index: 0,
             attempt: 0,
             params: Params::default(),
             rows: Rows::default(),

@@ -47,7 +47,7 @@ pub(crate) struct Pulse {
     state: AtomicPtr<lua_State>,
     /// The transaction that the handler has found, if it was found; numbers count from 1.
     found: AtomicU64,
-    place: AtomicUsize,
+    index: AtomicUsize,
     /// The transaction that is to be interrupted, and the nanoseconds that it has had.
     condemned: AtomicU64,
     limit: AtomicU64,
@@ -63,7 +63,7 @@ impl Pulse {
             shared: AtomicPtr::default(),
             state: AtomicPtr::default(),
             found: AtomicU64::new(0),
-            place: AtomicUsize::new(0),
+            index: AtomicUsize::new(0),
             condemned: AtomicU64::new(0),
             limit: AtomicU64::new(0),
             kept: AtomicBool::new(false),
@@ -85,8 +85,8 @@ impl Pulse {
 pub struct Running {
     /// Its number among those that have begun in its state, further attempts included.
     pub number: u64,
-    /// Which one it is, by its place in [`crate::Workload::transactions`].
-    pub place: usize,
+    /// Which one it is, by its index in [`crate::Workload::transactions`].
+    pub index: usize,
 }
 
 /// A state as another thread sees it.
@@ -132,7 +132,7 @@ impl Watch {
         // Whoever hears of it later has nothing to do.
         TARGET.store(ptr::null_mut(), Ordering::Release);
         let number = pulse.found.load(Ordering::Relaxed);
-        (number > 0).then(|| Running { number, place: pulse.place.load(Ordering::Relaxed) })
+        (number > 0).then(|| Running { number, index: pulse.index.load(Ordering::Relaxed) })
     }
 }
 
@@ -160,7 +160,7 @@ extern "C" fn heard(_: c_int) {
         }
         let shared = pulse.shared.load(Ordering::Relaxed).as_ref();
         if let Some(context) = shared.and_then(|shared| shared.running().as_ref()) {
-            pulse.place.store(context.place, Ordering::Relaxed);
+            pulse.index.store(context.index, Ordering::Relaxed);
             pulse.found.store(context.transaction, Ordering::Relaxed);
             if context.transaction == pulse.condemned.load(Ordering::Relaxed) {
                 ffi::lua_sethook(pulse.state.load(Ordering::Relaxed), Some(hook), ffi::LUA_MASKCOUNT, 1);

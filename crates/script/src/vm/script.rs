@@ -73,7 +73,7 @@ impl Script {
         Ok(script)
     }
 
-    /// Begins a transaction, by its place in [`Workload::transactions`].
+    /// Begins a transaction, by its index in [`Workload::transactions`].
     #[inline]
     pub fn begin(&mut self, transaction: usize) -> Step {
         self.context.random_at_start.clone_from(&self.context.random);
@@ -95,7 +95,7 @@ impl Script {
         let begun = self.core.shared.transactions_begun.get() + 1;
         self.core.shared.transactions_begun.set(begun);
         context.transaction = begun;
-        context.place = transaction;
+        context.index = transaction;
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
@@ -168,7 +168,7 @@ impl Script {
         &mut self.context.rows
     }
 
-    /// What the transaction, now committed, adds to the tallies (places in [`Vm::tally_names`]); also makes known
+    /// What the transaction, now committed, adds to the tallies (indexes in [`Vm::tally_names`]); also makes known
     /// the keys that have arrived with it.
     pub fn take_tallies(&mut self) -> std::vec::Drain<'_, (usize, f64)> {
         for (table, key) in self.context.arrivals.drain(..) {
@@ -309,13 +309,13 @@ impl Script {
 }
 
 /// Adds an object to the pool of rows, which is on top of the stack.
-unsafe fn add_row_object(l: *mut lua_State, metatable: c_int, place: usize) {
+unsafe fn add_row_object(l: *mut lua_State, metatable: c_int, index: usize) {
     // SAFETY: the caller has room for two values above the pool.
     unsafe {
         ffi::lua_newuserdata(l, size_of::<RowObject>());
         ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, metatable.into());
         ffi::lua_setmetatable(l, -2);
-        ffi::lua_rawseti(l, -2, place as ffi::lua_Integer);
+        ffi::lua_rawseti(l, -2, index as ffi::lua_Integer);
     }
 }
 

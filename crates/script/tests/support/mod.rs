@@ -93,12 +93,12 @@ pub(crate) struct Session<'a> {
 impl Session<'_> {
     /// Runs a transaction: what it called, in order, or its error.
     pub(crate) fn run(&mut self, transaction: &str) -> Result<Vec<String>, String> {
-        let place = self.place(transaction);
-        let step = self.script.begin(place);
+        let index = self.index(transaction);
+        let step = self.script.begin(index);
         self.finish(step)
     }
 
-    pub(crate) fn place(&self, transaction: &str) -> usize {
+    pub(crate) fn index(&self, transaction: &str) -> usize {
         self.loaded.workload.transactions.iter().position(|known| known.name == transaction).unwrap()
     }
 
@@ -140,8 +140,8 @@ impl Session<'_> {
     }
 
     fn calls(&mut self, transaction: &str, mut see: impl FnMut(&Params)) -> Result<(), String> {
-        let place = self.place(transaction);
-        let mut step = self.script.begin(place);
+        let index = self.index(transaction);
+        let mut step = self.script.begin(index);
         loop {
             match step {
                 Step::Call { want, .. } => {
@@ -157,8 +157,8 @@ impl Session<'_> {
 
     fn shown(&self, command: Command, want: Want, flush: bool) -> String {
         let name = match command {
-            Command::Execute(place) => {
-                let name = self.loaded.workload.statements[place].name();
+            Command::Execute(index) => {
+                let name = self.loaded.workload.statements[index].name();
                 format!("{name}({})", shown(self.script.params()))
             }
             other => format!("{other:?}").to_lowercase(),

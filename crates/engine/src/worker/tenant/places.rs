@@ -29,8 +29,8 @@ impl Tenant {
     /// A transaction was committed at an endpoint that came while the load runs.
     pub(crate) fn reached(&self, endpoint: &Endpoint, at: Nanos) {
         let state = &mut *self.state.borrow_mut();
-        if let Some(place) = state.awaited.iter().position(|awaited| is_same(awaited, endpoint)) {
-            state.awaited.swap_remove(place);
+        if let Some(index) = state.awaited.iter().position(|awaited| is_same(awaited, endpoint)) {
+            state.awaited.swap_remove(index);
             state.gauges.reached.get_or_insert(at);
         }
     }

@@ -171,7 +171,7 @@ mod tests {
             gap in 1..20 * MILLISECOND, number in 1..5000_u64,
         ) {
             let mut dropped = Dropped::new();
-            (0..number).for_each(|place| dropped.add(place * gap));
+            (0..number).for_each(|index| dropped.add(index * gap));
             prop_assert!(dropped.spans.capacity() == SPANS);
             let (mut count, mut sum) = (0, 0.0);
             dropped.take(|due, more| {

@@ -110,7 +110,7 @@ unsafe extern "C-unwind" fn describe(l: *mut lua_State) -> Results {
     }
 }
 
-/// The fields of the table at place 1, in an order that is always the same.
+/// The fields of the table at index 1, in an order that is always the same.
 unsafe fn fields(l: *mut lua_State) -> String {
     let mut fields = Vec::new();
     // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.

@@ -84,7 +84,7 @@ unsafe fn push_object(l: *mut lua_State, integers: Integers, value: i128) {
     }
 }
 
-/// The whole number that an object at a place of the stack stands for.
+/// The whole number that an object at an index of the stack stands for.
 pub(super) unsafe fn object(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i128> {
     // SAFETY: reading the stack, with room for two values; only objects made here have the metatable.
     unsafe {
@@ -98,7 +98,7 @@ pub(super) unsafe fn object(l: *mut lua_State, shared: &Shared, at: c_int) -> Op
     }
 }
 
-/// The whole number at a place of the stack, object or number; `None` where a number may have been rounded.
+/// The whole number at an index of the stack, object or number; `None` where a number may have been rounded.
 pub(super) unsafe fn whole(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<i128> {
     // SAFETY: reading the stack.
     unsafe {

@@ -76,7 +76,7 @@ unsafe fn raise(l: *mut lua_State) -> ! {
     unsafe { ffi::lua_error(l) }
 }
 
-/// The text at a place of the stack; `None` where there is none. Numbers are left alone.
+/// The text at an index of the stack; `None` where there is none. Numbers are left alone.
 #[inline]
 unsafe fn text<'a>(l: *mut lua_State, at: c_int) -> Option<&'a [u8]> {
     let mut length = 0;
@@ -130,7 +130,7 @@ unsafe fn type_name(l: *mut lua_State, at: c_int) -> String {
     }
 }
 
-/// The table named at a place of the stack.
+/// The table named at an index of the stack.
 unsafe fn table(l: *mut lua_State, at: c_int, shared: &Shared) -> Result<usize, Message> {
     // SAFETY: see `exec`.
     let name = unsafe { text(l, at) }.unwrap_or_default();

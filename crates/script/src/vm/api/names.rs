@@ -33,19 +33,19 @@ impl Names {
         &self.params[statement]
     }
 
-    /// The place of a statement.
+    /// The index of a statement.
     #[inline]
     pub(super) fn find(&mut self, name: &[u8]) -> Result<usize, Message> {
         let seen = &mut self.seen[(name.as_ptr() as usize >> 4) % 64];
         if seen.0 == name.as_ptr() && self.known[seen.1].as_bytes() == name {
             return Ok(seen.1);
         }
-        let place = self.known.iter().position(|known| known.as_bytes() == name).ok_or_else(|| {
+        let index = self.known.iter().position(|known| known.as_bytes() == name).ok_or_else(|| {
             let (name, known) = (String::from_utf8_lossy(name), self.known.join(", "));
             format!("no statement is called {name:?}; the statements are {known}")
         })?;
-        *seen = (name.as_ptr(), place);
-        Ok(place)
+        *seen = (name.as_ptr(), index);
+        Ok(index)
     }
 }
 

@@ -12,18 +12,18 @@ use super::{
 use crate::random::Random;
 use crate::vm::Shared;
 
-/// `pick.orders()`: a key of the table whose place is the second upvalue, as the access distribution has it.
+/// `pick.orders()`: a key of the table whose index is the second upvalue, as the access distribution has it.
 unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`; the second upvalue was set with the function.
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
-            let place = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)) as usize;
-            let (name, keys) = &shared.tables[place];
+            let index = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)) as usize;
+            let (name, keys) = &shared.tables[index];
             let key = sheltered(shared, || {
-                let picker = |random: &mut Random| shared.pickers.borrow_mut()[place].pick(keys, random);
-                let key = context.picks.pick((place, false), &mut context.random, picker);
+                let picker = |random: &mut Random| shared.pickers.borrow_mut()[index].pick(keys, random);
+                let key = context.picks.pick((index, false), &mut context.random, picker);
                 key.ok_or_else(|| format!("the table {name} is empty"))
             })?;
             push_integer(l, shared, key);
@@ -42,9 +42,9 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let key = sheltered(shared, || {
-                let place = table(l, 1, shared)?;
-                let once = |_: &mut Random| shared.tables[place].1.once();
-                Ok(context.picks.pick((place, true), &mut context.random, once))
+                let index = table(l, 1, shared)?;
+                let once = |_: &mut Random| shared.tables[index].1.once();
+                Ok(context.picks.pick((index, true), &mut context.random, once))
             })?;
             match key {
                 Some(key) => push_integer(l, shared, key),
@@ -206,10 +206,10 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
         ] {
             set(l, shared, name, function);
         }
-        for (place, (name, _)) in tables.iter().enumerate() {
+        for (index, (name, _)) in tables.iter().enumerate() {
             ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
             ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
-            ffi::lua_pushnumber(l, place as f64);
+            ffi::lua_pushnumber(l, index as f64);
             ffi::lua_pushcclosure(l, pick_key, 2);
             ffi::lua_rawset(l, -3);
         }

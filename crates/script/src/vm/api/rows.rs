@@ -24,8 +24,8 @@ unsafe extern "C-unwind" fn row_field(l: *mut lua_State) -> Results {
                 let value = match text(l, 2) {
                     Some(name) => context.rows.named(result, at, name),
                     None => {
-                        let place = number(l, 2, "the place of a column")?;
-                        context.rows.value(result, at, (place as usize).wrapping_sub(1))
+                        let index = number(l, 2, "the place of a column")?;
+                        context.rows.value(result, at, (index as usize).wrapping_sub(1))
                     }
                 };
                 value.ok_or_else(|| no_column(l, context, result))

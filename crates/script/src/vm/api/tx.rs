@@ -27,15 +27,15 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
     unsafe {
         let shared = shared(l);
         let context = context(shared)?;
-        let place = sheltered(shared, || parameters(l, shared, context))?;
+        let index = sheltered(shared, || parameters(l, shared, context))?;
         let counts = matches!(shape, Shape::Nothing | Shape::Affected);
         let want = if counts { Want::Count } else { Want::Rows };
         let flush = shape != Shape::Nothing || !shared.pipeline;
-        Ok(yield_call(l, context, Call { command: Command::Execute(place), want, flush, shape }))
+        Ok(yield_call(l, context, Call { command: Command::Execute(index), want, flush, shape }))
     }
 }
 
-/// Takes a statement's parameters from the stack; gives its place.
+/// Takes a statement's parameters from the stack; gives its index.
 #[inline]
 unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) -> Result<usize, Message> {
     // SAFETY: reading the stack.
@@ -46,21 +46,21 @@ unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) 
                 type_name(l, 2)
             ));
         };
-        let place = shared.statements.borrow_mut().find(name)?;
+        let index = shared.statements.borrow_mut().find(name)?;
         context.params.clear();
         let top = ffi::lua_gettop(l);
         if top == 3 && ffi::lua_type(l, 3) == ffi::LUA_TTABLE {
-            named_parameters(l, shared, context, place, name)?;
+            named_parameters(l, shared, context, index, name)?;
         } else {
             for at in 3..=top {
                 let value = parameter(l, shared, at).map_err(|kind| unfit(at - 2, name, &kind))?;
                 context.params.push(value);
             }
-            if context.params.len() != shared.statements.borrow().params(place).len() {
-                return Err(wrong_count(shared, place, name, context.params.len()));
+            if context.params.len() != shared.statements.borrow().params(index).len() {
+                return Err(wrong_count(shared, index, name, context.params.len()));
             }
         }
-        Ok(place)
+        Ok(index)
     }
 }
 
@@ -81,7 +81,7 @@ fn unfit(param: impl std::fmt::Display, statement: &[u8], kind: &str) -> Message
     format!("parameter {param} of {statement} is a {kind}; allowed are numbers, texts, booleans and tx.null")
 }
 
-/// Takes a statement's parameters by their names from the table at place 3. What is missing or not known is a slip
+/// Takes a statement's parameters by their names from the table at index 3. What is missing or not known is a slip
 /// of the pen, so NULL has to be written: `tx.null`.
 unsafe fn named_parameters(
     l: *mut lua_State,
@@ -123,7 +123,7 @@ unsafe fn named_parameters(
     Ok(())
 }
 
-/// Finds a field of the table at place 3, and leaves its key and value at 4 and 5. To push the key would be quicker, and
+/// Finds a field of the table at index 3, and leaves its key and value at 4 and 5. To push the key would be quicker, and
 /// could run out of memory, which is an error of Lua's.
 unsafe fn find_field(l: *mut lua_State, name: &[u8]) -> bool {
     // SAFETY: walking the table; each key is left on the stack for the next step, as lua_next wants it.
@@ -139,7 +139,7 @@ unsafe fn find_field(l: *mut lua_State, name: &[u8]) -> bool {
     false
 }
 
-/// The value at a place of the stack, or the name of its type if no parameter can have it.
+/// The value at an index of the stack, or the name of its type if no parameter can have it.
 #[inline]
 unsafe fn parameter<'a>(l: *mut lua_State, shared: &Shared, at: c_int) -> Result<Value<'a>, Message> {
     // SAFETY: reading the stack; a text is copied by the caller before the stack changes.
@@ -233,11 +233,11 @@ unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> Results {
                 ));
             }
             let mut names = shared.tally_names.borrow_mut();
-            let place = names.iter().position(|known| known.as_bytes() == name).unwrap_or_else(|| {
+            let index = names.iter().position(|known| known.as_bytes() == name).unwrap_or_else(|| {
                 names.push(String::from_utf8_lossy(name).into_owned());
                 names.len() - 1
             });
-            context.tallies.push((place, amount));
+            context.tallies.push((index, amount));
             Ok(0)
         }
     }
