@@ -57,6 +57,14 @@ except InputError as error:
 """
 
 
+ROLES_MOVE = """
+from nephoscope.settings.actions import Action
+ways = [provider.act(action).detail.get("how") for action in (Action.PROMOTE, Action.KILL, Action.PROMOTE)]
+print("moved", *(next(iter(way.values())) for way in ways if way), flush=True)
+"""
+"""Code for another process, with a provider: prints how two old primaries came back."""
+
+
 class Lab:
     """A folder that every user can reach, unlike pytest's own, and the processes of one test."""
 

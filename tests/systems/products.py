@@ -49,6 +49,8 @@ class Words(ABC):
     password_file: str
     password_files: frozenset[str]
     """Where the password may be, in a cluster whose roles have moved."""
+    spin: str
+    """A statement that takes a tenth of a second, or so, of a processor."""
     memory: tuple[str, str]
     """A setting that `resize` to 0.5 GB changes, and its value then."""
     resize_restarts: bool
@@ -95,6 +97,7 @@ class PostgresWords(Words):
     port_taken = "could not bind"
     password_file = "pgpass"
     password_files = frozenset({"pgpass", "replication.pgpass"})
+    spin = "SELECT count(*) FROM generate_series(1, 500000)"
     memory = ("shared_buffers", "128MB")
     resize_restarts = True
     parameters = (("work_mem", "9MB", 0), ("max_connections", 510, 2), ("max_connections", 490, 2))
@@ -150,6 +153,7 @@ class MariadbWords(Words):
     port_taken = "Address already in use"
     password_file = "client.cnf"
     password_files = frozenset({"client.cnf", "replication.cnf", "master.info"})
+    spin = "SELECT benchmark(300000, md5('x'))"
     memory = ("innodb_buffer_pool_size", str(256 << 20))
     resize_restarts = False
     parameters = (("max_connections", 510, 0), ("tmp_table_size", "32M", 0), ("back_log", 70, 2))

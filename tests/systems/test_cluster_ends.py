@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_lab import Lab, copies, expect, send, users_of, wait_for, wait_until_gone
+from postgres_lab import ROLES_MOVE, Lab, copies, expect, send, users_of, wait_for, wait_until_gone
 
 from databases import query
 from nephoscope import _engine
@@ -146,6 +146,13 @@ def test_a_run_that_is_killed_after_a_promotion_loses_nothing(full_lab: Lab, wor
         system = provider.start()
         for url in (*system.rw, *system.ro):
             assert query(url, "SELECT answer FROM kept") == [["42"]]
+
+
+def test_roles_move_for_an_ordinary_user(new_lab: Lab, words: Words) -> None:
+    process = new_lab.holding(ROLES_MOVE, ordinary=True, replicas=1)
+    assert expect(process, "moved") == [words.back, words.back]
+    assert process.wait(60) == 0
+    assert not users_of(new_lab.folder)
 
 
 def test_the_password_is_in_files_of_the_server_and_of_ours_alone(full_lab: Lab, words: Words) -> None:

@@ -22,6 +22,7 @@ from sample_studies import sim_study, throughput
 
 if TYPE_CHECKING:
     from postgres_lab import Lab
+    from products import Words
 
     from nephoscope.systems.cluster.embedded import EmbeddedCluster
 
@@ -29,20 +30,19 @@ pytestmark = pytest.mark.alone
 
 VCORES = 0.2
 GIVEN = Resources(nodes=2, vcores=VCORES, memory_gb=1, storage_gb=10)
-SPIN = "SELECT count(*) FROM generate_series(1, 500000)"
 
 
-def keep_busy(url: str, ended: threading.Event) -> None:
+def keep_busy(url: str, sql: str, ended: threading.Event) -> None:
     admin = _engine.Admin(url)
     while not ended.is_set():
-        admin.query(SPIN)
+        admin.query(sql)
     admin.close()
 
 
-def uses(provider: EmbeddedCluster, urls: tuple[str, ...]) -> list[float]:
+def uses(provider: EmbeddedCluster, sql: str, urls: tuple[str, ...]) -> list[float]:
     """How many processors' time each node uses while each is kept busy."""
     ended = threading.Event()
-    threads = [threading.Thread(target=keep_busy, args=(url, ended)) for url in urls]
+    threads = [threading.Thread(target=keep_busy, args=(url, sql, ended)) for url in urls]
     for thread in threads:
         thread.start()
     try:
@@ -55,19 +55,19 @@ def uses(provider: EmbeddedCluster, urls: tuple[str, ...]) -> list[float]:
 
 
 @needs_groups
-def test_every_node_is_kept_to_its_vcores(ready_lab: Lab) -> None:
-    with ready_lab.provider(replicas=1, cpu_quota="required", resources=GIVEN) as provider:
+def test_every_node_is_kept_to_its_vcores(full_lab: Lab, words: Words) -> None:
+    with full_lab.provider(replicas=1, cpu_quota="required", resources=GIVEN) as provider:
         system = provider.start()
         assert system.facts["cpu_quota"] == VCORES
         groups = list(provider._groups.values())
         assert len(groups) == 2
         folders = [folder for group in groups for folder in group.folders]
         assert all(members(folder) for folder in folders), "each has its processes"
-        for used in uses(provider, (*system.rw, *system.ro)):
+        for used in uses(provider, words.spin, (*system.rw, *system.ro)):
             # The one that is not being looked at is busy as well: both have theirs at once.
             assert 0.05 < used < 1.3 * VCORES
         provider.act(Action.RESIZE, resources=GIVEN.model_copy(update={"vcores": 2 * VCORES}))
-        assert max(uses(provider, (*system.rw, *system.ro))) > 1.2 * VCORES
+        assert max(uses(provider, words.spin, (*system.rw, *system.ro))) > 1.2 * VCORES
         provider.act(Action.ADD_NODE)
         assert len(provider._groups) == 3
         new = list(provider._groups.values())[-1]
