@@ -137,7 +137,8 @@ def test_a_password_in_a_file_is_kept_nowhere(tmp_path: Path, place: str) -> Non
         ("postgresql://tester:{raw}@{place}", 2),
         (f"postgresql://tester:{ENCODED}@{{place}}?sslmode=nonsense", 2),
         (f"postgresql://tester:{ENCODED}@h:99999/db", 2),
-        (f"mysql://tester:{ENCODED}@h/db", 2),
+        (f"mysql://tester:{ENCODED}@{{place}}?ssl-mode=nonsense", 2),
+        (f"oracle://tester:{ENCODED}@h/db", 2),
         (f"host=h user=tester password={WRONG}", 2),
     ],
 )

@@ -23,7 +23,9 @@ MIXES = (
 )
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access"
 
-PROVIDERS = "providers are embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
+PROVIDERS = (
+    "providers are embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
+)
 
 WRONG = {
     # names of keys and tables

@@ -6,7 +6,7 @@ import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from postgres_lab import copies, server_of, users_of, wait_for
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from postgres_lab import Lab
+
+    from nephoscope.systems.mariadb.node import MariadbNode
 
 pytestmark = needs_mariadb
 
@@ -288,9 +290,11 @@ def test_a_promotion_that_fails_ends_in_time_and_leaves_no_second_primary(
         [rw] = provider.start().rw
         query(rw, "CREATE TABLE kept AS SELECT 1")
         assert provider._cluster is not None
-        candidate = provider._cluster.node("node2").server
-        candidate.ask("STOP SLAVE SQL_THREAD")  # type: ignore[attr-defined]
+        node = cast("MariadbNode", provider._cluster.node("node2"))
+        candidate, before = node.server, node.received()
+        candidate.ask("STOP SLAVE SQL_THREAD")
         query(rw, "INSERT INTO kept VALUES (2)")
+        wait_for(lambda: node.received() > before)
         monkeypatch.setattr(WORDS.node, "PROMOTE_S", 0.3)
         provider.act(Action.KILL)
         pid = candidate.pid

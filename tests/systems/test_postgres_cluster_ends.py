@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_lab import Lab, copies, expect, read_if_there, users_of, wait_for
+from postgres_lab import ROLES_MOVE, Lab, copies, expect, read_if_there, users_of, wait_for
 from pydantic import ValidationError
 
 from databases import query
