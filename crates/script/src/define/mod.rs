@@ -16,6 +16,7 @@ use crate::vm::sandbox;
 use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Transaction};
 
 pub(crate) mod columns;
+mod laws;
 pub(crate) mod reading;
 mod source;
 mod words;
