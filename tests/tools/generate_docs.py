@@ -183,7 +183,11 @@ def generated(text: str) -> str:
     def part(found: re.Match[str]) -> str:
         module, _, name = found["name"].partition(":")
         named = getattr(importlib.import_module(module), name)
-        made = table(named) if isinstance(named, type) and issubclass(named, BaseModel) else columns(named())
+        if isinstance(named, type) and issubclass(named, BaseModel):
+            made = table(named)
+        else:
+            rows = named()
+            made = rows if isinstance(rows, str) else columns(rows)
         return f"{found[1]}{made}{found[3]}"
 
     return _PART.sub(part, text)
