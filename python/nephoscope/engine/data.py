@@ -137,8 +137,13 @@ class WorkloadData:
 
     @property
     def _identity(self) -> Identity:
-        options = {option["name"]: option["value"] for option in self.workload.description["options"]}
-        return Identity(scale=self.workload.scale, seed=self.workload.data_seed, options=options)
+        workload = self.workload
+        return Identity(
+            scale=workload.scale,
+            seed=workload.data_seed,
+            options=workload.data_options,
+            tables=workload.schema_digest,
+        )
 
     # --- what is there --------------------------------------------------------------------------------------
 
@@ -172,14 +177,15 @@ class WorkloadData:
             raise MeasurementError(f"the data of {name} is not loaded ({self._identity}); {again}")
         if record.state != "loaded":
             raise MeasurementError(f"the data of {name} is incomplete: a load broke off; {again} --force")
-        if record.identity != self._identity:
-            raise MeasurementError(
-                f"the data of {name} is another: {self._difference(record)}; {again} --force"
-            )
+        if difference := self._difference(record):
+            raise MeasurementError(f"the data of {name} is another: {difference}; {again} --force")
         return record.detail
 
     def _difference(self, record: Record) -> str:
-        return f"loaded is {record.identity}, the study says {self._identity}"
+        """Say how loaded data differs from the study's; empty where it is the study's."""
+        if record.identity is None or record.identity.is_of(self._identity):
+            return ""
+        return record.identity.difference(self._identity)
 
     def is_loaded(self) -> bool:
         """Whether the data is there as the study says. Raises ``MeasurementError`` where its record is damaged."""
@@ -187,7 +193,7 @@ class WorkloadData:
             return True
         with self._admin(BOOK_S) as admin:
             record = self._sound(self._read(admin))
-        return record is not None and record.state == "loaded" and record.identity == self._identity
+        return record is not None and record.state == "loaded" and not self._difference(record)
 
     # --- loading --------------------------------------------------------------------------------------------
 
@@ -231,11 +237,11 @@ class WorkloadData:
         record = self._sound(record)
         if record is None or record.state != "loaded":
             return False
-        if record.identity == self._identity:
-            return True
-        raise MeasurementError(
-            f"{self.workload.name}: {self._difference(record)}; to load it anew: {self._load_command} --force"
-        )
+        if difference := self._difference(record):
+            raise MeasurementError(
+                f"{self.workload.name}: {difference}; to load it anew: {self._load_command} --force"
+            )
+        return True
 
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:
