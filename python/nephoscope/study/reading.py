@@ -72,7 +72,7 @@ class WorkloadTable(Settings):
     load: Literal["missing", "never", "always"] = "missing"
     """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time."""
     load_threads: Annotated[int, Field(ge=0, le=256)] = 0
-    """Threads that load; 0 is one per core."""
+    """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
 
 
 def _error_class(name: str) -> str:
