@@ -129,6 +129,8 @@ pub(crate) struct Context {
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
+    /// Whether it is between `tx:begin()` and its end.
+    pub(crate) within: bool,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
     pub(crate) now: Option<f64>,
     /// What to add to the tallies when the transaction has committed.
@@ -156,6 +158,7 @@ impl Context {
             picks: Picks::default(),
             call: None,
             aborted: false,
+            within: false,
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),
