@@ -18,6 +18,7 @@ from nephoscope.results.compare import comparison_table
 from nephoscope.results.tables import tables_of
 from nephoscope.settings.units import describe_bytes, describe_count, describe_value
 from nephoscope.store import FILES, StoredRun
+from nephoscope.study.services import service, service_names
 from nephoscope.systems.cache import bytes_of
 from nephoscope.systems.machine.folders import cache_folder
 from nephoscope.tables.columns import RunFigures
@@ -312,6 +313,9 @@ def list_systems() -> RenderableType:
             (name, registry.load("systems", name).summary) for name in registry.names("systems")
         ],
         "Drivers, by the scheme of a URL": [(f"{scheme}://", about) for scheme, about in _engine.schemes()],
+        "Services that speak a known protocol (load.service)": [
+            (name, f"{service(name).product}: {service(name).notice}") for name in service_names()
+        ],
         "Evaluators (measure.evaluator)": [
             (name, registry.load("evaluators", name).summary) for name in registry.names("evaluators")
         ],

@@ -215,7 +215,9 @@ class WorkloadData:
                 return LoadOutcome(loaded=False, message=f"{name}: already loaded, {self._identity}")
             self._refuse_while_in_use(admin, record)
             made = self._make_tables(admin, presence, record)
-            rows, _ = _engine.load(json.dumps(self.workload.spec()), self._url, threads, progress)
+            rows, _ = _engine.load(
+                json.dumps(self.workload.spec()), self._url, self._threads(threads), progress
+            )
             with self._transaction(admin):
                 made += ownership.run_section(admin, self._dialect, self.workload, "keys", made)
                 self._write(admin, Record(self._identity, "loaded", Detail(made=made, rows=dict(rows))))
@@ -223,6 +225,12 @@ class WorkloadData:
         total = sum(count for _, count in rows)
         message = f"{name}: loaded {total:,} rows, {self._identity}, in {seconds:.1f} s"
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
+
+    def _threads(self, wanted: int) -> int:
+        """How many threads load where so many are wanted, 0 for as many as are good."""
+        # A database in this process, SQLite, takes one writer at a time. One thread loads table after table, so that
+        # rows with foreign keys, which SQLite cannot add later, find what they refer to.
+        return 1 if not wanted and self.workload.description["capabilities"]["blocking"] else wanted
 
     def _is_there(self, record: Record | None) -> bool:
         """Whether the data is there. Raises ``MeasurementError`` where only ``force`` would help."""
