@@ -18,6 +18,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
+    "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
 }
 """The table ``[workload]`` of a study that loads within seconds."""
 
