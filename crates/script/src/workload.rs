@@ -202,6 +202,8 @@ pub struct Workload {
     pub tables: Vec<TableInfo>,
     /// Its transactions, in the order of the functions.
     pub transactions: Vec<Transaction>,
+    /// In how many parts its `w:load` loads, if it has one.
+    pub load_parts: Option<u32>,
     /// Its mixes.
     pub mixes: Vec<Mix>,
     /// Its invariants.

@@ -21,6 +21,7 @@ mod checks;
 pub(crate) mod columns;
 mod files;
 mod laws;
+mod loading;
 pub(crate) mod reading;
 mod reuse;
 mod source;
@@ -48,6 +49,7 @@ pub(crate) struct Draft {
     pub(crate) transactions: Vec<(Transaction, Function)>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
+    pub(crate) load: Option<loading::LoadFunction>,
     /// The statements that the file has asked for.
     pub(crate) asked: Vec<String>,
     /// Statements and schema of the folder's files, and what the Lua file has added to them.
@@ -295,7 +297,7 @@ const MOST: usize = 5;
 type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
 
 /// The words of a workload, with how many arguments each takes.
-const WORDS: [(&str, usize, Declare); 11] = [
+const WORDS: [(&str, usize, Declare); 12] = [
     ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
@@ -314,6 +316,9 @@ const WORDS: [(&str, usize, Declare); 11] = [
     }),
     ("transaction", 3, |lua, draft, [name, second, third, ..]| {
         words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
+    }),
+    ("load", 2, |lua, draft, [first, second, ..]| {
+        loading::load(lua, &mut draft.borrow_mut(), first, second).map(|()| Value::Nil)
     }),
     ("mix", 2, |lua, draft, [name, weights, ..]| {
         words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)

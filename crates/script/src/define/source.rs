@@ -83,6 +83,12 @@ impl Source {
         self
     }
 
+    /// The seed of the data.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Lets the Lua file have another limit than [`LONGEST`].
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
@@ -111,7 +117,8 @@ impl Source {
         ScriptError::new(&self.lua_name, 0, message)
     }
 
-    /// Runs the Lua file: what it declares, and its transactions' functions in the same order.
+    /// Runs the Lua file: what it declares, and its transactions' functions in the same order. That of `w:load`, if there
+    /// is one, comes last.
     pub(crate) fn run(
         &self,
         lua: &Lua,
@@ -141,7 +148,8 @@ impl Source {
         if draft.transactions.is_empty() {
             return Err(draft.error("the workload declares no transaction"));
         }
-        let (transactions, functions) = draft.transactions.iter().cloned().unzip();
+        let (transactions, mut functions): (_, Vec<Function>) = draft.transactions.iter().cloned().unzip();
+        functions.extend(draft.load.iter().map(|load| load.function.clone()));
         let workload = Workload {
             name: draft.name.clone(),
             description: draft.description.clone(),
@@ -149,6 +157,7 @@ impl Source {
             dataset: Arc::new(dataset),
             tables,
             transactions,
+            load_parts: draft.load.as_ref().map(|load| load.parts),
             mixes: draft.mixes.clone(),
             invariants: draft.invariants.clone(),
             statements,

@@ -188,6 +188,8 @@ pub(crate) struct Shared {
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// Whether what runs is `w:load`, whose parts must not depend on each other.
+    pub(crate) is_loading: Cell<bool>,
     pub(super) transactions_begun: Cell<u64>,
 }
 

@@ -102,6 +102,7 @@ impl Vm {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            is_loading: Cell::new(false),
             transactions_begun: Cell::new(0),
         });
         let pointer: *const Shared = &raw const *shared;

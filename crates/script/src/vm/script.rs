@@ -89,8 +89,45 @@ impl Script {
         self.start(transaction)
     }
 
+    /// Begins a part of the workload's `w:load`, which are counted from 1, with a generator and keys as a transaction has
+    /// them.
+    pub fn begin_part(&mut self, part: u32, parts: u32) -> Step {
+        self.core.shared.is_loading.set(true);
+        self.context.picks.forget();
+        let Some(function) = self.prepare(self.core.functions.len() - 1) else {
+            return Step::Failed(ScriptError::plain("the workload has no w:load"));
+        };
+        // SAFETY: as in `start`; the coroutine has room for a few values more.
+        unsafe {
+            let l = self.coroutine;
+            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, function.into());
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushnumber(l, part.into());
+            ffi::lua_pushnumber(l, parts.into());
+            ffi::lua_pushvalue(l, 2);
+        }
+        self.step(4)
+    }
+
     #[inline]
     fn start(&mut self, transaction: usize) -> Step {
+        let Some(function) = self.prepare(transaction) else {
+            return Step::Failed(ScriptError::plain(format!("there is no transaction number {transaction}")));
+        };
+        // SAFETY: the coroutine is alive (the registry refers to it), has room for a function and two arguments, and
+        // its stack begins with those.
+        unsafe {
+            let l = self.coroutine;
+            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, function.into());
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushvalue(l, 2);
+        }
+        self.step(ARGUMENTS)
+    }
+
+    /// Forgets what the function before has left; gives the reference to that of a transaction.
+    #[inline]
+    fn prepare(&mut self, transaction: usize) -> Option<c_int> {
         let context = &mut *self.context;
         let begun = self.core.shared.transactions_begun.get() + 1;
         self.core.shared.transactions_begun.set(begun);
@@ -105,18 +142,7 @@ impl Script {
         context.tallies.clear();
         context.arrivals.clear();
         context.used = 0;
-        let Some(function) = self.core.functions.get(transaction) else {
-            return Step::Failed(ScriptError::plain(format!("there is no transaction number {transaction}")));
-        };
-        // SAFETY: the coroutine is alive (the registry refers to it), has room for a function and two arguments, and
-        // its stack begins with those.
-        unsafe {
-            let l = self.coroutine;
-            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, (*function).into());
-            ffi::lua_pushvalue(l, 1);
-            ffi::lua_pushvalue(l, 2);
-        }
-        self.step(ARGUMENTS)
+        self.core.functions.get(transaction).copied()
     }
 
     /// Goes on with the reply to the call that the last step asked for.

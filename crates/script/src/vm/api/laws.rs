@@ -7,7 +7,10 @@ use nephoscope_datagen::{Ranks, write_pattern};
 
 use super::integer::push_integer;
 use super::pick::whole_bounds;
-use super::{Message, Results, at_most, context, finish, number, shared, sheltered, table, text, type_name};
+use super::{
+    Message, Results, at_most, context, finish, not_while_loading, number, shared, sheltered, table, text,
+    type_name,
+};
 use crate::random::Random;
 use crate::vm::Way;
 
@@ -20,6 +23,7 @@ pub(super) unsafe extern "C-unwind" fn pick_new(l: *mut lua_State) -> Results {
             let context = context(shared)?;
             let key = sheltered(shared, || {
                 at_most(l, 1, "pick.new", "a table")?;
+                not_while_loading(shared, "pick.new")?;
                 let index = table(l, 1, shared)?;
                 let new = |_: &mut Random| Some(shared.tables[index].1.new_key());
                 Ok(context.picks.pick((index, Way::New), &mut context.random, new).unwrap_or_default())

@@ -146,6 +146,14 @@ fn surplus(count: c_int, word: &str, takes: &str) -> Message {
     format!("{word} takes {takes}; {values} too many")
 }
 
+/// Refuses, in `w:load`, a word whose effect is for transactions alone.
+fn not_while_loading(shared: &Shared, word: &str) -> Result<(), Message> {
+    if shared.is_loading.get() {
+        return Err(format!("{word} is for transactions; w:load cannot use it"));
+    }
+    Ok(())
+}
+
 /// The table named at an index of the stack.
 unsafe fn table(l: *mut lua_State, at: c_int, shared: &Shared) -> Result<usize, Message> {
     // SAFETY: see `exec`.
