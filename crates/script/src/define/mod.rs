@@ -1,4 +1,4 @@
-//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `mix`, `invariant`, `needs`, `has`.
+//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `session`, `mix`, `invariant`, `needs`, `has`.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::rc::Rc;
@@ -17,6 +17,7 @@ use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Transaction};
 
 pub(crate) mod columns;
 pub(crate) mod reading;
+mod settings;
 mod source;
 mod words;
 
@@ -35,6 +36,8 @@ pub(crate) struct Draft {
     pub(crate) options: Vec<OptionSpec>,
     pub(crate) tables: Vec<TableSpec>,
     pub(crate) transactions: Vec<(Transaction, Function)>,
+    /// What each session runs once.
+    pub(crate) session: Option<Function>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
     /// The statements that the file has asked for.
@@ -315,6 +318,9 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     add("transaction", |lua, draft, [name, second, third, _]| {
         words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
     })?;
+    add("session", |lua, draft, [function, ..]| {
+        words::session(lua, &mut draft.borrow_mut(), function).map(|()| Value::Nil)
+    })?;
     add("mix", |lua, draft, [name, weights, ..]| {
         words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)
     })?;
@@ -331,7 +337,7 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     metatable.set("__metatable", false)?;
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {
         let word = word.to_string().unwrap_or_default();
-        let words = "describe, option, table, transaction, mix, invariant, needs, has";
+        let words = "describe, option, table, transaction, session, mix, invariant, needs, has";
         Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
     })?;
     metatable.set("__index", unknown)?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mlua::{Function, Lua};
+use mlua::Lua;
 use nephoscope_datagen::{Dataset, Generator, TableSpec};
 use nephoscope_drivers::{Capabilities, Dialect, Statement};
 
@@ -15,7 +15,7 @@ use super::{Patience, reading, run};
 use crate::access::KeySpace;
 use crate::error::ScriptError;
 use crate::statements::{mentions, names, override_statements, parse_statements};
-use crate::vm::{LONGEST, Vm, sandbox};
+use crate::vm::{Functions, LONGEST, Vm, sandbox};
 use crate::workload::{OptionValue, Schema, TableInfo, Workload};
 
 /// The longest file of a workload, in bytes.
@@ -141,12 +141,8 @@ impl Source {
         ScriptError::new(&self.lua_name, 0, message)
     }
 
-    /// Runs the Lua file: what it declares, and its transactions' functions in the same order.
-    pub(crate) fn run(
-        &self,
-        lua: &Lua,
-        patience: Patience,
-    ) -> Result<(Workload, Vec<Function>), ScriptError> {
+    /// Runs the Lua file: what it declares, and its functions.
+    pub(crate) fn run(&self, lua: &Lua, patience: Patience) -> Result<(Workload, Functions), ScriptError> {
         let draft = run(self, lua, patience)?;
         self.check_elsewhere(&draft.asked)?;
         let dataset = Dataset::new(&draft.tables, self.seed).map_err(|error| draft.error(&error.0))?;
@@ -169,7 +165,8 @@ impl Source {
         if draft.transactions.is_empty() {
             return Err(draft.error("the workload declares no transaction"));
         }
-        let (transactions, functions) = draft.transactions.iter().cloned().unzip();
+        let (transactions, of_transactions) = draft.transactions.iter().cloned().unzip();
+        let functions = Functions { transactions: of_transactions, session: draft.session.clone() };
         let workload = Workload {
             name: draft.name.clone(),
             description: draft.description.clone(),

@@ -37,6 +37,18 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// How a function ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As a transaction that has run statements.
+    #[default]
+    Usual,
+    /// It has called `tx:skip()`.
+    Skipped,
+    /// It is the session's own function, whose result is kept.
+    SetUp,
+}
+
 /// What a transaction has picked, so that a further attempt picks the same, whatever has changed since.
 #[derive(Default)]
 pub(crate) struct Picks {
@@ -113,6 +125,7 @@ pub(crate) struct Context {
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
+    pub(crate) ending: Ending,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
     pub(crate) now: Option<f64>,
     /// What to add to the tallies when the transaction has committed.
@@ -140,6 +153,7 @@ impl Context {
             picks: Picks::default(),
             call: None,
             aborted: false,
+            ending: Ending::Usual,
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),
@@ -168,6 +182,8 @@ pub(crate) struct Shared {
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) pipeline: bool,
+    /// How many sessions the phase has at most.
+    pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,
 }
 
