@@ -14,8 +14,14 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
     let mut of = Transaction { name, read_only: false, help: String::new(), aborts_on: ErrorClasses::NONE };
     let Some(table) = settings else { return Ok(of) };
     let what = format!("transaction {}", of.name);
-    let allowed = &["read_only", "help", "aborts_on"];
-    Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed }.check()?;
+    Keys {
+        lua,
+        table: table.clone(),
+        what: what.clone(),
+        unnamed: 0,
+        allowed: &["read_only", "help", "aborts_on"],
+    }
+    .check()?;
     of.read_only = match table.get::<Value>("read_only")? {
         Value::Nil => false,
         Value::Boolean(value) => value,
