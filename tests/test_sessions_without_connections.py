@@ -11,7 +11,7 @@ from commands import call
 from databases import query, running_server, study_of
 from nephoscope.dialects import DIALECTS
 from nephoscope.engine.loadrun import PhaseRecord
-from nephoscope.engine.sessions import is_short
+from nephoscope.engine.sessions import is_short, of_threads
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.demand import Room
 from nephoscope.evaluators.search import SearchSettings, search
@@ -279,3 +279,18 @@ def test_a_search_that_cannot_begin_says_so() -> None:
     load: Any = Saturating(40, 0)
     with pytest.raises(MeasurementError, match="of 1 session, with which it begins, not all were connected"):
         search(load, SearchSettings(), load.ask)
+
+
+@pytest.mark.parametrize(
+    ("phases", "threads", "found"),
+    [
+        ([], 1, (0, 0)),
+        ([[0, 4, 4], [16, 16]], 1, (16, 16)),
+        ([[16], [5, 5]], 3, (16, 6)),
+        ([[3]], 3, (3, 1)),
+    ],
+)
+def test_a_run_says_how_many_sessions_a_thread_had(
+    phases: list[list[int]], threads: int, found: tuple[int, int]
+) -> None:
+    assert of_threads(phases, threads) == {"sessions": found[0], "sessions_per_thread": found[1]}

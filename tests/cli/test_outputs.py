@@ -18,6 +18,7 @@ from commands import Ended, call
 from nephoscope import __version__, calibration
 from nephoscope.calibration import Case, Reading, Result
 from nephoscope.cli import app as cli
+from nephoscope.study.packaged import packaged_workloads
 from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, write_run
 
@@ -260,7 +261,8 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "quickstart", "--set"], "Option '--set' requires an argument."),
         (["compare", "one"], "Missing argument 'candidate'."),
         (["workloads", "none"],
-         "workload.name: 'none' is no workload and no folder with a workload.lua; workloads are sales, tpcb"),
+         "workload.name: 'none' is no workload and no folder with a workload.lua; workloads are "
+         + ", ".join(packaged_workloads())),
         (["report", "no/run"], "no/run is no run directory: manifest.json: No such file or directory"),
         (["calibrate", "scaleup"],
          ("calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, failover, elasticity, tenancy,"

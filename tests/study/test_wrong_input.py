@@ -9,6 +9,7 @@ import pytest
 
 from commands import call
 from nephoscope.scoring.prices import built_in_price_books
+from nephoscope.study.packaged import packaged_workloads
 from nephoscope.systems.url import Url
 from sample_studies import phases, sim_study, throughput, write_study
 
@@ -173,8 +174,7 @@ WRONG_FAILOVER = {
 # What only the workload, the driver or the price book can know.
 WRONG_FOR_OTHERS = {
     "workload.name='nothing'": "workload.name: 'nothing' is no workload and no folder with a "
-    "workload.lua; workloads are "
-    "sales, tpcb",
+    "workload.lua; workloads are " + ", ".join(packaged_workloads()),
     "workload.options.colour='red'": 'workload.options: tpcb has no option "colour"; it has none',
     "measure.0.phases.0.mix='NONE'": f"measure.0.phases.0.mix: tpcb has no mix 'NONE'; {MIXES}",
     "measure.0.phases.0.mix='1:2:3:4'": "measure.0.phases.0.mix: '1:2:3:4' has 4 parts, and tpcb has tpcb_like, "

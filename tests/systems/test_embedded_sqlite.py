@@ -59,6 +59,9 @@ def test_a_workload_is_loaded_run_and_holds_its_invariants(
     assert checked.code == 0, checked.out
     assert "✗" not in checked.out
     runs = [StoredRun(run) for run in (tmp_path / "runs").glob("2*")]
+    for run in runs:
+        loaded = run.manifest["load"]
+        assert (loaded["threads"], loaded["sessions"], loaded["sessions_per_thread"]) == (1, 4, 4)
     counted = sum(int(count or 0) for run in runs for count in run.intervals["committed"].to_pylist())
     with sqlite3.connect(tmp_path / "data" / "nephoscope.db") as database:
         if workload == "tpcb":

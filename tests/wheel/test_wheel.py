@@ -48,7 +48,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_what_the_repository_has(wheel: Path) -> None:
     listed = subprocess.check_output(["git", "ls-files"], cwd=CHECKOUT, text=True).splitlines()
     wanted = {name.removeprefix("python/") for name in listed if name.startswith("python/nephoscope/")}
-    folders = ("price_books", "studies", "workloads")
+    folders = ("price_books", "services", "studies", "workloads")
     links = {f"nephoscope/{folder}" for folder in folders}
     wanted |= {f"nephoscope/{name}" for name in listed if name.split("/")[0] in folders}
     with zipfile.ZipFile(wheel) as packed:

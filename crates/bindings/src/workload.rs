@@ -71,6 +71,7 @@ fn describe(workload: &Workload) -> Value {
         "options": workload.options.iter().map(|option| json!({
             "name": option.name, "kind": option.kind.to_string(), "choices": choices(&option.kind),
             "default": value(&option.default), "value": value(&option.value), "help": option.help,
+            "data": option.data,
         })).collect::<Vec<_>>(),
         "tables": workload.tables.iter().map(|table| json!({
             "name": table.name, "rows": table.rows,

@@ -21,7 +21,7 @@ pub use access::{Access, KeySpace};
 pub use define::Source;
 pub use error::ScriptError;
 pub use random::Random;
-pub use statements::{override_statements, parse_statements};
+pub use statements::parse_statements;
 pub use vm::{LONGEST, Running, Script, Step, Vm, Watch};
 pub use workload::{
     Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, TableInfo, Transaction, When, Workload,

@@ -42,6 +42,22 @@ fn finish(
     statements: &mut Vec<Statement>,
 ) -> Result<(), ScriptError> {
     let Some((number, name, lines)) = current else { return Ok(()) };
+    let statement = named_statement(name, &lines, lexer)
+        .map_err(|(line, message)| ScriptError::new(file, number + line, &message))?;
+    if statements.iter().any(|other| other.name() == name) {
+        return Err(ScriptError::new(file, number, &format!("a second statement has the name {name}")));
+    }
+    statements.push(statement);
+    Ok(())
+}
+
+/// A statement of these lines, without the comments around it and without semicolons at its end; or what is wrong, and
+/// in which of them, counted from 1, where it is not the whole.
+pub(crate) fn named_statement(
+    name: &str,
+    lines: &[&str],
+    lexer: Lexer,
+) -> Result<Statement, (usize, String)> {
     let is_end = |next: char| next == ';' || next.is_whitespace();
     let is_sql = |line: &&str| !(line.trim_matches(is_end).is_empty() || line.trim_start().starts_with("--"));
     let last = lines.iter().rposition(is_sql).map_or(0, |last| last + 1);
@@ -49,17 +65,12 @@ fn finish(
     let sql = lines[first..last].join("\n");
     let sql = sql.trim().trim_end_matches(is_end);
     if sql.is_empty() {
-        return Err(ScriptError::new(file, number, &format!("the statement {name} has no SQL")));
+        return Err((0, format!("the statement {name} has no SQL")));
     }
     if let Some((line, what)) = unended(sql, lexer) {
-        let message = format!("the statement {name} has {what} that does not end");
-        return Err(ScriptError::new(file, number + 1 + first + line, &message));
+        return Err((1 + first + line, format!("the statement {name} has {what} that does not end")));
     }
-    if statements.iter().any(|other| other.name() == name) {
-        return Err(ScriptError::new(file, number, &format!("a second statement has the name {name}")));
-    }
-    statements.push(Statement::read(name, sql, lexer));
-    Ok(())
+    Ok(Statement::read(name, sql, lexer))
 }
 
 /// What is opened in SQL and not closed, and on which of its lines.
@@ -88,27 +99,41 @@ fn unended(sql: &str, lexer: Lexer) -> Option<(usize, &'static str)> {
     Some((line, kind.map_or("a quotation or comment", |(_, what)| what)))
 }
 
-/// Puts a dialect's statements over the common ones, by name. One that the common file lacks is added, where `is_used`
-/// knows its name: another is a slip of the pen.
-pub fn override_statements(
+/// A statement that only a dialect's file has: a slip of the pen, unless something uses it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    name: String,
+    file: String,
+}
+
+impl Stray {
+    /// An error where nothing uses it.
+    pub(crate) fn check(&self, is_used: impl Fn(&str) -> bool) -> Result<(), ScriptError> {
+        if is_used(&self.name) {
+            return Ok(());
+        }
+        let name = &self.name;
+        let message = format!("the statement {name} overrides none of the common file, and nothing uses it");
+        Err(ScriptError::new(&self.file, 0, &message))
+    }
+}
+
+/// Puts a dialect's statements over the common ones, by name. What the common file lacks is added, and returned.
+pub(crate) fn override_statements(
     common: &mut Vec<Statement>,
     dialect: Vec<Statement>,
     file: &str,
-    is_used: impl Fn(&str) -> bool,
-) -> Result<(), ScriptError> {
+) -> Vec<Stray> {
+    let mut strays = Vec::new();
     for statement in dialect {
-        let name = statement.name();
-        if let Some(place) = common.iter_mut().find(|other| other.name() == name) {
+        if let Some(place) = common.iter_mut().find(|other| other.name() == statement.name()) {
             *place = statement;
-        } else if is_used(name) {
-            common.push(statement);
         } else {
-            let message =
-                format!("the statement {name} overrides none of the common file, and nothing uses it");
-            return Err(ScriptError::new(file, 0, &message));
+            strays.push(Stray { name: statement.name().to_owned(), file: file.to_owned() });
+            common.push(statement);
         }
     }
-    Ok(())
+    strays
 }
 
 /// The names of a file's statements.
@@ -175,15 +200,14 @@ mod tests {
         let mut common =
             parse_statements("s.sql", "-- name: a\nSELECT 1\n-- name: b\nSELECT 2", Lexer::POSTGRES).unwrap();
         let dialect = parse_statements("s.mysql.sql", "-- name: b\nSELECT 3", Lexer::POSTGRES).unwrap();
-        override_statements(&mut common, dialect, "s.mysql.sql", |_| false).unwrap();
+        assert_eq!(override_statements(&mut common, dialect, "s.mysql.sql"), []);
         assert_eq!(common[1].text(), "SELECT 3");
         let added = parse_statements("s.mysql.sql", "-- name: c\nSELECT 4", Lexer::MYSQL).unwrap();
-        override_statements(&mut common, added, "s.mysql.sql", |name| name == "c").unwrap();
+        let strays = override_statements(&mut common, added, "s.mysql.sql");
         assert_eq!((common.len(), common[2].name()), (3, "c"));
-        let stray = parse_statements("s.mysql.sql", "-- name: d\nSELECT 3", Lexer::POSTGRES).unwrap();
-        let error = override_statements(&mut common, stray, "s.mysql.sql", |name| name == "c");
-        let expected = "s.mysql.sql: the statement d overrides none of the common file, and nothing uses it";
-        assert_eq!(error.unwrap_err().to_string(), expected);
+        assert!(strays[0].check(|name| name == "c").is_ok());
+        let expected = "s.mysql.sql: the statement c overrides none of the common file, and nothing uses it";
+        assert_eq!(strays[0].check(|name| name == "d").unwrap_err().to_string(), expected);
     }
 
     proptest! {

@@ -86,6 +86,8 @@ pub struct OptionSpec {
     pub value: OptionValue,
     /// What it does.
     pub help: String,
+    /// Whether the data depends on it. Other options can change without loading the data anew.
+    pub data: bool,
 }
 
 /// A transaction of the workload.
@@ -140,6 +142,38 @@ pub struct Schema {
     pub keys: String,
     /// Removes the tables, whether they are there or not.
     pub drop: String,
+}
+
+impl Schema {
+    /// A section by its name.
+    pub(crate) fn section(&mut self, name: &str) -> Option<&mut String> {
+        match name {
+            "create" => Some(&mut self.create),
+            "keys" => Some(&mut self.keys),
+            "drop" => Some(&mut self.drop),
+            _ => None,
+        }
+    }
+
+    /// This schema on top of another: made after it, and removed before it.
+    pub(crate) fn upon(self, base: &Self) -> Self {
+        Self {
+            create: joined(&base.create, &self.create),
+            keys: joined(&base.keys, &self.keys),
+            drop: joined(&self.drop, &base.drop),
+        }
+    }
+}
+
+/// One piece of SQL after another.
+pub(crate) fn joined(first: &str, second: &str) -> String {
+    if first.is_empty() || second.is_empty() {
+        return format!("{first}{second}");
+    }
+    // A comment at the end of the last line would take the semicolon in.
+    let last = first.lines().last().unwrap_or_default();
+    let end = if last.contains("--") || last.contains('#') { "\n;" } else { ";" };
+    format!("{first}{end}\n{second}")
 }
 
 /// A table as people see it.

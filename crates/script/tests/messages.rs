@@ -88,6 +88,40 @@ const DECLARATIONS: &[&str] = &[
     "error(\"on purpose\")",
     "error { code = 5 }",
     "error()",
+    "w:describe(\"one\", \"two\")",
+    "w:table(\"t\", { rows = 1, columns = { { \"a\", serial() } } }, 5)",
+    "w:option(\"o\", \"text\", \"a\", \"help\", { data = false }, 6)",
+    "w:option(\"o\", \"text\", \"a\", \"help\", { date = false })",
+    "w:option(\"o\", \"text\", \"a\", \"help\", { data = 0 })",
+    "w:option(\"o\", \"text\", \"a\", \"help\", false)",
+    "w:transaction(\"t\", function() end, { read_only = true })",
+    "w:transaction(\"t\", { read_only = true }, function() end, {})",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { access = \"uniform\" })",
+    "w:invariant(\"none\", \"help\", { when = \"loaded\" })",
+    "w:has(\"none\", \"pair\")",
+    "w:statement(\"none\", \"SELECT 2\")",
+    "w:statement(\"own\", \"SELECT 2\")\nw:statement(\"own\", \"SELECT 3\")",
+    "w:statement(\"own\")",
+    "w:statement(\"own\", \" ; \")",
+    "w:statement(\"own\", \"SELECT 'a\")",
+    "w:statement(\"two words\", \"SELECT 1\")",
+    "w:schema(\"indexes\", \"SELECT 1\")",
+    "w:schema(\"keys\", 5)",
+    "w:schema(\"keys\", \"-- nothing\")",
+    "w:schema(\"keys\", \"SELECT /* 1\")",
+    "w.scal = w.scales",
+    "w:extends \"none\"",
+    "w:extends \"../sales\"",
+    "require \"absent\"",
+    "require \"../workload\"",
+    "require \"loader.lua\"",
+    "require \"workload\"",
+    "require(\"a\", \"b\")",
+    "require(5)",
+    "w:table(\"a\", { rows = function() return w.scale / 2 end, columns = { { \"a\", serial() } } })\n\
+     w:table(\"b\", { columns = { { \"b\", parent(\"a\", 2, 2) } } })",
+    "w:table(\"a\", { rows = 3, columns = { { \"a\", optional(0.5, reference(\"empty\")) } } })",
+    "local all = {}\nfor i = 1, 1e6 do all[i] = (\"x\"):rep(1e6) .. i end",
 ];
 
 #[test]
@@ -151,6 +185,26 @@ const BODIES: &[&str] = &[
     "workload \"late\"",
     "serial(\"x\")",
     "local function endless() return 1 + endless() end\nendless()",
+    "tx:commit()",
+    "tx:rollback()",
+    "tx:begin()\ntx:begin()",
+    "tx:begin()\ntx:commit()\ntx:commit()",
+    "tx:begin()\ntx:rollback()\ntx:rollback()",
+    "tx:begin(\"serializable\")",
+    "tx:begin()\ntx:commit(1, 2)",
+    "tx:tally(\"paid\", 1, 2)",
+    "tx:inserted(\"item\", 1, 2)",
+    "tx:exec(\"pair\", { 1, 2 })",
+    "tx:exec(\"pair\", { a = 1, b = 2 }, 3)",
+    "pick.item(1)",
+    "pick.once(\"item\", 1)",
+    "pick.integer(1, 2, 3)",
+    "pick.number(1, 2, 3, 4)",
+    "pick.chance(0.5, 0.5)",
+    "pick.choice({ 1 }, { 2 })",
+    "pick.letters(1, 2, 3)",
+    "math.random(1, 2, 3)",
+    "require \"late\"",
 ];
 
 #[test]
@@ -196,6 +250,7 @@ const COLUMNS: &[&str] = &[
     "derive(\"colour\", {}, function() end)",
     "derive(\"text\", {})",
     "derive(\"text\", { 5 }, function() end)",
+    "derive(\"text\", function() end, {})",
 ];
 
 #[test]
@@ -237,7 +292,11 @@ fn files_and_studies() {
     let folder = Folder::new(&lua, SQL);
     let text = |text: &str| OptionValue::Text(text.to_owned());
     let said = |options: &[(&str, OptionValue)]| folder.workload(options).map(|_| ()).unwrap_err();
-    let source = |folder: &Folder, scale| folder.source(&[], scale, Dialect::NONE).map(|_| ()).unwrap_err();
+    let source = |folder: &Folder, scale| {
+        let source = folder.source(&[], scale, Dialect::NONE);
+        let read = source.and_then(|source| source.workload().map_err(|error| error.to_string()));
+        read.map(|_| ()).unwrap_err()
+    };
     let of = |lua: &str| Folder::new(lua, SQL).workload(&[]).map(|_| ()).unwrap_err();
     let with = |name: &str, text: &str| source(&Folder::new(&lua, SQL).with(name, text), 1.0);
     let absent = tempfile::TempDir::new().unwrap();

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use nephoscope_script::Step;
 use support::{HEAD, Loaded, Session};
 
@@ -152,4 +154,28 @@ fn skipping_is_for_transactions() {
     let loaded = loaded("tx:skip()");
     let error = set_up(&mut loaded.session(1, 1)).unwrap_err();
     assert!(error.contains("tx:skip() is for transactions"), "{error}");
+}
+
+#[test]
+fn an_extended_workload_gives_its_function_or_is_given_another() {
+    let shelf = tempfile::TempDir::new().unwrap();
+    let write = |folder: &str, lua: &str| {
+        let folder = shelf.path().join(folder);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("workload.lua"), lua).unwrap();
+    };
+    let transaction = "w:statement('note', 'SELECT :value')
+        w:transaction('t', function(tx, pick, mine) tx:exec('note', mine) end)";
+    write("base", &format!("local w = workload 'base'\nw:session(function() return 1 end)\n{transaction}"));
+    for (name, more, noted) in [("same", "", 1), ("other", "w:session(function() return 2 end)", 2)] {
+        write(name, &format!("local w = workload '{name}'\nw:extends 'base'\n{more}"));
+        let folder = shelf.path().join(name);
+        let none = nephoscope_drivers::Dialect::NONE;
+        let source = nephoscope_script::Source::read(&folder, BTreeMap::new(), 1.0, 1, none).unwrap();
+        let (vm, _) = nephoscope_script::Vm::new(&source, &[], false).unwrap();
+        let mut script = vm.script(1, 1).unwrap();
+        assert!(matches!(script.set_up(), Step::Done { .. }));
+        assert!(matches!(script.begin(0), Step::Call { .. }));
+        assert_eq!(script.params().iter().map(support::text).collect::<Vec<_>>(), [noted.to_string()]);
+    }
 }

@@ -137,8 +137,13 @@ class WorkloadData:
 
     @property
     def _identity(self) -> Identity:
-        options = {option["name"]: option["value"] for option in self.workload.description["options"]}
-        return Identity(scale=self.workload.scale, seed=self.workload.data_seed, options=options)
+        workload = self.workload
+        return Identity(
+            scale=workload.scale,
+            seed=workload.data_seed,
+            options=workload.data_options,
+            tables=workload.schema_digest,
+        )
 
     # --- what is there --------------------------------------------------------------------------------------
 
@@ -172,14 +177,15 @@ class WorkloadData:
             raise MeasurementError(f"the data of {name} is not loaded ({self._identity}); {again}")
         if record.state != "loaded":
             raise MeasurementError(f"the data of {name} is incomplete: a load broke off; {again} --force")
-        if record.identity != self._identity:
-            raise MeasurementError(
-                f"the data of {name} is another: {self._difference(record)}; {again} --force"
-            )
+        if difference := self._difference(record):
+            raise MeasurementError(f"the data of {name} is another: {difference}; {again} --force")
         return record.detail
 
     def _difference(self, record: Record) -> str:
-        return f"loaded is {record.identity}, the study says {self._identity}"
+        """Say how loaded data differs from the study's; empty where it is the study's."""
+        if record.identity is None or record.identity.is_of(self._identity):
+            return ""
+        return record.identity.difference(self._identity)
 
     def is_loaded(self) -> bool:
         """Whether the data is there as the study says. Raises ``MeasurementError`` where its record is damaged."""
@@ -187,7 +193,7 @@ class WorkloadData:
             return True
         with self._admin(BOOK_S) as admin:
             record = self._sound(self._read(admin))
-        return record is not None and record.state == "loaded" and record.identity == self._identity
+        return record is not None and record.state == "loaded" and not self._difference(record)
 
     # --- loading --------------------------------------------------------------------------------------------
 
@@ -209,7 +215,9 @@ class WorkloadData:
                 return LoadOutcome(loaded=False, message=f"{name}: already loaded, {self._identity}")
             self._refuse_while_in_use(admin, record)
             made = self._make_tables(admin, presence, record)
-            rows, _ = _engine.load(json.dumps(self.workload.spec()), self._url, threads, progress)
+            rows, _ = _engine.load(
+                json.dumps(self.workload.spec()), self._url, self._threads(threads), progress
+            )
             with self._transaction(admin):
                 made += ownership.run_section(admin, self._dialect, self.workload, "keys", made)
                 self._write(admin, Record(self._identity, "loaded", Detail(made=made, rows=dict(rows))))
@@ -218,16 +226,22 @@ class WorkloadData:
         message = f"{name}: loaded {total:,} rows, {self._identity}, in {seconds:.1f} s"
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
 
+    def _threads(self, wanted: int) -> int:
+        """How many threads load where so many are wanted, 0 for as many as are good."""
+        # A database in this process, SQLite, takes one writer at a time. One thread loads table after table, so that
+        # rows with foreign keys, which SQLite cannot add later, find what they refer to.
+        return 1 if not wanted and self.workload.description["capabilities"]["blocking"] else wanted
+
     def _is_there(self, record: Record | None) -> bool:
         """Whether the data is there. Raises ``MeasurementError`` where only ``force`` would help."""
         record = self._sound(record)
         if record is None or record.state != "loaded":
             return False
-        if record.identity == self._identity:
-            return True
-        raise MeasurementError(
-            f"{self.workload.name}: {self._difference(record)}; to load it anew: {self._load_command} --force"
-        )
+        if difference := self._difference(record):
+            raise MeasurementError(
+                f"{self.workload.name}: {difference}; to load it anew: {self._load_command} --force"
+            )
+        return True
 
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:

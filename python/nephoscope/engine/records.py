@@ -51,6 +51,19 @@ class Identity(_Part):
     scale: Annotated[float, Field(gt=0)]
     seed: _Count
     options: dict[str, str | bool | int | float]
+    tables: str = ""
+    """A digest of tables and schema; empty in records of earlier versions."""
+
+    def is_of(self, wanted: Identity) -> bool:
+        """Whether data of this identity is the data that is ``wanted``."""
+        known = {"tables": self.tables or wanted.tables}
+        return self.model_copy(update=known) == wanted
+
+    def difference(self, wanted: Identity) -> str:
+        """Describe how this data differs from the data that is ``wanted``."""
+        if str(self) == str(wanted):
+            return f"loaded is {self}, with other tables or another schema than the workload has now"
+        return f"loaded is {self}, the study says {wanted}"
 
     def __str__(self) -> str:
         """Describe it for people."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,3 +35,13 @@ def is_short(
         return True
     share = sum(disconnected) / sum(sessions)
     return bool(failures and share > _SHARE and np.count_nonzero(disconnected) >= _FEWEST)
+
+
+def of_threads(phases: Iterable[Sequence[int]], threads: int) -> dict[str, int]:
+    """Give the most sessions that were wanted at once, by the intervals of each phase, and those of a thread.
+
+    Sessions are spread evenly; the second number is rounded up. Where a driver runs statements on the load's own
+    threads, that many sessions wait for each other.
+    """
+    most = max((sessions for phase in phases for sessions in phase), default=0)
+    return {"sessions": most, "sessions_per_thread": math.ceil(most / threads)}

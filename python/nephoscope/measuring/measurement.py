@@ -12,6 +12,7 @@ from nephoscope import _engine
 from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence, company
 from nephoscope.engine.loadrun import LoadRun, Watcher
+from nephoscope.engine.sessions import of_threads
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
 from nephoscope.files import check_named, write_named
@@ -283,6 +284,8 @@ class _Measurement:
             )
             self.writer.event(load.elapsed, "warning", message=message)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
+        sessions = of_threads((phase.sessions for phase in load.phases.values()), self.study.load.threads)
+        self.writer.manifest["load"] |= sessions
         # Without its end the number started is not known: an imbalance would be a false alarm.
         self.writer.finish(status, reason, load.totals if load.is_complete else None)
 

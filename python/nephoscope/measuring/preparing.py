@@ -15,6 +15,7 @@ from nephoscope.masking import know_url
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
 from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.study.services import service
 from nephoscope.study.workload import Workload
 from nephoscope.systems.base import provider_class
 from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.evaluators.base import Evaluator
-    from nephoscope.study.reading import Study
+    from nephoscope.study.reading import LoadTable, Study
     from nephoscope.systems.base import Provider, System
 
 _REPLICAS_S = 60.0
@@ -50,6 +51,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
     _check_isolation(study, workload)
+    _check_service(study, workload)
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -66,6 +68,18 @@ def _check_isolation(study: Study, workload: Workload) -> None:
     if level is not None and level not in levels:
         allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
         raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
+
+
+def _check_service(study: Study, workload: Workload) -> None:
+    """Check that the system's driver is the service's. Raises ``InputError``."""
+    name = workload.description["dialect"]
+    if study.load.service is None or name not in DIALECTS:
+        return
+    schemes, wanted = DIALECTS[name].schemes, service(study.load.service).scheme
+    if wanted not in schemes:
+        raise InputError(
+            f"load.service: {study.load.service} is reached by {wanted}://, and this system by {schemes[0]}://"
+        )
 
 
 def _check_processors(cpus: Sequence[int]) -> None:
@@ -190,8 +204,26 @@ def engine_description(
         dialect = DIALECTS.get(workload.description["dialect"])
         if dialect is not None and dialect.isolation is not None:
             on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
+    tenants = [
+        {
+            "name": tenant.name,
+            "rw": list(tenant.rw),
+            "ro": list(tenant.ro),
+            "reads": reads_of(study, tenant),
+            "writer_weight": load.writer_weight,
+            "workload": workload.spec(handed_out.get(tenant.name)),
+            "sessions": load.sessions,
+            "backlog": load.backlog,
+        }
+        for tenant in tenants_of(study.tenants, system)
+    ]
+    return {**load_description(load, study.study.seed, on_connect), "tenants": tenants}
+
+
+def load_description(load: LoadTable, seed: int, on_connect: list[str]) -> dict[str, Any]:
+    """Describe for the engine how transactions are run; who runs them is not told."""
     return {
-        "seed": study.study.seed,
+        "seed": seed,
         "threads": load.threads,
         "cpus": load.cpus,
         "interval_ms": round(load.interval * 1000),
@@ -209,19 +241,6 @@ def engine_description(
         "on_connect": on_connect,
         "balance": load.balance,
         "io": load.io,
-        "tenants": [
-            {
-                "name": tenant.name,
-                "rw": list(tenant.rw),
-                "ro": list(tenant.ro),
-                "reads": reads_of(study, tenant),
-                "writer_weight": load.writer_weight,
-                "workload": workload.spec(handed_out.get(tenant.name)),
-                "sessions": load.sessions,
-                "backlog": load.backlog,
-            }
-            for tenant in tenants_of(study.tenants, system)
-        ],
     }
 
 

@@ -152,6 +152,8 @@ class _Workload(_Table):
 
 class _Load(_Table):
     threads: Count = 1
+    sessions: Count | None = None
+    sessions_per_thread: Count | None = None
     cpus: list[Count] = Field(default_factory=list)
     interval_s: Seconds = 1.0
     statement_mode: Name = ""

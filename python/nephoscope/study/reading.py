@@ -19,6 +19,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from nephoscope import _engine, registry
@@ -36,6 +37,7 @@ from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, validated
 from nephoscope.settings.variables import redacted_url
 from nephoscope.study.packaged import PACKAGED
+from nephoscope.study.services import over_service, service_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +72,7 @@ class WorkloadTable(Settings):
     load: Literal["missing", "never", "always"] = "missing"
     """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time."""
     load_threads: Annotated[int, Field(ge=0, le=256)] = 0
-    """Threads that load; 0 is one per core."""
+    """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
 
 
 def _error_class(name: str) -> str:
@@ -102,12 +104,21 @@ _TIME_LIMITS = {
 }
 """The shortest and the longest, in seconds, as the engine takes them."""
 
+
+def _service(name: str) -> str:
+    if name not in service_names():
+        raise ValueError(f"a service is one of {', '.join(service_names())}")
+    return name
+
+
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 
 
 class LoadTable(Settings):
     """``[load]``: how transactions are run, whatever is measured."""
 
+    service: Annotated[str, AfterValidator(_service)] | None = None
+    """A [service](systems.md#services) whose settings take the place of the defaults below."""
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Threads that produce load; sessions are spread over them."""
     cpus: list[Annotated[int, Field(ge=0, lt=1024)]] = Field(default_factory=list)
@@ -143,6 +154,11 @@ class LoadTable(Settings):
     """Sessions of an open load (a rate); a closed one has as many as its concurrency."""
     backlog: Annotated[int, Field(ge=0, le=100_000_000)] = 100_000
     """The most arrivals that wait for a session; further ones are dropped and counted."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _over_service(cls, table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+        return over_service(table) if isinstance(table, dict) else table
 
     @field_validator("interval")
     @classmethod
@@ -298,10 +314,7 @@ def _override(tables: dict[str, Any], override: str) -> None:
     shown = _engine.redact(override)
     if not equals or not all(parts):
         raise InputError(f"--set {shown}: expected key=value, such as workload.scale=10")
-    try:
-        parsed = parse_toml(f"value = {value}")["value"]
-    except ValueError:
-        parsed = value
+    parsed = given_value(value)
     place: Any = tables
     for at, part in enumerate(parts):
         last = at == len(parts) - 1
@@ -320,6 +333,14 @@ def _override(tables: dict[str, Any], override: str) -> None:
                 place = place.setdefault(part, {})
         else:
             raise InputError(f"--set {shown}: {'.'.join(parts[:at])} is a value and has no {part}")
+
+
+def given_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """Read a value of the command line: TOML, or else a text."""
+    try:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
+        return text
 
 
 _TABLES: dict[str, type[Settings]] = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.study.packaged import find_workload
+from nephoscope.study.packaged import PACKAGED, find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 
 _RATIO = re.compile(r"\d+(\.\d+)?(:\d+(\.\d+)?)+")
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{sha256(data).hexdigest()}"
 
 
 class DescribedWorkload(ABC):
@@ -116,6 +120,7 @@ class Workload(DescribedWorkload):
         """Describe the workload for the engine."""
         return {
             "folder": str(self.folder),
+            "packaged": str(PACKAGED),
             "options": dict(self.options),
             "scale": self.scale,
             "data_seed": self.data_seed,
@@ -129,9 +134,33 @@ class Workload(DescribedWorkload):
         return description
 
     def hashes(self) -> dict[str, str]:
-        """Hash the files, for the manifest: by file name, ``sha256:…``."""
+        """Hash the files, for the manifest: by file name, ``sha256:…``.
+
+        Files of a workload that this one extends have its folder's name before their own.
+        """
         files = [Path(file) for file in self.description["files"]]
-        return {file.name: f"sha256:{sha256(file.read_bytes()).hexdigest()}" for file in files}
+        return {
+            file.name if file.parent == self.folder else f"{file.parent.name}/{file.name}": _digest(
+                file.read_bytes()
+            )
+            for file in files
+        }
+
+    @property
+    def data_options(self) -> dict[str, str | bool | float]:
+        """The options that the data depends on, with their values."""
+        options = self.description["options"]
+        return {option["name"]: option["value"] for option in options if option["data"]}
+
+    @property
+    def schema_digest(self) -> str:
+        """A digest of what is to be made: the schema's SQL, and the tables with their rows and columns.
+
+        They may depend on anything that the Lua file sees, so options and scale alone do not tell them.
+        """
+        said = self.description
+        made = [said["schema"]["create"], said["schema"]["keys"], said["tables"]]
+        return _digest(json.dumps(made).encode())
 
     def kept(self) -> dict[str, Any]:
         """Return the part that a run keeps, so that its figures can be read without the files."""

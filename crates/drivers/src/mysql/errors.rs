@@ -20,9 +20,9 @@ fn class(number: u16) -> ErrorClass {
         // ER_LOCK_WAIT_TIMEOUT; ER_XA_RBTIMEOUT; ER_LOCK_NOWAIT (MySQL); ER_LOCK_ABORTED of a metadata lock.
         1205 | 1613 | 3572 | 1689 => ErrorClass::LockTimeout,
         // ER_CHECKREAD: MariaDB's innodb_snapshot_isolation found a newer version of the row. 3101: group replication's
-        // certification. TiDB: 9007 write conflict, 8002 and 8022 a transaction or commit that has to be repeated,
-        // 8028 the schema changed meanwhile.
-        1020 | 3101 | 9007 | 8002 | 8022 | 8028 => ErrorClass::Serialization,
+        // certification. TiDB: 8005 and 9007 write conflict, 8002 and 8022 a transaction or commit that has to be
+        // repeated, 8028 the schema changed meanwhile.
+        1020 | 3101 | 8005 | 9007 | 8002 | 8022 | 8028 => ErrorClass::Serialization,
         // ER_OPTION_PREVENTS_STATEMENT (--read-only, super_read_only), ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION,
         // ER_READ_ONLY_MODE, ER_INNODB_READ_ONLY: a replica, or a primary that was demoted.
         1290 | 1792 | 1836 | 1874 => ErrorClass::ReadOnly,
@@ -66,6 +66,7 @@ mod tests {
             (1205, ErrorClass::LockTimeout),
             (3572, ErrorClass::LockTimeout),
             (1020, ErrorClass::Serialization),
+            (8005, ErrorClass::Serialization),
             (9007, ErrorClass::Serialization),
             (8002, ErrorClass::Serialization),
             (8022, ErrorClass::Serialization),

@@ -59,7 +59,8 @@ pub fn read_source(
         };
         options.insert(name.clone(), value);
     }
-    Ok(Source::read(&spec.folder, options, spec.scale, spec.data_seed, dialect)?)
+    let source = Source::read(&spec.folder, options, spec.scale, spec.data_seed, dialect)?;
+    Ok(source.with_packaged(spec.packaged.as_deref()))
 }
 
 /// The settings of a load's connections.

@@ -194,6 +194,9 @@ pub struct TenantSpec {
 pub struct WorkloadSpec {
     /// The folder of its files.
     pub folder: PathBuf,
+    /// The folder of the workloads that come with nephoscope: another may extend one of them by its name.
+    #[serde(default)]
+    pub packaged: Option<PathBuf>,
     /// Its options.
     #[serde(default)]
     pub options: BTreeMap<String, serde_json::Value>,

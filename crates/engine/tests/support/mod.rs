@@ -53,6 +53,7 @@ pub fn tenant(name: &str, url: &str) -> TenantSpec {
         writer_weight: 1.0,
         workload: WorkloadSpec {
             folder: folder("lab"),
+            packaged: None,
             options: BTreeMap::new(),
             scale: 1.0,
             data_seed: 1,

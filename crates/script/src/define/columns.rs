@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mlua::{Function, LightUserData, Lua, MultiValue, Value};
+use mlua::{Function, LightUserData, Lua, MultiValue, Value, Variadic};
 use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunction, decimal_units};
 use nephoscope_drivers::{Error, Params, Value as Cell};
 use nephoscope_runtime::Nanos;
@@ -287,7 +287,7 @@ pub(crate) fn install(lua: &Lua, source: &Source) -> mlua::Result<()> {
     globals.set("derive", derive)
 }
 
-/// `derive(kind, { inputs }, function(row, random, inputs…) … end)`.
+/// `derive(kind, { inputs }, function(row, random, inputs…) … end)`; the inputs may be left out.
 fn derive(a: &mut Arguments<'_>, source: &Arc<Source>) -> mlua::Result<Generator> {
     const KINDS: &str = "boolean, integer, float, text, date or timestamp";
     let kind = match &*a.text("the kind of value")? {
@@ -299,9 +299,12 @@ fn derive(a: &mut Arguments<'_>, source: &Arc<Source>) -> mlua::Result<Generator
         "timestamp" => Kind::Timestamp,
         other => return Err(a.wrong(&format!("the kind {other:?} is not known; allowed are {KINDS}"))),
     };
-    let inputs = a.texts("the columns")?;
+    let inputs = match a.values.front() {
+        Some(Value::Function(_)) => Vec::new(),
+        _ => a.texts("the columns")?,
+    };
     let Value::Function(function) = a.next() else {
-        return Err(a.wrong("a function(row, random, …) is expected as the third argument"));
+        return Err(a.wrong("a function(row, random, …) is expected as the last argument"));
     };
     a.done()?;
     let Some(derived) = a.lua.app_data_ref::<RefCell<Made>>() else {
@@ -341,7 +344,10 @@ impl RowFunction for LuaFunction {
         let draws: Rc<RefCell<Option<Draws>>> = Rc::default();
         let source = Rc::clone(&draws);
         let random = lua
-            .create_function(move |_, (low, high): (Option<f64>, Option<f64>)| {
+            .create_function(move |lua, (low, high, more): (Option<f64>, Option<f64>, Variadic<Value>)| {
+                if !more.is_empty() {
+                    return Err(at(lua, "random takes 2 arguments at most"));
+                }
                 let uniform = source.borrow_mut().as_mut().map_or(0.0, Draws::unit);
                 Ok(match (low, high) {
                     (Some(low), Some(high)) => (low + uniform * (high - low + 1.0)).floor().min(high),
@@ -420,10 +426,19 @@ impl CellFunction for LuaCell {
             (Kind::Timestamp, _) if let Some(seconds) = number => {
                 Cell::Timestamp((seconds * 1e6).round() as i64)
             }
-            (kind, other) => {
-                let message = format!("the function gave {}, where the column is {kind}", other.type_name());
-                return Err(Error::other(message));
-            }
+            (kind, other) => return Err(Error::other(unfit(&self.function, kind, &other))),
         })
     }
+}
+
+/// What is said of a function that gave a value of another kind.
+#[cold]
+fn unfit(function: &Function, kind: Kind, given: &Value) -> String {
+    let info = function.info();
+    let (file, line) = (info.short_src.unwrap_or_default(), info.line_defined.unwrap_or_default());
+    let given = match given {
+        Value::Number(number) => format!("the number {number}"),
+        other => format!("a {}", other.type_name()),
+    };
+    format!("{file}:{line}: derive: the function gave {given}, where the column is {kind}")
 }

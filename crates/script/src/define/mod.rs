@@ -1,24 +1,30 @@
-//! The words that declare a workload: `workload`, `option`, `table`, `transaction`, `session`, `mix`, `invariant`, `needs`, `has`.
+//! The words that declare a workload: `workload`, and what it gives (see [`WORDS`]).
 
 use std::cell::{Cell, RefCell, RefMut};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use mlua::chunk::ChunkMode;
-use mlua::{Error, Function, HookTriggers, Lua, Table, Value, VmState};
+use mlua::{Error, Function, HookTriggers, Lua, MultiValue, Table, Value, VmState};
 use nephoscope_datagen::TableSpec;
+use nephoscope_drivers::Statement;
 use nephoscope_runtime::{Nanos, clock};
 
 use crate::error::ScriptError;
+use crate::statements::mentions;
 use crate::vm::sandbox;
-use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Transaction};
+use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Schema, Transaction};
 
+mod checks;
 pub(crate) mod columns;
+mod files;
 pub(crate) mod reading;
+mod reuse;
 mod settings;
 mod source;
+mod sql;
 mod words;
 
 pub use source::Source;
@@ -26,11 +32,15 @@ pub use source::Source;
 /// What the Lua file has declared so far.
 #[derive(Default)]
 pub(crate) struct Draft {
-    file: String,
-    scale: f64,
-    given: Vec<(String, OptionValue)>,
+    /// The file, and all that is needed to run another.
+    of: Option<reuse::Chunk>,
     /// The file has run: nothing can be declared any more.
     closed: bool,
+    scale: f64,
+    given: Vec<(String, OptionValue)>,
+    dialect: &'static str,
+    /// What a workload may need, and whether the system has it.
+    capabilities: Vec<(&'static str, bool)>,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) options: Vec<OptionSpec>,
@@ -42,17 +52,27 @@ pub(crate) struct Draft {
     pub(crate) invariants: Vec<Invariant>,
     /// The statements that the file has asked for.
     pub(crate) asked: Vec<String>,
-    /// The names of those that there are.
-    statements: Vec<String>,
-    dialect: &'static str,
-    /// What a workload may need, and whether the system has it.
-    capabilities: Vec<(&'static str, bool)>,
+    /// Statements and schema of the folder's files, and what the Lua file has added to them.
+    statements: Vec<Statement>,
+    schema: Schema,
+    /// What the workload was given by the one that it extends, and may declare anew.
+    base: reuse::Base,
+    /// Statements that only other dialects have, each with theirs.
+    pub(crate) elsewhere: BTreeMap<String, Vec<String>>,
+    /// The Lua that has run.
+    texts: Vec<Arc<str>>,
 }
 
 impl Draft {
     /// An error about the file as a whole.
     pub(crate) fn error(&self, message: &str) -> ScriptError {
-        ScriptError::new(&self.file, 0, message)
+        let file = self.of.as_ref().map(|chunk| chunk.layer.lua_name()).unwrap_or_default();
+        ScriptError::new(&file, 0, message)
+    }
+
+    /// Whether the Lua that has run has a name as a text of its own.
+    pub(crate) fn mentions(&self, name: &str) -> bool {
+        self.texts.iter().any(|text| mentions(text, name))
     }
 }
 
@@ -120,48 +140,20 @@ pub(crate) fn watch_calls(lua: &Lua, limit: Duration) -> mlua::Result<Rc<Cell<Op
 
 /// Runs the Lua file of a source and gives what it declares.
 pub(crate) fn run(source: &Source, lua: &Lua, patience: Patience) -> Result<Draft, ScriptError> {
-    let draft = Rc::new(RefCell::new(Draft {
-        file: source.lua_name.clone(),
-        scale: source.scale,
-        given: source.options.clone().into_iter().collect(),
-        statements: source.statements.iter().map(|statement| statement.name().to_owned()).collect(),
-        dialect: source.dialect,
-        capabilities: source.capabilities.needed().to_vec(),
-        ..Draft::default()
-    }));
-    let execute = || -> mlua::Result<()> {
-        let globals = lua.globals();
+    let execute = || -> mlua::Result<Draft> {
         columns::install(lua, source)?;
-        let handle = Rc::clone(&draft);
-        let begin = move |lua: &Lua, name: Value| {
-            let name = named(lua, &name, "a workload's name")?;
-            let mut draft = open(lua, &handle)?;
-            if !draft.name.is_empty() {
-                return Err(at(lua, "a file declares one workload, and this is the second"));
-            }
-            draft.name = name;
-            drop(draft);
-            builder(lua, &handle)
-        };
-        globals.set("workload", lua.create_function(begin)?)?;
         let over = Rc::new(RefCell::new(None));
         watch(lua, patience, &over)?;
-        let ran =
-            lua.load(&source.lua).set_name(format!("@{}", source.lua_name)).set_mode(ChunkMode::Text).exec();
+        let ran = reuse::declare(lua, reuse::Chunk::own(source));
         lua.remove_hook();
         // Said first, and not what the file has made of it.
-        over.take().map_or(ran, Err)?;
-        sandbox::close(lua)
+        let draft = over.take().map_or(ran, Err)?;
+        sandbox::close(lua)?;
+        Ok(draft)
     };
-    execute().map_err(|error| located(source, describe(&error)))?;
-    let draft = draft.replace(Draft { closed: true, ..Draft::default() });
-    if draft.name.is_empty() {
-        return Err(
-            draft.error("the file declares no workload; it should begin with local w = workload \"name\"")
-        );
-    }
+    let draft = execute().map_err(|error| located(source, describe(&error)))?;
     if let Some((name, _)) =
-        draft.given.iter().find(|(name, _)| !draft.options.iter().any(|o| o.name == *name))
+        source.options.iter().find(|(name, _)| !draft.options.iter().any(|o| o.name == **name))
     {
         let known: Vec<&str> = draft.options.iter().map(|option| option.name.as_str()).collect();
         let known = if known.is_empty() {
@@ -179,7 +171,10 @@ pub(crate) fn run(source: &Source, lua: &Lua, patience: Patience) -> Result<Draf
 
 /// An error of the file: Lua says where, unless the error is an object of the workload's own.
 fn located(source: &Source, message: String) -> ScriptError {
-    if message.starts_with(&source.lua_name) || message.starts_with("workload.options") {
+    let place = message.split(':').next().unwrap_or_default();
+    let file = place.rsplit_once('.').filter(|_| !place.contains(' '));
+    let has_place = file.is_some_and(|(_, extension)| matches!(extension, "lua" | "sql"));
+    if has_place || message.starts_with("workload.options") {
         return ScriptError::plain(message);
     }
     let message = match &*message {
@@ -204,7 +199,10 @@ fn open<'a>(lua: &Lua, draft: &'a RefCell<Draft>) -> mlua::Result<RefMut<'a, Dra
 
 /// The innermost message of an error: mlua wraps what a callback raised.
 pub(crate) fn describe(error: &Error) -> String {
-    let first = |message: &str| message.split("\nstack traceback:").next().unwrap_or_default().to_owned();
+    let first = |message: &str| {
+        let message = message.split("\nstack traceback:").next().unwrap_or_default();
+        sandbox::with_limit(message)
+    };
     match error {
         Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => describe(cause),
         Error::RuntimeError(message) | Error::SyntaxError { message, .. } | Error::MemoryError(message) => {
@@ -283,28 +281,29 @@ impl Keys<'_> {
     }
 }
 
-/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::vm::api::Results`].
-fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
-    let words = lua.create_table()?;
-    let add = |word: &'static str, declare: Declare| -> mlua::Result<()> {
-        let (draft, words_again) = (Rc::clone(draft), words.clone());
-        let function = lua.create_function(move |lua, (this, one, two, three, four): Five| {
-            if this != Value::Table(words_again.clone()) {
-                return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
-            }
-            drop(open(lua, &draft)?);
-            declare(lua, &draft, [one, two, three, four])
-        })?;
-        words.set(word, function)
-    };
-    add("describe", |lua, draft, [description, ..]| {
+/// The arguments of a word, those that are left out as nil. More than it takes are refused.
+fn within(lua: &Lua, word: &str, most: usize, given: MultiValue) -> mlua::Result<[Value; MOST]> {
+    if given.len() > most {
+        let arguments = if most == 1 { "1 argument" } else { &format!("{most} arguments") };
+        return Err(at(lua, &format!("{word} takes {arguments} at most; {} are given", given.len())));
+    }
+    let mut given = given.into_iter();
+    Ok(std::array::from_fn(|_| given.next().unwrap_or(Value::Nil)))
+}
+
+/// The most arguments that a word takes.
+const MOST: usize = 5;
+
+type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
+
+/// The words of a workload, with how many arguments each takes.
+const WORDS: [(&str, usize, Declare); 12] = [
+    ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
-    })?;
-    add("option", |lua, draft, [name, kind, default, help]| {
-        words::option(lua, &mut draft.borrow_mut(), &name, &kind, &default, &help)
-    })?;
-    add("table", |lua, draft, [name, spec, ..]| {
+    }),
+    ("option", 5, |lua, draft, given| words::option(lua, &mut draft.borrow_mut(), given)),
+    ("table", 2, |lua, draft, [name, spec, ..]| {
         // A function for the rows may run while the table is read: the declarations are not held then.
         let scale = draft.borrow().scale;
         let table = words::table(lua, scale, &name, &spec)?;
@@ -314,36 +313,59 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
         }
         draft.tables.push(table);
         Ok(Value::Nil)
-    })?;
-    add("transaction", |lua, draft, [name, second, third, _]| {
+    }),
+    ("transaction", 3, |lua, draft, [name, second, third, ..]| {
         words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
-    })?;
-    add("session", |lua, draft, [function, ..]| {
+    }),
+    ("session", 1, |lua, draft, [function, ..]| {
         words::session(lua, &mut draft.borrow_mut(), function).map(|()| Value::Nil)
-    })?;
-    add("mix", |lua, draft, [name, weights, ..]| {
+    }),
+    ("mix", 2, |lua, draft, [name, weights, ..]| {
         words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)
-    })?;
-    add("invariant", |lua, draft, [statement, second, third, _]| {
+    }),
+    ("invariant", 3, |lua, draft, [statement, second, third, ..]| {
         words::invariant(lua, &mut draft.borrow_mut(), &statement, second, third).map(|()| Value::Nil)
-    })?;
-    add("needs", |lua, draft, [capability, ..]| {
+    }),
+    ("needs", 1, |lua, draft, [capability, ..]| {
         words::needs(lua, &draft.borrow(), &capability).map(|()| Value::Nil)
-    })?;
-    add("has", |lua, draft, [statement, ..]| {
-        words::has(lua, &mut draft.borrow_mut(), &statement).map(Value::Boolean)
-    })?;
+    }),
+    ("has", 1, |lua, draft, [statement, ..]| {
+        sql::has(lua, &mut draft.borrow_mut(), &statement).map(Value::Boolean)
+    }),
+    ("statement", 2, |lua, draft, [name, text, ..]| {
+        sql::statement(lua, &mut draft.borrow_mut(), &name, &text).map(|()| Value::Nil)
+    }),
+    ("schema", 2, |lua, draft, [section, text, ..]| {
+        sql::schema(lua, &mut draft.borrow_mut(), &section, &text).map(|()| Value::Nil)
+    }),
+    ("extends", 1, |lua, draft, [name, ..]| reuse::extends(lua, draft, &name)),
+];
+
+/// What `workload "name"` returns: a table of the words that declare. It is no userdata: see [`crate::vm::api::Results`].
+fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
+    let words = lua.create_table()?;
+    for (word, most, declare) in WORDS {
+        let (draft, words_again) = (Rc::clone(draft), words.clone());
+        let function = lua.create_function(move |lua, mut given: MultiValue| {
+            if given.pop_front() != Some(Value::Table(words_again.clone())) {
+                return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
+            }
+            drop(open(lua, &draft)?);
+            let given = within(lua, &format!("w:{word}"), most, given)?;
+            declare(lua, &draft, given)
+        })?;
+        words.set(word, function)?;
+    }
+    words.set("scale", draft.borrow().scale)?;
+    words.set("dialect", draft.borrow().dialect)?;
     let metatable = lua.create_table()?;
     metatable.set("__metatable", false)?;
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {
         let word = word.to_string().unwrap_or_default();
-        let words = "describe, option, table, transaction, session, mix, invariant, needs, has";
-        Err(at(lua, &format!("a workload has no word {word}; it has {words}")))
+        let words = WORDS.map(|(word, ..)| word).join(", ");
+        Err(at(lua, &format!("a workload has no word {word}; it has {words}, scale, dialect")))
     })?;
     metatable.set("__index", unknown)?;
     words.set_metatable(Some(metatable))?;
     Ok(words)
 }
-
-type Five = (Value, Value, Value, Value, Value);
-type Declare = fn(&Lua, &RefCell<Draft>, [Value; 4]) -> mlua::Result<Value>;

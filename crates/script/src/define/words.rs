@@ -1,5 +1,7 @@
 //! What each declaring word makes of its arguments.
 
+use std::collections::BTreeSet;
+
 use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
@@ -29,43 +31,55 @@ fn choices(lua: &Lua, option: &str, list: &Table) -> mlua::Result<Vec<String>> {
     list.sequence_values().map(text).collect()
 }
 
-/// `w:option(name, kind, default, help)`; gives the option's value in this run.
-pub(super) fn option(
-    lua: &Lua,
-    draft: &mut Draft,
-    name: &Value,
-    kind: &Value,
-    default: &Value,
-    help: &Value,
-) -> mlua::Result<Value> {
+/// The kind of an option.
+fn kind(lua: &Lua, option: &str, kind: &Value) -> mlua::Result<OptionKind> {
     const KINDS: &str = "a list of texts, \"text\", \"number\", \"integer\" or \"boolean\"";
-    let name = named(lua, name, "an option's name")?;
+    let wrong = |message: &str| Err(at(lua, &format!("option {option}: {message}")));
+    match kind {
+        Value::Table(list) => choices(lua, option, list).map(OptionKind::Choice),
+        Value::String(kind) => match &*kind.to_string_lossy() {
+            "text" => Ok(OptionKind::Text),
+            "number" => Ok(OptionKind::Number),
+            "integer" => Ok(OptionKind::Integer),
+            "boolean" => Ok(OptionKind::Boolean),
+            other => wrong(&format!("the kind {other:?} is not known; allowed is {KINDS}")),
+        },
+        other => wrong(&format!("a kind is expected ({KINDS}), not {}", other.type_name())),
+    }
+}
+
+/// Whether the data depends on an option: it does, unless its settings say `data = false`.
+fn is_of_data(lua: &Lua, option: &str, settings: &Value) -> mlua::Result<bool> {
+    let what = format!("option {option}");
+    let table = match settings {
+        Value::Nil => return Ok(true),
+        Value::Table(table) => table.clone(),
+        other => {
+            let message = format!(
+                "{what}: settings such as {{ data = false }} are expected, not {}",
+                other.type_name()
+            );
+            return Err(at(lua, &message));
+        }
+    };
+    Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed: &["data"] }.check()?;
+    match table.get::<Value>("data")? {
+        Value::Nil => Ok(true),
+        Value::Boolean(data) => Ok(data),
+        other => Err(at(lua, &format!("{what}: data must be true or false, not {}", other.type_name()))),
+    }
+}
+
+/// `w:option(name, kind, default, help, { data = false })`; gives the option's value in this run.
+pub(super) fn option(lua: &Lua, draft: &mut Draft, given: [Value; 5]) -> mlua::Result<Value> {
+    let [name, kind, default, help, settings] = given;
+    let name = named(lua, &name, "an option's name")?;
     if draft.options.iter().any(|other| other.name == name) {
         return Err(at(lua, &format!("the option {name} is declared twice")));
     }
-    let kind = match kind {
-        Value::Table(list) => OptionKind::Choice(choices(lua, &name, list)?),
-        Value::String(kind) => match &*kind.to_string_lossy() {
-            "text" => OptionKind::Text,
-            "number" => OptionKind::Number,
-            "integer" => OptionKind::Integer,
-            "boolean" => OptionKind::Boolean,
-            other => {
-                return Err(at(
-                    lua,
-                    &format!("option {name}: the kind {other:?} is not known; allowed is {KINDS}"),
-                ));
-            }
-        },
-        other => {
-            return Err(at(
-                lua,
-                &format!("option {name}: a kind is expected ({KINDS}), not {}", other.type_name()),
-            ));
-        }
-    };
+    let kind = self::kind(lua, &name, &kind)?;
     let wrong = |what: &str, value: &OptionValue| format!("option {name}: {what} {value}; allowed is {kind}");
-    let Some(default) = option_value(default) else {
+    let Some(default) = option_value(&default) else {
         return Err(at(lua, &format!("option {name}: a default is expected: {kind}")));
     };
     if !kind.holds(&default) {
@@ -76,13 +90,14 @@ pub(super) fn option(
     if !kind.holds(&value) {
         return Err(Error::runtime(format!("workload.options: {}", wrong("the study says", &value))));
     }
-    let help = text(lua, help, "the help of an option")?;
+    let help = text(lua, &help, "the help of an option")?;
+    let data = is_of_data(lua, &name, &settings)?;
     let result = match &value {
         OptionValue::Text(text) => Value::String(lua.create_string(text)?),
         OptionValue::Number(number) => Value::Number(*number),
         OptionValue::Boolean(value) => Value::Boolean(*value),
     };
-    draft.options.push(OptionSpec { name, kind, default, value, help });
+    draft.options.push(OptionSpec { name, kind, default, value, help, data });
     Ok(result)
 }
 
@@ -164,10 +179,36 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
 }
 
 /// Reads two arguments of which the first may be left out: settings, then something else.
-fn with_settings(second: Value, third: Value) -> (Option<Table>, Value) {
-    match second {
-        Value::Table(settings) => (Some(settings), third),
-        other => (None, other),
+fn with_settings(lua: &Lua, what: &str, second: Value, third: Value) -> mlua::Result<(Option<Table>, Value)> {
+    match (second, third) {
+        (Value::Table(settings), other) => Ok((Some(settings), other)),
+        (other, Value::Nil) => Ok((None, other)),
+        (_, third) => {
+            let kind = third.type_name();
+            Err(at(lua, &format!("{what}: a {kind} comes last; settings come as second argument: {{ … }}")))
+        }
+    }
+}
+
+/// The place of what is declared: a new one, or that of what the extended workload has under this name.
+fn place(
+    lua: &Lua,
+    what: &str,
+    name: &str,
+    found: Option<usize>,
+    base: &mut BTreeSet<String>,
+) -> mlua::Result<Option<usize>> {
+    match found {
+        Some(_) if !base.remove(name) => Err(at(lua, &format!("the {what} {name} is declared twice"))),
+        found => Ok(found),
+    }
+}
+
+/// Puts a declaration in its place.
+fn put<T>(list: &mut Vec<T>, place: Option<usize>, declared: T) {
+    match place {
+        Some(place) => list[place] = declared,
+        None => list.push(declared),
     }
 }
 
@@ -180,10 +221,9 @@ pub(super) fn transaction(
     third: Value,
 ) -> mlua::Result<()> {
     let name = named(lua, name, "a transaction's name")?;
-    if draft.transactions.iter().any(|(other, _)| other.name == name) {
-        return Err(at(lua, &format!("the transaction {name} is declared twice")));
-    }
-    let (settings, function) = with_settings(second, third);
+    let found = draft.transactions.iter().position(|(other, _)| other.name == name);
+    let place = place(lua, "transaction", &name, found, &mut draft.base.transactions)?;
+    let (settings, function) = with_settings(lua, &format!("transaction {name}"), second, third)?;
     let transaction = settings::transaction(lua, name, settings)?;
     let Value::Function(function) = function else {
         let message = format!(
@@ -193,7 +233,7 @@ pub(super) fn transaction(
         );
         return Err(at(lua, &message));
     };
-    draft.transactions.push((transaction, function));
+    put(&mut draft.transactions, place, (transaction, function));
     Ok(())
 }
 
@@ -203,7 +243,8 @@ pub(super) fn session(lua: &Lua, draft: &mut Draft, function: Value) -> mlua::Re
         let kind = function.type_name();
         return Err(at(lua, &format!("w:session: a function(tx, pick) is expected, not {kind}")));
     };
-    if draft.session.replace(function).is_some() {
+    let is_inherited = std::mem::take(&mut draft.base.session);
+    if draft.session.replace(function).is_some() && !is_inherited {
         return Err(at(lua, "w:session is called twice; a session has one function of its own"));
     }
     Ok(())
@@ -245,10 +286,9 @@ pub(super) fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -
     if weights.is_empty() {
         return Err(at(lua, &format!("mix {name}: no transaction has a weight above 0")));
     }
-    if draft.mixes.iter().any(|other| other.name == name) {
-        return Err(at(lua, &format!("the mix {name} is declared twice")));
-    }
-    draft.mixes.push(Mix { name, weights });
+    let found = draft.mixes.iter().position(|other| other.name == name);
+    let place = place(lua, "mix", &name, found, &mut draft.base.mixes)?;
+    put(&mut draft.mixes, place, Mix { name, weights });
     Ok(())
 }
 
@@ -261,10 +301,9 @@ pub(super) fn invariant(
     third: Value,
 ) -> mlua::Result<()> {
     let statement = named(lua, statement, "an invariant's statement")?;
-    if draft.invariants.iter().any(|other| other.statement == statement) {
-        return Err(at(lua, &format!("the invariant {statement} is declared twice")));
-    }
-    let (settings, help) = with_settings(second, third);
+    let found = draft.invariants.iter().position(|other| other.statement == statement);
+    let place = place(lua, "invariant", &statement, found, &mut draft.base.invariants)?;
+    let (settings, help) = with_settings(lua, &format!("invariant {statement}"), second, third)?;
     let mut when = When::Always;
     if let Some(table) = settings {
         let what = format!("invariant {statement}");
@@ -279,7 +318,7 @@ pub(super) fn invariant(
         };
     }
     let help = text(lua, &help, "the help of an invariant")?;
-    draft.invariants.push(Invariant { statement, help, when });
+    put(&mut draft.invariants, place, Invariant { statement, help, when });
     Ok(())
 }
 
@@ -304,12 +343,4 @@ pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Resul
             Err(at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}")))
         }
     }
-}
-
-/// `w:has(statement)`: whether the system's dialect has the statement.
-pub(super) fn has(lua: &Lua, draft: &mut Draft, statement: &Value) -> mlua::Result<bool> {
-    let name = named(lua, statement, "a statement's name")?;
-    let is_there = draft.statements.contains(&name);
-    draft.asked.push(name);
-    Ok(is_there)
 }

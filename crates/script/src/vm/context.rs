@@ -126,6 +126,8 @@ pub(crate) struct Context {
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
+    /// Whether it is between `tx:begin()` and its end.
+    pub(crate) within: bool,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
     pub(crate) now: Option<f64>,
     /// What to add to the tallies when the transaction has committed.
@@ -154,6 +156,7 @@ impl Context {
             call: None,
             aborted: false,
             ending: Ending::Usual,
+            within: false,
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),

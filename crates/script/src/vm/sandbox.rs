@@ -43,6 +43,12 @@ const KEPT: [&str; 25] = [
 /// Where it is reached, Lua raises an error; calls of Lua's C interface that nothing protects lift it meanwhile.
 pub(crate) const MEMORY: usize = 256 << 20;
 
+/// A message in which Lua says that there is no memory, with the limit.
+pub(crate) fn with_limit(message: &str) -> String {
+    let limit = format!("not enough memory: the workload's values take more than {} MiB", MEMORY >> 20);
+    message.replace("not enough memory", &limit)
+}
+
 /// `LUAJIT_MODE_WRAPCFUNC | LUAJIT_MODE_ON` of `luajit.h`.
 const WRAP_FUNCTIONS: c_int = 0x10 | 0x100;
 

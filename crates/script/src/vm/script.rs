@@ -137,6 +137,7 @@ impl Script {
         context.rows.clear();
         context.call = None;
         context.aborted = false;
+        context.within = false;
         context.now = None;
         context.tallies.clear();
         context.arrivals.clear();

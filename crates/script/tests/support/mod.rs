@@ -27,6 +27,11 @@ impl Folder {
         Self(TempDir::new().unwrap()).with("workload.lua", lua).with("statements.sql", statements)
     }
 
+    /// A folder with a Lua file alone.
+    pub(crate) fn of_lua(lua: &str) -> Self {
+        Self(TempDir::new().unwrap()).with("workload.lua", lua)
+    }
+
     pub(crate) fn with(self, name: &str, text: &str) -> Self {
         std::fs::write(self.0.path().join(name), text).unwrap();
         self

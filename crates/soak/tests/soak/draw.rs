@@ -100,6 +100,7 @@ impl Draw {
             ro,
             workload: WorkloadSpec {
                 folder: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/workload"),
+                packaged: None,
                 options: BTreeMap::new(),
                 scale: 1.0,
                 data_seed: 1,

@@ -60,9 +60,7 @@ fn with_calls(message: String, trace: &str) -> String {
 
 /// Lua's own words where they help nobody, in ours.
 fn explained(message: &str) -> String {
-    let memory =
-        format!("not enough memory: the workload's values take more than {} MiB", sandbox::MEMORY >> 20);
-    message.replace("not enough memory", &memory).replace(
+    sandbox::with_limit(message).replace(
         "attempt to yield across C-call boundary",
         "tx cannot be called from within a function that table.sort, string.gsub or a metatable calls",
     )

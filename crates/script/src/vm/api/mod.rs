@@ -141,6 +141,20 @@ unsafe fn type_name(l: *mut lua_State, at: c_int) -> String {
     }
 }
 
+/// Refuses more values than a word takes; `most` counts the object before a colon.
+#[inline]
+unsafe fn at_most(l: *mut lua_State, most: c_int, word: &str, takes: &str) -> Result<(), Message> {
+    // SAFETY: reading the stack.
+    let given = unsafe { ffi::lua_gettop(l) };
+    if given <= most { Ok(()) } else { Err(surplus(given - most, word, takes)) }
+}
+
+#[cold]
+fn surplus(count: c_int, word: &str, takes: &str) -> Message {
+    let values = if count == 1 { "one value" } else { &format!("{count} values") };
+    format!("{word} takes {takes}; {values} too many")
+}
+
 /// The table named at an index of the stack.
 unsafe fn table(l: *mut lua_State, at: c_int, shared: &Shared) -> Result<usize, Message> {
     // SAFETY: see `exec`.

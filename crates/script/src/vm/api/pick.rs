@@ -6,8 +6,8 @@ use mlua::ffi::{self, lua_State};
 
 use super::integer::push_integer;
 use super::{
-    Function, Message, Results, context, finish, number, set, set_index, shared, sheltered, table, text,
-    type_name,
+    Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, table,
+    text, type_name,
 };
 use crate::random::Random;
 use crate::vm::Shared;
@@ -19,8 +19,12 @@ unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
-            let index = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)) as usize;
+            // The upvalue is an index of a table, as `push_pick` has set it.
+            let index: usize = ffi::lua_tonumber(l, ffi::lua_upvalueindex(2)).to_int_unchecked();
             let (name, keys) = &shared.tables[index];
+            if ffi::lua_gettop(l) > 0 {
+                return Err(format!("pick.{name}() takes no values"));
+            }
             let key = sheltered(shared, || {
                 let picker = |random: &mut Random| shared.pickers.borrow_mut()[index].pick(keys, random);
                 let key = context.picks.pick((index, false), &mut context.random, picker);
@@ -41,6 +45,7 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
+            at_most(l, 1, "pick.once", "a table")?;
             let key = sheltered(shared, || {
                 let index = table(l, 1, shared)?;
                 let once = |_: &mut Random| shared.tables[index].1.once();
@@ -75,6 +80,7 @@ unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> Results {
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
+            at_most(l, 2, "pick.integer", "two bounds")?;
             let (low, high) = bounds(l, "pick.integer")?;
             let (from, to) = (low as i64, high as i64);
             if from as f64 != low || to as f64 != high {
@@ -95,6 +101,7 @@ unsafe extern "C-unwind" fn pick_number(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let context = context(shared(l))?;
+            at_most(l, 3, "pick.number", "two bounds and a number of digits")?;
             let (low, high) = bounds(l, "pick.number")?;
             let mut value = low + context.random.uniform() * (high - low);
             if ffi::lua_gettop(l) > 2 {
@@ -119,6 +126,7 @@ unsafe extern "C-unwind" fn pick_chance(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let context = context(shared(l))?;
+            at_most(l, 1, "pick.chance", "a probability")?;
             let probability = number(l, 1, "a probability")?;
             if !(0.0..=1.0).contains(&probability) {
                 return Err(format!("pick.chance: the probability is {probability}; it must be 0 to 1"));
@@ -137,6 +145,7 @@ unsafe extern "C-unwind" fn pick_choice(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let context = context(shared(l))?;
+            at_most(l, 1, "pick.choice", "a list")?;
             if ffi::lua_type(l, 1) != ffi::LUA_TTABLE {
                 return Err(format!("pick.choice takes a list, not {}", type_name(l, 1)));
             }
@@ -159,6 +168,7 @@ unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let context = context(shared(l))?;
+            at_most(l, 2, "pick.letters", "two bounds")?;
             let (low, high) = bounds(l, "pick.letters")?;
             if low < 0.0 || high > LONGEST {
                 return Err(format!("pick.letters makes texts of 0 to {LONGEST} letters"));
@@ -223,6 +233,7 @@ unsafe extern "C-unwind" fn math_random(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         unsafe {
             let context = context(shared(l))?;
+            at_most(l, 2, "math.random", "two bounds")?;
             let (low, high) = match ffi::lua_gettop(l) {
                 0 => {
                     ffi::lua_pushnumber(l, context.random.uniform());

@@ -9,8 +9,8 @@ use nephoscope_drivers::{Command, Value, Want};
 use super::integer::{as_value, object, whole};
 use super::names::listed;
 use super::{
-    Function, Message, Results, context, finish, number, set, set_index, shared, sheltered, table, text,
-    type_name,
+    Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
+    table, text, type_name,
 };
 use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
 
@@ -98,10 +98,7 @@ unsafe fn named_parameters(
         unsafe {
             let shown = param.to_string_lossy();
             if !find_field(l, param.as_bytes()) {
-                let name = String::from_utf8_lossy(name);
-                return Err(format!(
-                    "{name} lacks its parameter :{shown}; NULL is written {shown} = tx.null"
-                ));
+                return Err(lacking(l, name, &shown));
             }
             let value =
                 parameter(l, shared, 5).map_err(|kind| unfit(format_args!(":{shown}"), name, &kind))?;
@@ -122,6 +119,19 @@ unsafe fn named_parameters(
         }
     }
     Ok(())
+}
+
+/// What is said of a table without one of the parameters.
+#[cold]
+unsafe fn lacking(l: *mut lua_State, statement: &[u8], param: &str) -> Message {
+    let name = String::from_utf8_lossy(statement);
+    // SAFETY: reading the stack.
+    if unsafe { ffi::lua_objlen(l, 3) } > 0 {
+        return format!(
+            "{name} is given a list; values come one after another, ({name:?}, 1, 2), or by name, ({name:?}, {{ {param} = 1 }})"
+        );
+    }
+    format!("{name} lacks its parameter :{param}; NULL is written {param} = tx.null")
 }
 
 /// Finds a field of the table at index 3, and leaves its key and value at 4 and 5. To push the key would be quicker, and
@@ -195,10 +205,39 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
     unsafe {
         let shared = shared(l);
         let context = context(shared)?;
+        border(context, command, ffi::lua_gettop(l))?;
+        // Those of the statement before it.
         context.params.clear();
-        context.aborted = command == Command::Rollback;
         let flush = command != Command::Begin || !shared.pipeline;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
+    }
+}
+
+/// Keeps account of where the transaction begins and ends: what no server would take is refused before one is asked.
+#[inline]
+fn border(context: &mut Context, command: Command, values: c_int) -> Result<(), Message> {
+    let begins = command == Command::Begin;
+    if begins == context.within || values > 1 {
+        return Err(misplaced(command, values));
+    }
+    context.within = begins;
+    context.aborted = command == Command::Rollback;
+    Ok(())
+}
+
+#[cold]
+fn misplaced(command: Command, values: c_int) -> Message {
+    let word = match command {
+        Command::Begin => "tx:begin()",
+        Command::Commit => "tx:commit()",
+        _ => "tx:rollback()",
+    };
+    if values > 1 {
+        return surplus(values - 1, word, "nothing");
+    }
+    match command {
+        Command::Begin => format!("{word} within a transaction: tx:commit() or tx:rollback() ends it first"),
+        _ => format!("{word} outside of a transaction: tx:begin() begins one"),
     }
 }
 
@@ -223,7 +262,9 @@ unsafe extern "C-unwind" fn skip(l: *mut lua_State) -> Results {
         // SAFETY: see `exec`.
         let (shared, context) = unsafe {
             let shared = shared(l);
-            (shared, context(shared)?)
+            let context = context(shared)?;
+            at_most(l, 1, "tx:skip", "nothing")?;
+            (shared, context)
         };
         if context.ending == Ending::SetUp {
             return Err("tx:skip() is for transactions; a session's own function just returns".to_owned());
@@ -245,6 +286,7 @@ unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> Results {
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
+            at_most(l, 3, "tx:tally", "a name and an amount")?;
             let name = text(l, 2)
                 .ok_or_else(|| format!("a tally's name must be a text, not {}", type_name(l, 2)))?;
             let amount = number(l, 3, "the amount of a tally")?;
@@ -274,6 +316,7 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
         unsafe {
             let shared = shared(l);
             let context = context(shared)?;
+            at_most(l, 3, "tx:inserted", "a table and a key")?;
             let table = table(l, 2, shared)?;
             let Some(key) = whole(l, shared, 3).and_then(|key| i64::try_from(key).ok()) else {
                 let given = number(l, 3, "a key")?;

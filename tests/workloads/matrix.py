@@ -1,0 +1,37 @@
+"""Every built-in workload and dialect: how small a workload is tested, and what a dialect cannot do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nephoscope.study.packaged import packaged_workloads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+WORKLOADS = packaged_workloads()
+PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
+"""By dialect, the product that the test runs."""
+
+SMALL: Mapping[str, Mapping[str, Any]] = {
+    "sales": {"scale": 0.002},
+    "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
+    "tatp": {"scale": 0.01},
+    "tpcb": {"scale": 1},
+    "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
+}
+"""The table ``[workload]`` of a study that loads within seconds."""
+
+CANNOT: Mapping[tuple[str, str], str] = {}
+"""Why a workload does not run in a dialect."""
+
+
+def cells() -> str:
+    """Make the table of workloads and dialects, for docs/built-in-workloads.md."""
+    rows = [
+        f"| [`{workload}`](#{workload}) | "
+        + " | ".join(CANNOT.get((workload, dialect), "yes") for dialect in PRODUCTS)
+        + " |\n"
+        for workload in WORKLOADS
+    ]
+    return f"| workload | {' | '.join(PRODUCTS.values())} |\n|{'---|' * (1 + len(PRODUCTS))}\n{''.join(rows)}"

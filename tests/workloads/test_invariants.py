@@ -1,0 +1,55 @@
+"""What is planted into the data of a built-in workload breaks the invariant that it is about."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+from matrix import SMALL
+
+from commands import call
+from sample_studies import throughput, write_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAULTS = [
+    (
+        "smallbank",
+        "UPDATE checking SET balance = balance + 1 WHERE custid = 7",
+        "the bank has what it began with",
+    ),
+    (
+        "smallbank",
+        "DELETE FROM saving WHERE custid = 7",
+        "each customer has a savings and a checking account",
+    ),
+    (
+        "tatp",
+        "UPDATE subscriber SET sub_nbr = '000000000000000' WHERE s_id = 7",
+        "the number of a subscriber",
+    ),
+    ("tatp", "DELETE FROM access_info WHERE s_id = 7", "each subscriber has 1 to 4 access data"),
+    ("tatp", "DELETE FROM special_facility WHERE s_id < 20", "calls are forwarded by facilities that exist"),
+]
+
+
+@pytest.mark.parametrize(("workload", "fault", "broken"), FAULTS)
+def test_a_planted_fault_breaks_an_invariant(tmp_path: Path, workload: str, fault: str, broken: str) -> None:
+    file = tmp_path / "data.db"
+    tables = {
+        "study": {"name": "planted"},
+        "system": {"provider": "url", "rw": f"sqlite://{file}?synchronous=off"},
+        "workload": {"name": workload, **SMALL[workload]},
+        "measure": [throughput(mixes=["1:0"])],
+    }
+    study = write_study(tmp_path, tables)
+    assert call("load", study).code == 0
+    before = call("check", study)
+    assert (before.code, "✗" in before.out) == (0, False), before.out
+    with sqlite3.connect(file) as database:
+        assert database.execute(fault).rowcount > 0
+    after = call("check", study)
+    assert after.code == 1
+    assert any("✗" in line and broken in line for line in after.out.splitlines()), after.out
