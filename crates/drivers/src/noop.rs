@@ -14,6 +14,7 @@ use crate::contract::rows::Rows;
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::echo::Echo;
+use crate::net::entry::Entry;
 
 /// No database, and no server either.
 const DIALECT: &Dialect = &Dialect {
@@ -21,6 +22,15 @@ const DIALECT: &Dialect = &Dialect {
     lexer: Dialect::NONE.lexer,
     probes: Dialect::NONE.probes,
     capabilities: Capabilities { probes: false, ..Dialect::NONE.capabilities },
+};
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["noop"],
+    about: "no database: answers at once and costs nothing, to measure the engine itself",
+    open: |url, _| Ok(Arc::new(Noop::new(url)?)),
+    keys: None,
+    dialect: DIALECT,
 };
 
 /// The driver of `noop://`.
