@@ -160,7 +160,7 @@ impl Worker<'_> {
                     let reply = if send { self.flush(&mut script)? } else { Reply::default() };
                     step = script.resume(reply);
                 }
-                Step::Done { .. } => break,
+                Step::Done { .. } | Step::Skipped => break,
                 Step::Failed(error) => return Err(of_lua(&error)),
             }
         }

@@ -24,6 +24,7 @@ mod laws;
 mod loading;
 pub(crate) mod reading;
 mod reuse;
+mod settings;
 mod source;
 mod sql;
 mod words;
@@ -47,6 +48,8 @@ pub(crate) struct Draft {
     pub(crate) options: Vec<OptionSpec>,
     pub(crate) tables: Vec<TableSpec>,
     pub(crate) transactions: Vec<(Transaction, Function)>,
+    /// What each session runs once.
+    pub(crate) session: Option<Function>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
     pub(crate) load: Option<loading::LoadFunction>,
@@ -297,7 +300,7 @@ const MOST: usize = 5;
 type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
 
 /// The words of a workload, with how many arguments each takes.
-const WORDS: [(&str, usize, Declare); 12] = [
+const WORDS: [(&str, usize, Declare); 13] = [
     ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
@@ -316,6 +319,9 @@ const WORDS: [(&str, usize, Declare); 12] = [
     }),
     ("transaction", 3, |lua, draft, [name, second, third, ..]| {
         words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
+    }),
+    ("session", 1, |lua, draft, [function, ..]| {
+        words::session(lua, &mut draft.borrow_mut(), function).map(|()| Value::Nil)
     }),
     ("load", 2, |lua, draft, [first, second, ..]| {
         loading::load(lua, &mut draft.borrow_mut(), first, second).map(|()| Value::Nil)

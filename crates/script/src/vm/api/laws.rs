@@ -23,7 +23,7 @@ pub(super) unsafe extern "C-unwind" fn pick_new(l: *mut lua_State) -> Results {
             let context = context(shared)?;
             let key = sheltered(shared, || {
                 at_most(l, 1, "pick.new", "a table")?;
-                not_while_loading(shared, "pick.new")?;
+                not_while_loading(context, "pick.new")?;
                 let index = table(l, 1, shared)?;
                 let new = |_: &mut Random| Some(shared.tables[index].1.new_key());
                 Ok(context.picks.pick((index, Way::New), &mut context.random, new).unwrap_or_default())

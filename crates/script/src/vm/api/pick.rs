@@ -48,7 +48,7 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             at_most(l, 1, "pick.once", "a table")?;
-            not_while_loading(shared, "pick.once")?;
+            not_while_loading(context, "pick.once")?;
             let key = sheltered(shared, || {
                 let index = table(l, 1, shared)?;
                 let once = |_: &mut Random| shared.tables[index].1.once();
