@@ -80,7 +80,7 @@ local function pick_start(pick) return pick.integer(0, 2) * 8 end
 
 -- A transaction that finds nothing is none of TATP's successful ones: it counts as aborted.
 local function aborted_unless(tx, found)
-  if not found or found == 0 then return tx:rollback() end
+  if not found then return tx:abort() end
 end
 
 w:transaction("get_subscriber_data", { read_only = true, help = "reads all of a subscriber" }, function(tx, pick)
