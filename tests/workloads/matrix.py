@@ -14,10 +14,15 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
+    "noop": {},
     "sales": {"scale": 0.002},
+    "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
+    "twitter": {"scale": 1},
+    "voter": {},
+    "ycsb": {"scale": 1, "options": {"field_length_distribution": "zipfian"}},
 }
 """The table ``[workload]`` of a study that loads within seconds."""
 

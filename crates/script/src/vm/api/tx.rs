@@ -205,6 +205,8 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
         let shared = shared(l);
         let context = context(shared)?;
         border(context, command, ffi::lua_gettop(l))?;
+        // Those of the statement before it.
+        context.params.clear();
         let flush = command != Command::Begin || !shared.pipeline;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
     }
