@@ -11,7 +11,7 @@ import psycopg
 from benches.client import load_spec, measure
 from benches.costs import ROUNDS, SECONDS, by_turns, cost, median, ratios, told, ways
 from benches.results import Result, at_most, result
-from benches.servers import BIN, SCALE, Server, example, load_sales, pgbench_tables, server, timed
+from benches.servers import BIN, SCALE, Server, example, load_data, pgbench_tables, server, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def _exchange(program: Path, on: Server, sessions: int) -> dict[str, float]:
 def order_payment(folder: Path) -> Iterator[Result]:
     """Client CPU of Order Payment: in the same five round trips as pgbench, and pipelined in two flushes."""
     with server(folder) as on:
-        load_sales(on, folder, _SALES_SCALE)
+        load_data(on.url, folder, "sales", _SALES_SCALE)
         io = ways()[-1]
         spec = load_spec(on.url, "sales", _SALES_SCALE, "1:0:0:0")
         theirs: list[dict[str, float]] = []

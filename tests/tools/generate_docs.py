@@ -1,4 +1,5 @@
-"""Writes the generated parts of docs/: keys of studies and price books, columns of the tables that are kept.
+"""Writes the generated parts of docs/: keys of studies and price books, columns of the tables that are kept, the
+matrix of workloads.
 
 A part stands between ``<!-- generated: module:Class -->`` and ``<!-- end -->``. What a key means is the docstring
 under its field, or stands in its column. ``--check`` changes nothing and fails where something is out of date or
@@ -183,14 +184,17 @@ def generated(text: str) -> str:
     def part(found: re.Match[str]) -> str:
         module, _, name = found["name"].partition(":")
         named = getattr(importlib.import_module(module), name)
-        if isinstance(named, type) and issubclass(named, BaseModel):
-            made = table(named)
-        else:
-            rows = named()
-            made = rows if isinstance(rows, str) else columns(rows)
-        return f"{found[1]}{made}{found[3]}"
+        return f"{found[1]}{_made(named)}{found[3]}"
 
     return _PART.sub(part, text)
+
+
+def _made(named: Any) -> str:
+    """Make a part of a model of keys, or of a function that gives tables or the text itself."""
+    if isinstance(named, type) and issubclass(named, BaseModel):
+        return table(named)
+    made = named()
+    return made if isinstance(made, str) else columns(made)
 
 
 def models() -> set[type[BaseModel]]:

@@ -20,6 +20,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
+    "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
     "twitter": {"scale": 1},
     "voter": {},
     "ycsb": {"scale": 1, "options": {"field_length_distribution": "zipfian"}},

@@ -1,5 +1,6 @@
 //! The driver without a database: it answers at once and costs nothing, so what is measured is the engine.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -15,24 +16,36 @@ use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::echo::Echo;
 
-/// No database, and no server either.
-const DIALECT: &Dialect = &Dialect {
-    name: Dialect::NONE.name,
-    lexer: Dialect::NONE.lexer,
-    probes: Dialect::NONE.probes,
-    capabilities: Capabilities { probes: false, ..Dialect::NONE.capabilities },
-};
+/// A dialect's words without its database, and without a server.
+pub(crate) const fn spoken(of: &'static Dialect) -> Dialect {
+    let capabilities = Capabilities { stores: false, probes: false, blocking: false, ..of.capabilities };
+    Dialect { name: of.name, lexer: of.lexer, probes: of.probes, capabilities }
+}
+
+const NONE: &Dialect = &spoken(Dialect::NONE);
 
 /// The driver of `noop://`.
-pub struct Noop(());
+pub struct Noop(&'static Dialect);
 
 impl Noop {
-    /// Takes nothing but `noop://`: there is nothing to set.
-    pub fn new(url: &str) -> Result<Self, ConfigError> {
-        match url.strip_prefix("noop:").map(|rest| rest.trim_start_matches('/')) {
-            Some("") => Ok(Self(())),
-            _ => Err(ConfigError(format!("url: {url:?} has settings, and noop:// takes none"))),
+    /// Takes nothing but `noop://`, and with `?dialect=` the statements of one of these dialects.
+    pub fn new(url: &str, dialects: &[&'static Dialect]) -> Result<Self, ConfigError> {
+        let Some(rest) = url.strip_prefix("noop:").map(|rest| rest.trim_start_matches('/')) else {
+            return Err(ConfigError(format!("url: {url:?} does not begin with noop://")));
+        };
+        if rest.is_empty() {
+            return Ok(Self(NONE));
         }
+        let names = || dialects.iter().map(|dialect| dialect.name).collect::<Vec<_>>().join(", ");
+        let Some(name) = rest.strip_prefix("?dialect=") else {
+            let message =
+                format!("url: {url:?} has settings, and noop:// takes none but ?dialect=, of {}", names());
+            return Err(ConfigError(message));
+        };
+        let found = dialects.iter().find(|dialect| dialect.name == name);
+        found.map(|dialect| Self(dialect)).ok_or_else(|| {
+            ConfigError(format!("url: noop:// knows no dialect {name:?}; dialects are {}", names()))
+        })
     }
 }
 
@@ -42,11 +55,12 @@ impl Driver for Noop {
     }
 
     fn dialect(&self) -> &'static Dialect {
-        DIALECT
+        self.0
     }
 
     fn redacted_url(&self) -> String {
-        "noop://".to_owned()
+        let name = self.0.name;
+        if name == NONE.name { "noop://".to_owned() } else { format!("noop://?dialect={name}") }
     }
 
     fn connect<'a>(
@@ -55,6 +69,8 @@ impl Driver for Noop {
         statements: &'a Arc<[Statement]>,
     ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
         let echo = Echo::new(statements);
+        // A key for whatever was inserted, where the dialect's servers tell one.
+        let inserted_id = self.0.capabilities.generated_keys.then_some(NonZeroU64::MIN);
         Box::pin(async move {
             let connection = NoopConnection {
                 echo,
@@ -62,6 +78,7 @@ impl Driver for Noop {
                 waiting: false,
                 queued: None,
                 echoed: Params::default(),
+                inserted_id,
             };
             Ok(Box::new(connection) as Box<dyn Connection>)
         })
@@ -80,6 +97,7 @@ struct NoopConnection {
     /// The last statement, and whether its rows are wanted.
     queued: Option<(usize, Want)>,
     echoed: Params,
+    inserted_id: Option<NonZeroU64>,
 }
 
 impl Connection for NoopConnection {
@@ -104,7 +122,7 @@ impl Connection for NoopConnection {
         self.waiting = false;
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
-        Poll::Ready(Ok(Reply { affected: 1, result, ..Reply::default() }))
+        Poll::Ready(Ok(Reply { affected: 1, result, inserted_id: self.inserted_id, ..Reply::default() }))
     }
 
     fn set_deadline(&mut self, _deadline: Nanos) {}
@@ -152,5 +170,33 @@ impl crate::contract::bulk::RowEncoder for Counter {
     fn end_row(&mut self) -> Result<(), Error> {
         self.0 += 1;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::contract::driver::Settings;
+
+    fn opened(url: &str) -> Result<(&'static str, String), String> {
+        let driver = crate::open(url, &Settings::default()).map_err(|error| error.0)?;
+        assert!(!driver.dialect().capabilities.stores && !driver.dialect().capabilities.blocking, "{url}");
+        Ok((driver.dialect().name, driver.redacted_url()))
+    }
+
+    #[test]
+    fn it_speaks_any_dialect_without_its_database() {
+        assert_eq!(opened("noop://").unwrap(), ("none", "noop://".to_owned()));
+        for dialect in ["postgres", "mysql", "sqlite"] {
+            let url = format!("noop://?dialect={dialect}");
+            assert_eq!(opened(&url).unwrap(), (dialect, url));
+        }
+        assert_eq!(
+            opened("noop://?dialect=oracle").unwrap_err(),
+            "url: noop:// knows no dialect \"oracle\"; dialects are postgres, mysql, sqlite"
+        );
+        assert_eq!(
+            opened("noop://?speed=1").unwrap_err(),
+            "url: \"noop://?speed=1\" has settings, and noop:// takes none but ?dialect=, of postgres, mysql, sqlite"
+        );
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-#[cfg(test)]
 use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Driver, Settings};
 use crate::contract::error::ConfigError;
@@ -22,6 +21,13 @@ pub fn redact(url: &str) -> String {
 pub(crate) const DIALECTS: [&Dialect; 4] =
     [Dialect::NONE, crate::postgres::DIALECT, crate::mysql::DIALECT, crate::sqlite::DIALECT];
 
+/// The dialects of databases, as the driver without one speaks them.
+const SPOKEN: [&Dialect; 3] = [
+    &crate::noop::spoken(crate::postgres::DIALECT),
+    &crate::noop::spoken(crate::mysql::DIALECT),
+    &crate::noop::spoken(crate::sqlite::DIALECT),
+];
+
 /// The settings that URLs may have, of all drivers.
 const KEYS: [&Keys; 3] = [&crate::postgres::config::KEYS, &crate::mysql::config::KEYS, &crate::sqlite::KEYS];
 
@@ -32,7 +38,7 @@ pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigErr
         "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
         "mysql" | "mariadb" => Ok(Arc::new(crate::mysql::Mysql::new(url, settings)?)),
         "sqlite" => Ok(Arc::new(crate::sqlite::Sqlite::new(url, settings)?)),
-        "noop" => Ok(Arc::new(crate::noop::Noop::new(url)?)),
+        "noop" => Ok(Arc::new(crate::noop::Noop::new(url, &SPOKEN)?)),
         "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
         _ => Err(ConfigError(format!(
             "url: the scheme {scheme:?} has no driver; allowed are {}",

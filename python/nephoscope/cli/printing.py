@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from nephoscope.engine.data import CheckResult
     from nephoscope.measuring.measurement import Outcome
+    from nephoscope.measuring.trying import Trial, Tried
     from nephoscope.results.compare import Compared
     from nephoscope.results.side_by_side import SideBySide
     from nephoscope.study.reading import Study
@@ -251,7 +252,8 @@ def describe_workload(workload: Workload) -> RenderableType:
         parts.append(_heading("Options"))
         parts += [
             Text(
-                f"{option['name']} ({option['kind']}; {describe_value(option['default'])}): {option['help']}"
+                f"{option['name']} ({option['kind']}; {describe_value(option['default'])}"
+                f"{'' if option['data'] else '; not of the data'}): {option['help']}"
             )
             for option in about["options"]
         ]
@@ -272,6 +274,31 @@ def describe_workload(workload: Workload) -> RenderableType:
     )
     parts.append(Syntax(f"{sql}\n\n{sections}", "sql", background_color="default", word_wrap=True))
     return Group(*parts)
+
+
+def trials_text(trials: Sequence[Trial]) -> RenderableType:
+    """Show what was tried on each dialect, what was not, and what is wrong."""
+    parts: list[RenderableType] = []
+    for trial in trials:
+        tried = (
+            f"Lua and SQL, on a temporary database at scale {trial.scale:g}"
+            if trial.database
+            else "Lua alone: each statement was answered with one made-up row, and no SQL was run"
+        )
+        parts.append(_heading(trial.dialect))
+        parts.append(Text(f"not tried: {trial.not_tried}" if trial.not_tried else tried, style="dim"))
+        parts += [Text(f"WRONG: {check}", style="red") for check in trial.checks]
+        parts += [_tried_text(tried) for tried in trial.transactions]
+    return Group(*parts)
+
+
+def _tried_text(tried: Tried) -> Text:
+    if tried.fault:
+        return Text(f"{tried.transaction}: WRONG: {tried.fault}", style="red")
+    counts = [f"{tried.committed:,} committed"]
+    counts += [f"{tried.aborted:,} aborted"] if tried.aborted else []
+    counts += [f"{tried.failed:,} failed ({tried.error})"] if tried.failed else []
+    return Text(f"{tried.transaction}: {', '.join(counts)}")
 
 
 def _heading(text: str) -> Text:

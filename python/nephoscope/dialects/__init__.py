@@ -9,14 +9,25 @@ from nephoscope.dialects.base import Dialect, ImplicitCommit
 from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
 from nephoscope.dialects.sqlite import SQLITE
+from nephoscope.errors import InputError
 
-__all__ = ["ANY_URL", "DIALECTS", "Dialect", "ImplicitCommit", "dialect_of"]
+__all__ = ["ANY_URL", "DIALECTS", "Dialect", "ImplicitCommit", "dialect_of", "url_without_database"]
 
 DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
 
 ANY_URL = "postgresql://reader@localhost/none"
 """A URL that names no endpoint: for whoever asks for a dialect alone, and is told of no other."""
+
+
+def url_without_database(dialect: str) -> str:
+    """Give a URL whose driver takes the statements of a dialect and answers without a database.
+
+    Raises ``InputError``.
+    """
+    if dialect not in DIALECTS:
+        raise InputError(f"there is no dialect {dialect!r}; dialects are {', '.join(DIALECTS)}")
+    return f"noop://?dialect={dialect}"
 
 
 def dialect_of(url: str) -> Dialect | None:

@@ -64,6 +64,8 @@ class Dialect:
     """Of the URLs whose servers can be asked for their settings."""
     setting: str | None = None
     """Tells what the setting of the ``{name}``, a literal, is; NULL, or nothing, where the server has none."""
+    file_url: str | None = None
+    """The URL of a database that is the file ``{path}``; None where a server keeps it."""
     shares: Mapping[str, Share] = field(default_factory=dict)
     """What keeps the data of tenants apart within a server: a schema, a database."""
 

@@ -22,4 +22,5 @@ SQLITE = Dialect(
     isolation=None,
     literal=quoted("'", {"'": "''"}),
     product="SQLite",
+    file_url="sqlite://{path}?synchronous=off",
 )

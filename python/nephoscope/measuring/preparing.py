@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.evaluators.base import Evaluator
-    from nephoscope.study.reading import Study
+    from nephoscope.study.reading import LoadTable, Study
     from nephoscope.systems.base import Provider, System
 
 _REPLICAS_S = 60.0
@@ -204,8 +204,26 @@ def engine_description(
         dialect = DIALECTS.get(workload.description["dialect"])
         if dialect is not None and dialect.isolation is not None:
             on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
+    tenants = [
+        {
+            "name": tenant.name,
+            "rw": list(tenant.rw),
+            "ro": list(tenant.ro),
+            "reads": reads_of(study, tenant),
+            "writer_weight": load.writer_weight,
+            "workload": workload.spec(handed_out.get(tenant.name)),
+            "sessions": load.sessions,
+            "backlog": load.backlog,
+        }
+        for tenant in tenants_of(study.tenants, system)
+    ]
+    return {**load_description(load, study.study.seed, on_connect), "tenants": tenants}
+
+
+def load_description(load: LoadTable, seed: int, on_connect: list[str]) -> dict[str, Any]:
+    """Describe for the engine how transactions are run; who runs them is not told."""
     return {
-        "seed": study.study.seed,
+        "seed": seed,
         "threads": load.threads,
         "cpus": load.cpus,
         "interval_ms": round(load.interval * 1000),
@@ -223,19 +241,6 @@ def engine_description(
         "on_connect": on_connect,
         "balance": load.balance,
         "io": load.io,
-        "tenants": [
-            {
-                "name": tenant.name,
-                "rw": list(tenant.rw),
-                "ro": list(tenant.ro),
-                "reads": reads_of(study, tenant),
-                "writer_weight": load.writer_weight,
-                "workload": workload.spec(handed_out.get(tenant.name)),
-                "sessions": load.sessions,
-                "backlog": load.backlog,
-            }
-            for tenant in tenants_of(study.tenants, system)
-        ],
     }
 
 

@@ -1,4 +1,4 @@
-"""Loads, and what tables of a study hold of them: levels, ramps, think time, access distributions, mixes."""
+"""Loads and their parts in a study: levels, ramps, think time, access distributions, mixes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RampSetting(Settings):
 
 
 def each_once(values: Any) -> Any:  # noqa: ANN401 - a list, or a word in its place
-    """Check that a list to be gone through has nothing twice. Raises ``ValueError`` with what is there again."""
+    """Check that a list has no value twice. Raises ``ValueError`` that names the repeated value."""
     if isinstance(values, list):
         # To Python true is 1; to whoever is set to it, it is not.
         typed = [(type(value), value) for value in values]
@@ -158,7 +158,7 @@ Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_leng
 
 
 def _one_level(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
-    # A word may stand in place of a list of levels: what is wrong with it is not that it is no number.
+    # A word may stand in place of a list of levels: the message should not ask for a number.
     return value if isinstance(value, str) else one_as_list(value)
 
 
@@ -171,10 +171,10 @@ Levels = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """Endpoints in the place of those that a tenant has; what is None stays.
+    """Endpoints that replace a tenant's; a role that is None stays.
 
-    Each session goes to its own by ``load.balance`` when its transaction has ended, and keeps a connection that leads
-    there already.
+    After its transaction each session moves to its endpoint by ``load.balance``; it keeps a connection that leads there
+    already.
     """
 
     # Not in the text form: these URLs may hold passwords.
@@ -191,7 +191,7 @@ class Endpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A tenant's load, or a change of it: what is None stays as it is."""
+    """A tenant's load, or a change of it: a value that is None stays."""
 
     concurrency: Level | None = None
     think: Think | None = None
@@ -202,7 +202,7 @@ class Load:
     release: bool | None = None
     """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
     endpoints: Endpoints | None = None
-    """Other endpoints, of nodes that have come or gone."""
+    """Other endpoints, after nodes were added or removed."""
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
         """Describe the load for the engine; a ramp without a length takes ``seconds``."""
@@ -227,7 +227,7 @@ class Load:
 
 
 def lets_go(load: Load | Mapping[str, Load]) -> bool:
-    """Tell whether nobody has a load, and nobody keeps a connection."""
+    """Tell whether no tenant has a load, and none keeps a connection."""
     loads = [load] if isinstance(load, Load) else load.values()
     return all(one.concurrency == 0 and bool(one.release) for one in loads)
 

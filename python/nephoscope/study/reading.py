@@ -314,10 +314,7 @@ def _override(tables: dict[str, Any], override: str) -> None:
     shown = _engine.redact(override)
     if not equals or not all(parts):
         raise InputError(f"--set {shown}: expected key=value, such as workload.scale=10")
-    try:
-        parsed = parse_toml(f"value = {value}")["value"]
-    except ValueError:
-        parsed = value
+    parsed = given_value(value)
     place: Any = tables
     for at, part in enumerate(parts):
         last = at == len(parts) - 1
@@ -336,6 +333,14 @@ def _override(tables: dict[str, Any], override: str) -> None:
                 place = place.setdefault(part, {})
         else:
             raise InputError(f"--set {shown}: {'.'.join(parts[:at])} is a value and has no {part}")
+
+
+def given_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """Read a value of the command line: TOML, or else a text."""
+    try:
+        return parse_toml(f"value = {text}")["value"]
+    except ValueError:
+        return text
 
 
 _TABLES: dict[str, type[Settings]] = {

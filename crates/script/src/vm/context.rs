@@ -11,6 +11,7 @@ use nephoscope_runtime::clock;
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
 use crate::vm::api;
+use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
 
 /// How a reply is given to Lua.
@@ -45,9 +46,24 @@ pub(crate) struct Picks {
     reached: usize,
 }
 
+/// How a key is picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the access distribution.
+    Access,
+    /// One that is handed out once.
+    Once,
+    /// One that is new.
+    New,
+    /// The number of a loaded row, by the access distribution.
+    Row,
+    /// From a range, by the access distribution.
+    Range,
+}
+
 struct Pick {
-    /// From which table, and whether it was to be one that is handed out once.
-    of: (usize, bool),
+    /// From which table (or range), and how.
+    of: (usize, Way),
     key: Option<i64>,
     /// The generator after it.
     random: Random,
@@ -72,7 +88,7 @@ impl Picks {
     #[inline]
     pub(crate) fn pick(
         &mut self,
-        of: (usize, bool),
+        of: (usize, Way),
         random: &mut Random,
         draw: impl FnOnce(&mut Random) -> Option<i64>,
     ) -> Option<i64> {
@@ -170,6 +186,7 @@ pub(crate) struct Shared {
     pub(crate) tally_names: RefCell<Vec<String>>,
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
+    pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
     pub(super) transactions_begun: Cell<u64>,
 }

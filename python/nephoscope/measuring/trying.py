@@ -1,0 +1,202 @@
+"""Trying a workload: each transaction runs for a moment, so that a slip shows before a study meets it.
+
+A database that is a file is made for the occasion: Lua and SQL are tried there. The SQL of the other dialects is not
+tried: their transactions run on a driver that answers each statement with one row, which holds the statement's
+parameters under their names and 1 under any other name.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from nephoscope import _engine
+from nephoscope.dialects import DIALECTS, url_without_database
+from nephoscope.engine.data import WorkloadData
+from nephoscope.errors import InputError, MeasurementError, NephoscopeError
+from nephoscope.measuring.preparing import load_description
+from nephoscope.settings.loads import Load
+from nephoscope.study.reading import LoadTable
+from nephoscope.study.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SEED = 7
+_SECONDS = 0.2
+"""How long each transaction runs, again and again, each time with other random numbers."""
+_NEWS_S = 5.0
+_CONNECT_S = 10.0
+_SCALES = (0.001, 0.01, 0.1)
+"""Scale factors that are tried for a small database, the smallest first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """The outcome of one transaction."""
+
+    transaction: str
+    committed: int = 0
+    aborted: int = 0
+    failed: int = 0
+    fault: str = ""
+    """What is wrong; empty if nothing is."""
+    error: str = ""
+    """The first error of the database, which may be one that the workload expects."""
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """The outcome on one dialect."""
+
+    dialect: str
+    database: bool
+    """Whether a database ran the SQL."""
+    scale: float
+    not_tried: str = ""
+    """Why nothing could be tried."""
+    transactions: list[Tried] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    """Invariants that the loaded data breaks."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing wrong was found."""
+        return not self.checks and not any(tried.fault for tried in self.transactions)
+
+
+@dataclass(frozen=True)
+class Trying:
+    """A workload to be tried."""
+
+    folder: Path
+    options: Mapping[str, str | bool | float]
+    scale: float | None
+    """None for the smallest at which each table has rows, where data is loaded, and else for 1."""
+
+    def on(self, dialect: str) -> Trial:
+        """Try it on a dialect. Raises ``InputError`` where its files are refused."""
+        file_url = DIALECTS[dialect].file_url if dialect in DIALECTS else None
+        if file_url is None:
+            scale = 1.0 if self.scale is None else self.scale
+            workload = self._workload(url_without_database(dialect), scale)
+            trial = Trial(dialect=dialect, database=False, scale=workload.scale)
+        else:
+            with TemporaryDirectory(prefix="nephoscope-") as folder:
+                url = file_url.format(path=quote(str(Path(folder) / "try.db")))
+                scale = self._smallest(url) if self.scale is None else self.scale
+                workload = self._workload(url, scale)
+                trial = Trial(dialect=dialect, database=True, scale=workload.scale)
+                trial.not_tried = _loaded(workload, trial)
+                if not trial.not_tried:
+                    trial.transactions = [_try(workload, name) for name in workload.transactions]
+            return trial
+        trial.transactions = [_try(workload, name) for name in workload.transactions]
+        return trial
+
+    def on_all(self) -> list[Trial]:
+        """Try it on every dialect; what one of them refuses is not tried there.
+
+        Raises ``InputError`` where all of them refuse it.
+        """
+        trials, refusals = [], []
+        for dialect in DIALECTS:
+            try:
+                trials.append(self.on(dialect))
+            except InputError as error:
+                refusals.append(error)
+                trials.append(Trial(dialect=dialect, database=False, scale=0.0, not_tried=str(error)))
+        if len(refusals) == len(trials):
+            raise refusals[0]
+        return trials
+
+    def _workload(self, url: str, scale: float) -> Workload:
+        workload = Workload(self.folder, scale, _SEED, self.options, url)
+        _ = workload.description
+        return workload
+
+    def _smallest(self, url: str) -> float:
+        """Find the smallest scale at which no table is empty that has rows at scale 1."""
+        whole = _filled(self._workload(url, 1.0))
+        for scale in _SCALES:
+            try:
+                if _filled(self._workload(url, scale)) == whole:
+                    return scale
+            except InputError:  # it refuses the scale
+                continue
+        return 1.0
+
+
+def _filled(workload: Workload) -> set[str]:
+    """Name the tables that have rows."""
+    return {table["name"] for table in workload.description["tables"] if table["rows"]}
+
+
+def _loaded(workload: Workload, trial: Trial) -> str:
+    """Load and check the data; returns why that cannot be done, or nothing."""
+    data = WorkloadData(workload, workload.url, _CONNECT_S)
+    try:
+        data.load(force=False, threads=1, progress=lambda _: None)
+        results = data.check()
+    except MeasurementError as error:
+        return str(error)
+    broken = [result for result in results if result.verdict == "broken"]
+    trial.checks = [f"invariant {result.name}: {result.detail}" for result in broken]
+    return ""
+
+
+def _try(workload: Workload, transaction: str) -> Tried:
+    """Run a transaction for a moment."""
+    tenant: dict[str, Any] = {
+        "name": "try",
+        "rw": [workload.url],
+        "ro": [],
+        "reads": "rw",
+        "writer_weight": 1.0,
+        "workload": workload.spec(),
+        "sessions": 1,
+        "backlog": 0,
+    }
+    load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(_SECONDS)
+    phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {"try": load}, "seconds": _SECONDS}
+    description = {**load_description(LoadTable(), _SEED, []), "tenants": [tenant], "phases": [phase]}
+    try:
+        with _running(json.dumps(description)) as run:
+            return _outcome(run, transaction)
+    except NephoscopeError as error:
+        return Tried(transaction=transaction, fault=str(error))
+
+
+@contextmanager
+def _running(description: str) -> Iterator[_engine.Run]:
+    run = _engine.Run(description)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def _outcome(run: _engine.Run, transaction: str) -> Tried:
+    """Read a run to its end."""
+    counts = dict.fromkeys(("committed", "aborted", "failed"), 0)
+    error = fault = ""
+    while (text := run.next(_NEWS_S)) is not None:
+        record = json.loads(text)
+        match record["record"]:
+            case "interval":
+                for series in record["series"]:
+                    for outcome in counts:
+                        counts[outcome] += series[outcome]
+            case "error":
+                error = error or record["message"]
+            case "end":
+                fault = str(record.get("failure") or "")
+                break
+    if not fault and not counts["committed"] + counts["aborted"]:
+        fault = error or "it did not end"
+    return Tried(transaction=transaction, **counts, fault=fault, error=error)
