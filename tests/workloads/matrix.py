@@ -14,6 +14,7 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
+    "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
     "sales": {"scale": 0.002},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},

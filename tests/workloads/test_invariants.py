@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAULTS = [
+    ("chbenchmark", "DELETE FROM supplier WHERE su_suppkey = 7", "every stock has a supplier"),
     (
         "smallbank",
         "UPDATE checking SET balance = balance + 1 WHERE custid = 7",
