@@ -15,11 +15,16 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
+    "noop": {},
     "sales": {"scale": 0.002},
+    "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
     "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
+    "twitter": {"scale": 1},
+    "voter": {},
+    "ycsb": {"scale": 1, "options": {"field_length_distribution": "zipfian"}},
 }
 """The table ``[workload]`` of a study that loads within seconds."""
 

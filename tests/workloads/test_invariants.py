@@ -33,6 +33,26 @@ FAULTS = [
     ),
     ("tatp", "DELETE FROM access_info WHERE s_id = 7", "each subscriber has 1 to 4 access data"),
     ("tatp", "DELETE FROM special_facility WHERE s_id < 20", "calls are forwarded by facilities that exist"),
+    ("twitter", "DELETE FROM followers WHERE f1 = 7", "who follows a user is one of the user's followers"),
+    (
+        "twitter",
+        "UPDATE user_profiles SET followers = followers + 1 WHERE uid = 7",
+        "a profile says how many followers",
+    ),
+    ("twitter", "UPDATE tweets SET uid = 0 WHERE id = 7", "each tweet is a user's"),
+    (
+        "twitter",
+        "INSERT INTO added_tweets VALUES (1, 7, 'again', '2009-09-01')",
+        "each tweet that was acknowledged",
+    ),
+    (
+        "voter",
+        "INSERT INTO votes VALUES (2015550100, 'NJ', 1, '2009-09-01')",
+        "each vote that was acknowledged",
+    ),
+    ("voter", "INSERT INTO votes VALUES (2015550100, 'NY', 1, '2009-09-01')", "by a number of the state"),
+    ("ycsb", "DELETE FROM usertable WHERE rowid = 7", "there are as many records"),
+    ("ycsb", "UPDATE usertable SET field7 = '' WHERE rowid = 7", "no field is empty"),
 ]
 
 
