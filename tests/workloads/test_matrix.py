@@ -104,7 +104,7 @@ def test_a_workload_loads_runs_its_mixes_and_keeps_its_invariants(
     }
     assert not wrong, "mixes other than they were asked for"
     checked = call("check", study)
-    assert checked.code == 0, checked.out
+    assert checked.code == 0, checked.err + checked.out
 
 
 def test_a_mix_that_was_not_kept_is_found() -> None:

@@ -211,6 +211,8 @@ const BODIES: &[&str] = &[
     "tx:begin()\ntx:begin()",
     "tx:begin()\ntx:commit()\ntx:commit()",
     "tx:begin()\ntx:rollback()\ntx:rollback()",
+    "tx:begin()\ntx:abort()",
+    "tx:abort(5)",
     "tx:begin(\"serializable\")",
     "tx:begin()\ntx:commit(1, 2)",
     "tx:tally(\"paid\", 1, 2)",

@@ -48,6 +48,7 @@ fn commands_without_a_result_are_queued_where_the_load_pipelines() {
 #[test]
 fn a_rollback_of_its_own_is_an_abort() {
     assert_eq!(run("tx:begin() tx:rollback()").unwrap(), ["begin", "rollback", "aborted"]);
+    assert_eq!(run("tx:exec(\"none\") tx:abort()").unwrap(), ["none()", "aborted"]);
     assert_eq!(run("tx:begin() tx:commit()").unwrap(), ["begin", "commit"]);
 }
 

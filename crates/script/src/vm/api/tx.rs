@@ -237,8 +237,30 @@ fn misplaced(command: Command, values: c_int) -> Message {
     }
     match command {
         Command::Begin => format!("{word} within a transaction: tx:commit() or tx:rollback() ends it first"),
-        _ => format!("{word} outside of a transaction: tx:begin() begins one"),
+        Command::Commit => format!("{word} outside of a transaction: tx:begin() begins one"),
+        _ => format!(
+            "{word} outside of a transaction: tx:begin() begins one, and where nothing is to be rolled back tx:abort() \
+             counts the function as aborted"
+        ),
     }
+}
+
+/// `tx:abort()`: what has run outside of a transaction counts as aborted.
+unsafe extern "C-unwind" fn abort(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            at_most(l, 1, "tx:abort()", "nothing")?;
+            if context.within {
+                return Err("tx:abort() within a transaction: tx:rollback() ends it".to_owned());
+            }
+            context.aborted = true;
+            Ok(0)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
 }
 
 unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> Results {
@@ -344,7 +366,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, skip, exec, queue, one, rows, results, tally, \
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, one, rows, results, tally, \
                          inserted, now, null, session, sessions, attempt"
                     ));
                 }
@@ -361,11 +383,12 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 16);
+        ffi::lua_createtable(l, 0, 17);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
             (c"rollback", rollback),
+            (c"abort", abort),
             (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
