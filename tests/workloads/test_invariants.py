@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAULTS = [
+    ("chbenchmark", "DELETE FROM supplier WHERE su_suppkey = 7", "every stock has a supplier"),
     ("epinions", "UPDATE review SET rating = 6 WHERE a_id = 7", "each review is of an item"),
     ("epinions", "UPDATE review_rating SET a_id = 0 WHERE rowid = 7", "each rating is of a review"),
     ("epinions", "INSERT INTO trust SELECT * FROM trust WHERE rowid = 7", "users trust users, once each"),

@@ -8,7 +8,6 @@ local items = tpcc:option("items", "integer", 100000, "how many items are sold; 
 local customers = tpcc:option("customers", "integer", 3000, "customers of a district; the specification has 3,000")
 
 local warehouses, districts = math.floor(tpcc.scale), 10
-if warehouses < 1 then error("the scale factor is the number of warehouses: 1 or more", 0) end
 local undelivered = math.floor(customers * 3 / 10) -- the last orders of a district
 local last_names = math.min(1000, customers)
 local no_item = items + 1
@@ -29,9 +28,10 @@ end
 -- The tables with their rows: 4.3.3.1. Columns that are not stored lead to the row's parent.
 
 local moment = "2024-01-01"
+local alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+local function text(min, max) return letters(min, max, alphabet) end
 local function now() return timestamp(moment, moment) end
 local function money(amount) return decimal(amount, amount, 2) end
-local function zip(of) return derive("text", { of }, function(_, _, digits) return digits .. "11111" end) end
 
 -- One in ten holds the word ORIGINAL, at a random place.
 local function data(of)
@@ -47,9 +47,9 @@ tpcc:table("item", {
   columns = {
     { "i_id", serial() },
     { "i_im_id", integer(1, 10000) },
-    { "i_name", letters(14, 24) },
+    { "i_name", text(14, 24) },
     { "i_price", decimal(1, 100) },
-    { "text", letters(26, 50), stored = false },
+    { "text", text(26, 50), stored = false },
     { "i_data", data("text") },
   },
 })
@@ -58,13 +58,12 @@ tpcc:table("warehouse", {
   rows = warehouses,
   columns = {
     { "w_id", serial() },
-    { "w_name", letters(6, 10) },
-    { "w_street_1", letters(10, 20) },
-    { "w_street_2", letters(10, 20) },
-    { "w_city", letters(10, 20) },
-    { "w_state", letters(2, 2) },
-    { "zip", digits(4), stored = false },
-    { "w_zip", zip("zip") },
+    { "w_name", text(6, 10) },
+    { "w_street_1", text(10, 20) },
+    { "w_street_2", text(10, 20) },
+    { "w_city", text(10, 20) },
+    { "w_state", text(2, 2) },
+    { "w_zip", pattern("####11111") },
     { "w_tax", decimal(0, "0.2", 4) },
     { "w_ytd", money(10 * customers * districts) },
   },
@@ -72,17 +71,17 @@ tpcc:table("warehouse", {
 
 local stock = {
   { "s_i_id", line() },
-  { "s_w_id", parent("warehouse", items, items) },
+  { "s_w_id", parent("warehouse", items) },
   { "s_quantity", integer(10, 100) },
 }
 for district = 1, districts do
-  stock[#stock + 1] = { string.format("s_dist_%02d", district), letters(24, 24) }
+  stock[#stock + 1] = { string.format("s_dist_%02d", district), text(24, 24) }
 end
 for _, column in ipairs {
   { "s_ytd", constant(0) },
   { "s_order_cnt", constant(0) },
   { "s_remote_cnt", constant(0) },
-  { "text", letters(26, 50), stored = false },
+  { "text", text(26, 50), stored = false },
   { "s_data", data("text") },
 } do
   stock[#stock + 1] = column
@@ -93,14 +92,13 @@ tpcc:table("district", {
   columns = {
     { "district", serial(), stored = false },
     { "d_id", line() },
-    { "d_w_id", parent("warehouse", districts, districts) },
-    { "d_name", letters(6, 10) },
-    { "d_street_1", letters(10, 20) },
-    { "d_street_2", letters(10, 20) },
-    { "d_city", letters(10, 20) },
-    { "d_state", letters(2, 2) },
-    { "zip", digits(4), stored = false },
-    { "d_zip", zip("zip") },
+    { "d_w_id", parent("warehouse", districts) },
+    { "d_name", text(6, 10) },
+    { "d_street_1", text(10, 20) },
+    { "d_street_2", text(10, 20) },
+    { "d_city", text(10, 20) },
+    { "d_state", text(2, 2) },
+    { "d_zip", pattern("####11111") },
     { "d_tax", decimal(0, "0.2", 4) },
     { "d_ytd", money(10 * customers) },
     { "d_next_o_id", constant(customers + 1) },
@@ -110,21 +108,20 @@ tpcc:table("district", {
 tpcc:table("customer", {
   columns = {
     { "customer", serial(), stored = false },
-    { "district", parent("district", customers, customers), stored = false },
+    { "district", parent("district", customers), stored = false },
     { "c_id", line() },
     { "c_d_id", lookup("district", "d_id") },
     { "c_w_id", lookup("district", "d_w_id") },
-    { "c_first", letters(8, 16) },
+    { "c_first", text(8, 16) },
     { "c_middle", constant("OE") },
     { "c_last", derive("text", { "c_id" }, function(_, random, id)
       return last_name(id <= 1000 and id - 1 or nurand(random, 255, C.last_load, 0, 999))
     end) },
-    { "c_street_1", letters(10, 20) },
-    { "c_street_2", letters(10, 20) },
-    { "c_city", letters(10, 20) },
-    { "c_state", letters(2, 2) },
-    { "zip", digits(4), stored = false },
-    { "c_zip", zip("zip") },
+    { "c_street_1", text(10, 20) },
+    { "c_street_2", text(10, 20) },
+    { "c_city", text(10, 20) },
+    { "c_state", text(2, 2) },
+    { "c_zip", pattern("####11111") },
     { "c_phone", digits(16) },
     { "c_since", now() },
     { "c_credit", choice({ "GC", "BC" }, { 9, 1 }) },
@@ -134,13 +131,13 @@ tpcc:table("customer", {
     { "c_ytd_payment", money(10) },
     { "c_payment_cnt", constant(1) },
     { "c_delivery_cnt", constant(0) },
-    { "c_data", letters(300, 500) },
+    { "c_data", text(300, 500) },
   },
 })
 
 tpcc:table("history", {
   columns = {
-    { "customer", parent("customer", 1, 1), stored = false },
+    { "customer", parent("customer", 1), stored = false },
     { "h_c_id", lookup("customer", "c_id") },
     { "h_c_d_id", lookup("customer", "c_d_id") },
     { "h_c_w_id", lookup("customer", "c_w_id") },
@@ -148,21 +145,18 @@ tpcc:table("history", {
     { "h_w_id", copy("h_c_w_id") },
     { "h_date", now() },
     { "h_amount", money(10) },
-    { "h_data", letters(12, 24) },
+    { "h_data", text(12, 24) },
   },
 })
 
 tpcc:table("orders", {
   columns = {
     { "order", serial(), stored = false },
-    { "district", parent("district", customers, customers), stored = false },
+    { "district", parent("district", customers), stored = false },
     { "o_id", line() },
     { "o_d_id", lookup("district", "d_id") },
     { "o_w_id", lookup("district", "d_w_id") },
-    -- A permutation of the district's customers, as 7919 is a prime.
-    { "o_c_id", derive("integer", { "o_id", "district" }, function(_, _, id, district)
-      return (id * 7919 + district * 104729) % customers + 1
-    end) },
+    { "o_c_id", distinct(1, customers) },
     { "o_entry_d", now() },
     { "o_carrier_id", derive("integer", { "o_id" }, function(_, random, id)
       if id <= customers - undelivered then return random(10) end
@@ -180,19 +174,20 @@ tpcc:table("orders", {
 
 tpcc:table("new_order", {
   columns = {
-    { "district", parent("district", undelivered, undelivered), stored = false },
-    { "number", line(), stored = false },
-    { "no_o_id", derive("integer", { "number" }, function(_, _, number)
-      return customers - undelivered + number
-    end) },
+    { "district", parent("district", undelivered), stored = false },
+    { "no_o_id", line(customers - undelivered + 1) },
     { "no_d_id", lookup("district", "d_id") },
     { "no_w_id", lookup("district", "d_w_id") },
   },
 })
 
+local line_counts = {}
+for count = 5, 15 do
+  line_counts[count] = 1
+end
 tpcc:table("order_line", {
   columns = {
-    { "order", parent("orders", 5, 15), stored = false },
+    { "order", parent("orders", line_counts), stored = false },
     { "ol_o_id", lookup("order", "o_id") },
     { "ol_d_id", lookup("order", "o_d_id") },
     { "ol_w_id", lookup("order", "o_w_id") },
@@ -204,7 +199,7 @@ tpcc:table("order_line", {
     { "charged", lookup("order", "charged"), stored = false },
     { "price", decimal("0.01", "9999.99"), stored = false },
     { "ol_amount", product("charged", "price") },
-    { "ol_dist_info", letters(24, 24) },
+    { "ol_dist_info", text(24, 24) },
   },
 })
 
