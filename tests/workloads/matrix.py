@@ -17,6 +17,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
     "noop": {},
     "sales": {"scale": 0.002},
+    "seats": {"scale": 0.01},
     "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
