@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select-mariadb": against_sysbench.point_select,
     "sqlite": against_sqlite.sqlite,
     "floor": floor,
+    "floor-mariadb": against_sysbench.floor,
     "order-payment": order_payment,
     "lag": lag,
     "noop": noop,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "workloads.md"
 SOURCES = ROOT / "crates" / "script" / "src"
-FIELDS = ("now", "session", "attempt")
+FIELDS = ("now", "session", "sessions", "attempt")
 
 
 def source(name: str) -> str:
@@ -67,7 +67,7 @@ def test_the_sources_are_still_read_rightly() -> None:
     assert {"begin", "one", "tally", *FIELDS} <= tx_words()
     assert {"once", "integer", "chance", "row", "zipf"} <= pick_words()
     assert {"describe", "table", "mix"} <= methods()
-    assert {"rows", "columns", "stored", "read_only", "help", "when", "data"} == allowed_keys()
+    assert {"rows", "columns", "stored", "read_only", "aborts_on", "help", "when", "data"} == allowed_keys()
 
 
 @pytest.mark.parametrize(

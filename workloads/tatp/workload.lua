@@ -21,16 +21,16 @@ columns[#columns + 1] = { "vlr_location", integer(1, 2 ^ 32 - 1) }
 
 w:table("subscriber", { rows = subscribers, columns = columns })
 
--- 1 to 4 of the types 1 to 4 for each subscriber. The transactions draw the type evenly, so 62.5 % of them find one,
--- as the specification has it, whichever types a subscriber has.
+local CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 w:table("access_info", {
   columns = {
     { "s_id", parent("subscriber", 1, 4) },
-    { "ai_type", line() },
+    { "ai_type", distinct(1, 4) },
     { "data1", integer(0, 255) },
     { "data2", integer(0, 255) },
-    { "data3", letters(3, 3) },
-    { "data4", letters(5, 5) },
+    { "data3", letters(3, 3, CAPITALS) },
+    { "data4", letters(5, 5, CAPITALS) },
   },
 })
 
@@ -38,24 +38,21 @@ w:table("special_facility", {
   columns = {
     { "facility", serial(), stored = false },
     { "s_id", parent("subscriber", 1, 4) },
-    { "sf_type", line() },
+    { "sf_type", distinct(1, 4) },
     { "is_active", choice({ 1, 0 }, { 85, 15 }) },
     { "error_cntrl", integer(0, 255) },
     { "data_a", integer(0, 255) },
-    { "data_b", letters(5, 5) },
+    { "data_b", letters(5, 5, CAPITALS) },
   },
 })
 
 w:table("call_forwarding", {
   columns = {
     { "facility", parent("special_facility", 0, 3), stored = false },
-    { "number", line(), stored = false },
+    { "third", distinct(0, 2), stored = false },
     { "s_id", lookup("facility", "s_id") },
     { "sf_type", lookup("facility", "sf_type") },
-    -- Which of the three times a facility has begins elsewhere in each, so that each time is as likely.
-    { "start_time", derive("integer", { "facility", "number" }, function(_, _, facility, number)
-      return (facility + number) % 3 * 8
-    end) },
+    { "start_time", derive("integer", { "third" }, function(_, _, third) return third * 8 end) },
     { "end_time", derive("integer", { "start_time" }, function(_, random, start) return start + random(8) end) },
     { "numberx", digits(15) },
   },

@@ -6,25 +6,13 @@
 local w = workload "twitter"
 w:describe "Twitter: users, whom they follow, and their tweets"
 
-local MOST, LISTED, SHOWN = 50, 20, 10 -- followed by a user; read by a query of followers; read of tweets
+local LISTED, SHOWN = 20, 10 -- users that a query lists, tweets that it shows
 local users = math.floor(500 * w.scale)
+local MOST = math.min(50, math.floor(users / 2)) -- users that a user follows
 
--- Zipf's law over 1 to n: shares of the first i, once for each n.
-local function zipf(n, theta)
-  local shares, whole = {}, 0
-  for at = 1, n do
-    whole = whole + at ^ -theta
-    shares[at] = whole
-  end
-  return function(draw)
-    local low, high = 1, n
-    while low < high do
-      local middle = math.floor((low + high) / 2)
-      if shares[middle] > draw * whole then high = middle else low = middle + 1 end
-    end
-    return low
-  end
-end
+-- How many users follow each number of users, by Zipf's law.
+local numbers = {}
+for number = 1, MOST do numbers[number] = number ^ -1.75 end
 
 w:table("user_profiles", {
   rows = users,
@@ -38,15 +26,15 @@ w:table("user_profiles", {
   },
 })
 
--- Whom a user follows first is one of the most popular hundredth of the users, then one of the next, and so on.
-local share = math.max(2, math.floor(users / MOST))
+-- The first whom a user follows is one of the most popular users, the next one of the next, and so on.
+local share = math.floor(users / MOST)
 w:table("follows", {
   columns = {
     { "id", serial(), stored = false },
-    { "f1", parent("user_profiles", 1, 6) },
-    { "place", line(), stored = false },
+    { "f1", parent("user_profiles", numbers) },
+    { "place", line(0), stored = false },
     { "f2", derive("integer", { "f1", "place" }, function(_, random, f1, place)
-      local first = (place - 1) * share + 1
+      local first = place * share + 1
       local followed = first + random(share - 1) - 1
       -- Nobody follows oneself.
       if f1 >= first and f1 <= followed then followed = followed + 1 end
@@ -62,12 +50,11 @@ w:table("followers", {
   },
 })
 
-local author = zipf(users, 0.99)
 w:table("tweets", {
   rows = 20000 * w.scale,
   columns = {
     { "id", serial() },
-    { "uid", derive("integer", {}, function(_, random) return author(random()) end) },
+    { "uid", reference("user_profiles", "uid", 0.99) },
     { "text", words(10, 140) },
     { "createdate", timestamp("2009-01-01", "2009-08-31") },
   },

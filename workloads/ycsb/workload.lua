@@ -17,6 +17,8 @@ local longest = w:option("max_scan_length", "integer", 100, "how many records a 
 local read_all = w:option("read_all_fields", "boolean", true, "read all fields, or one", run)
 local write_all = w:option("write_all_fields", "boolean", false, "update all fields, or one", run)
 
+local THETA = 0.99
+
 -- FNV-1a of the 8 octets of a number; the prime is 2^40 + 435.
 local function hash(number)
   local high, low = 0xcbf29ce4, 0x84222325
@@ -34,23 +36,6 @@ local function key_of(number)
   return order == "hashed" and "user" .. hash(number) or ("user%019d"):format(number)
 end
 
--- How likely a field has at most each length.
-local shares, whole = {}, 0
-for at = 1, length do
-  whole = whole + (law == "zipfian" and at ^ -0.99 or 1)
-  shares[at] = whole
-end
-
-local function length_at(draw)
-  if law == "constant" then return length end
-  local low, high = 1, length
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if shares[middle] > draw * whole then high = middle else low = middle + 1 end
-  end
-  return low
-end
-
 -- Fields by the zipfian law are cut out of one text.
 local letter, text = 1, {}
 for at = 1, 2 * length do
@@ -59,12 +44,9 @@ for at = 1, 2 * length do
 end
 text = table.concat(text)
 
-local function field()
-  if law ~= "zipfian" then return letters(law == "uniform" and 1 or length, length) end
-  return derive("text", {}, function(_, random)
-    local first = random(length)
-    return text:sub(first, first + length_at(random()) - 1)
-  end)
+local function cut(_, random, letters)
+  local first = random(length)
+  return text:sub(first, first + letters - 1)
 end
 
 -- A table and its SQL have as many fields as the option says.
@@ -78,7 +60,12 @@ for at = 1, fields do
   names[at], parameters[at] = name, ":" .. name
   settings[at], definitions[at] = name .. " = :" .. name, name .. " text NOT NULL"
   filled[at] = ("length(%s) NOT BETWEEN 1 AND %d"):format(name, length)
-  columns[at + 2] = { name, field() }
+  if law == "zipfian" then
+    columns[#columns + 1] = { "length" .. at, zipfian(1, length, THETA), stored = false }
+    columns[#columns + 1] = { name, derive("text", { "length" .. at }, cut) }
+  else
+    columns[#columns + 1] = { name, letters(law == "uniform" and 1 or length, length) }
+  end
   w:statement("read_" .. name, "SELECT " .. name .. " FROM usertable WHERE ycsb_key = :key")
   w:statement("update_" .. name, "UPDATE usertable SET " .. settings[at] .. " WHERE ycsb_key = :key")
 end
@@ -107,8 +94,14 @@ w:statement("fields_are_filled",
   "SELECT ycsb_key FROM usertable WHERE " .. table.concat(filled, " OR ") .. " LIMIT 10")
 
 local function pick_field(pick)
-  local letters = length_at(pick.number(0, 1))
-  return pick.letters(letters, letters)
+  local least, most = length, length
+  if law == "uniform" then
+    least = 1
+  elseif law == "zipfian" then
+    least = pick.zipf(length, THETA)
+    most = least
+  end
+  return pick.letters(least, most)
 end
 
 local function read(tx, pick, key)
@@ -133,15 +126,12 @@ w:transaction("update", { help = "updates a record" }, function(tx, pick)
   update(tx, pick, key_of(pick.usertable()))
 end)
 
--- Beyond what is loaded; the time keeps the keys of two runs apart.
-local function new_number(tx, pick)
-  return 2 ^ 40 + tx.now * 1e6 % 2 ^ 40 + pick.integer(1, 2 ^ 40)
-end
-
 w:transaction("insert", { help = "inserts a record" }, function(tx, pick)
-  local values = { key_of(new_number(tx, pick)) }
+  local number = pick.new("usertable")
+  local values = { key_of(number) }
   for at = 1, fields do values[at + 1] = pick_field(pick) end
   tx:exec("insert", unpack(values))
+  tx:inserted("usertable", number)
   tx:tally("inserted", 1)
 end)
 

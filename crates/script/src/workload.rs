@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use nephoscope_datagen::Dataset;
-use nephoscope_drivers::Statement;
+use nephoscope_drivers::{ErrorClasses, Statement};
 
 use crate::access::KeySpace;
 
@@ -99,6 +99,8 @@ pub struct Transaction {
     pub read_only: bool,
     /// What it does.
     pub help: String,
+    /// Errors that it expects: they roll it back and count as its own decision.
+    pub aborts_on: ErrorClasses,
 }
 
 /// Shares of transactions under a name.

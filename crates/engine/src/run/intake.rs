@@ -107,7 +107,7 @@ impl Intake {
                     self.failure.get_or_insert(error.to_string());
                     fatal = true;
                 }
-                Report::Ready(_) => {}
+                Report::Begun(_) | Report::Ready => {}
             }
         }
         if self.gone > self.finished.len() && self.failure.is_none() {

@@ -304,6 +304,10 @@ impl Prepared {
             }
             match self.intake.reports.recv_timeout(Duration::from_millis(100)) {
                 Ok((number, report)) => self.hear(number, report)?,
+                Err(_) if self.intake.watch() => {
+                    let stuck = self.intake.failure.take().unwrap_or_default();
+                    self.hear(0, Report::NotReady(EngineError::Failed(stuck)))?;
+                }
                 Err(_) if self.intake.threads.iter().any(JoinHandle::is_finished) => {
                     let died = EngineError::Failed("a worker died before the start".to_owned());
                     self.hear(0, Report::NotReady(died))?;
@@ -325,8 +329,11 @@ impl Prepared {
 
     fn hear(&mut self, number: usize, report: Report) -> Result<(), EngineError> {
         let error = match report {
-            Report::Ready(watched) => {
+            Report::Begun(watched) => {
                 self.intake.watchdog.watch(number, watched);
+                return Ok(());
+            }
+            Report::Ready => {
                 self.ready += 1;
                 return Ok(());
             }

@@ -122,6 +122,7 @@ fn open_tenant(
         writer_weight: spec.writer_weight,
         statements,
         read_only: workload.transactions.iter().map(|transaction| transaction.read_only).collect(),
+        aborts_on: workload.transactions.iter().map(|transaction| transaction.aborts_on).collect(),
         sessions: spec.sessions,
         backlog: spec.backlog,
         // Each tenant has random numbers of its own.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nephoscope_drivers::{Dialect, Driver, Settings, Statement};
+use nephoscope_drivers::{Dialect, Driver, ErrorClasses, Settings, Statement};
 
 use crate::error::EngineError;
 use crate::spec::{Balance, EndpointsSpec, Reads, Role};
@@ -19,6 +19,8 @@ pub(crate) struct TenantPlan {
     pub(crate) statements: Arc<[Statement]>,
     /// Each transaction only reads.
     pub(crate) read_only: Vec<bool>,
+    /// Errors that each transaction expects.
+    pub(crate) aborts_on: Vec<ErrorClasses>,
     /// Sessions of an open load, over all workers.
     pub(crate) sessions: usize,
     /// Arrivals that may wait, over all workers.

@@ -181,6 +181,10 @@ impl Tenant {
         if let Some(model) = change.model {
             state.model = model;
             state.since = at;
+            self.vm.set_sessions(match model {
+                Model::Closed(concurrency) => (concurrency.from.max(concurrency.to) + 0.5) as usize,
+                Model::Open(_) => self.plan.sessions,
+            });
             // A worker without sessions has no arrivals.
             let rate = match model {
                 Model::Open(rate) if self.worker < self.dealt => rate,

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod changes;
+mod decisions;
 mod endpoints;
 mod errors;
 mod idle;

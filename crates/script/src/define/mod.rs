@@ -23,6 +23,7 @@ mod files;
 mod laws;
 pub(crate) mod reading;
 mod reuse;
+mod settings;
 mod source;
 mod sql;
 mod words;
@@ -46,6 +47,8 @@ pub(crate) struct Draft {
     pub(crate) options: Vec<OptionSpec>,
     pub(crate) tables: Vec<TableSpec>,
     pub(crate) transactions: Vec<(Transaction, Function)>,
+    /// What each session runs once.
+    pub(crate) session: Option<Function>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
     /// The statements that the file has asked for.
@@ -295,7 +298,7 @@ const MOST: usize = 5;
 type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
 
 /// The words of a workload, with how many arguments each takes.
-const WORDS: [(&str, usize, Declare); 11] = [
+const WORDS: [(&str, usize, Declare); 12] = [
     ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
@@ -314,6 +317,9 @@ const WORDS: [(&str, usize, Declare); 11] = [
     }),
     ("transaction", 3, |lua, draft, [name, second, third, ..]| {
         words::transaction(lua, &mut draft.borrow_mut(), &name, second, third).map(|()| Value::Nil)
+    }),
+    ("session", 1, |lua, draft, [function, ..]| {
+        words::session(lua, &mut draft.borrow_mut(), function).map(|()| Value::Nil)
     }),
     ("mix", 2, |lua, draft, [name, weights, ..]| {
         words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)

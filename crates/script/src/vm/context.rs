@@ -38,6 +38,18 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// How a function ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As a transaction that has run statements.
+    #[default]
+    Usual,
+    /// It has called `tx:skip()`.
+    Skipped,
+    /// It is the session's own function, whose result is kept.
+    SetUp,
+}
+
 /// What a transaction has picked, so that a further attempt picks the same, whatever has changed since.
 #[derive(Default)]
 pub(crate) struct Picks {
@@ -129,6 +141,7 @@ pub(crate) struct Context {
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
+    pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
     pub(crate) within: bool,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
@@ -158,6 +171,7 @@ impl Context {
             picks: Picks::default(),
             call: None,
             aborted: false,
+            ending: Ending::Usual,
             within: false,
             now: None,
             tallies: Vec::with_capacity(8),
@@ -188,6 +202,8 @@ pub(crate) struct Shared {
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// How many sessions the phase has at most.
+    pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,
 }
 

@@ -31,8 +31,6 @@ lab:transaction("change_of_mind", { help = "rolls back by its own decision" }, f
   tx:rollback()
 end)
 
-lab:transaction("idle", { help = "asks nothing of the database" }, function() end)
-
 lab:transaction("leave_queued", { help = "returns while a statement is still queued" }, function(tx, pick)
   tx:tally("written", 1)
   tx:queue("write", pick.item())
@@ -40,7 +38,7 @@ end)
 
 lab:transaction("take", { help = "takes a key that nobody else gets" }, function(tx, pick)
   local key = pick.once("ticket")
-  if not key then return tx:rollback() end
+  if not key then return tx:abort() end
   tx:exec("write", key)
   tx:tally("ticket " .. key, 1)
 end)

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 
-use crate::vm::{Context, Shared};
+use crate::vm::{Context, Ending, Shared};
 
 mod failure;
 mod globals;
@@ -98,12 +98,23 @@ unsafe fn shared<'a>(l: *mut lua_State) -> &'a Shared {
     unsafe { &*ffi::lua_touserdata(l, ffi::lua_upvalueindex(1)).cast::<Shared>() }
 }
 
+/// Why a call is refused where no session runs.
+#[cold]
+fn outside(shared: &Shared) -> Message {
+    // SAFETY: it points at the context of a script that is at work, or is null.
+    let skipped = unsafe { shared.describing.load(Ordering::Relaxed).as_ref() };
+    if skipped.is_some_and(|context| context.ending == Ending::Skipped) {
+        return "tx:skip() has ended the transaction; write return tx:skip()".to_owned();
+    }
+    "this can be called only from within a transaction".to_owned()
+}
+
 /// The session that runs.
 #[inline]
 unsafe fn context<'a>(shared: &Shared) -> Result<&'a mut Context, Message> {
     let context = shared.current.load(Ordering::Relaxed);
     if context.is_null() {
-        return Err("this can be called only from within a transaction".to_owned());
+        return Err(outside(shared));
     }
     // SAFETY: it points at the context of the script that is resuming this coroutine, and nobody else uses that
     // until the coroutine yields or ends.

@@ -1,6 +1,7 @@
 //! `tx`: statements and the borders of a transaction, tallies, and what a transaction knows of itself.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
@@ -11,7 +12,7 @@ use super::{
     Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
     table, text, type_name,
 };
-use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
+use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
 unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: Call) -> c_int {
@@ -236,8 +237,30 @@ fn misplaced(command: Command, values: c_int) -> Message {
     }
     match command {
         Command::Begin => format!("{word} within a transaction: tx:commit() or tx:rollback() ends it first"),
-        _ => format!("{word} outside of a transaction: tx:begin() begins one"),
+        Command::Commit => format!("{word} outside of a transaction: tx:begin() begins one"),
+        _ => format!(
+            "{word} outside of a transaction: tx:begin() begins one, and where nothing is to be rolled back tx:abort() \
+             counts the function as aborted"
+        ),
     }
+}
+
+/// `tx:abort()`: what has run outside of a transaction counts as aborted.
+unsafe extern "C-unwind" fn abort(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            at_most(l, 1, "tx:abort()", "nothing")?;
+            if context.within {
+                return Err("tx:abort() within a transaction: tx:rollback() ends it".to_owned());
+            }
+            context.aborted = true;
+            Ok(0)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
 }
 
 unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> Results {
@@ -253,6 +276,29 @@ unsafe extern "C-unwind" fn commit(l: *mut lua_State) -> Results {
 unsafe extern "C-unwind" fn rollback(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, control(l, Command::Rollback)) }
+}
+
+/// `tx:skip()`: the transaction has nothing to do.
+unsafe extern "C-unwind" fn skip(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        let (shared, context) = unsafe {
+            let shared = shared(l);
+            let context = context(shared)?;
+            at_most(l, 1, "tx:skip", "nothing")?;
+            (shared, context)
+        };
+        if context.ending == Ending::SetUp {
+            return Err("tx:skip() is for transactions; a session's own function just returns".to_owned());
+        }
+        context.ending = Ending::Skipped;
+        // From here on nothing of tx and pick can be called, which asks nothing of those that are.
+        shared.describing.store(context, Ordering::Relaxed);
+        shared.current.store(std::ptr::null_mut(), Ordering::Relaxed);
+        Ok(0)
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
 }
 
 /// `tx:tally(name, amount)`.
@@ -306,7 +352,7 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
     unsafe { finish(l, body(l)) }
 }
 
-/// `tx.now`, `tx.session`, `tx.attempt`: what `tx` holds beside its functions.
+/// `tx.now`, `tx.session`, `tx.sessions`, `tx.attempt`: what `tx` holds beside its functions.
 unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
@@ -315,12 +361,13 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
             let value = match text(l, 2) {
                 Some(b"now") => *context.now.get_or_insert_with(wall_seconds),
                 Some(b"session") => context.session as f64,
+                Some(b"sessions") => shared(l).sessions.get() as f64,
                 Some(b"attempt") => f64::from(context.attempt),
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, exec, queue, one, rows, results, tally, inserted, \
-                         now, null, session, attempt"
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, one, rows, results, tally, \
+                         inserted, now, null, session, sessions, attempt"
                     ));
                 }
             };
@@ -336,11 +383,13 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 12);
+        ffi::lua_createtable(l, 0, 17);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
             (c"rollback", rollback),
+            (c"abort", abort),
+            (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
             (c"one", one),
