@@ -20,6 +20,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "noop": {},
     "resourcestresser": {"scale": 1},
     "sales": {"scale": 0.002},
+    "seats": {"scale": 0.01},
     "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
