@@ -175,7 +175,7 @@ impl crate::contract::bulk::RowEncoder for Counter {
 
 #[cfg(test)]
 mod tests {
-    use crate::contract::driver::{Driver as _, Settings};
+    use crate::contract::driver::Settings;
 
     fn opened(url: &str) -> Result<(&'static str, String), String> {
         let driver = crate::open(url, &Settings::default()).map_err(|error| error.0)?;

@@ -25,4 +25,5 @@ pub use statements::parse_statements;
 pub use vm::{LONGEST, Running, Script, Step, Vm, Watch};
 pub use workload::{
     Invariant, Mix, OptionKind, OptionSpec, OptionValue, Schema, TableInfo, Transaction, When, Workload,
+    used_keys,
 };

@@ -204,7 +204,7 @@ pub struct WorkloadSpec {
     pub scale: f64,
     /// The seed that the data was loaded with.
     pub data_seed: u64,
-    /// How many keys of a table earlier runs have used up by `pick.once`.
+    /// What earlier runs have used up: see `nephoscope_script::used_keys`.
     #[serde(default)]
     pub handed_out: BTreeMap<String, u64>,
 }

@@ -20,6 +20,7 @@ use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Schema, Transacti
 mod checks;
 pub(crate) mod columns;
 mod files;
+mod laws;
 pub(crate) mod reading;
 mod reuse;
 mod settings;

@@ -143,7 +143,7 @@ impl Source {
             name: draft.name.clone(),
             description: draft.description.clone(),
             options: draft.options.clone(),
-            dataset,
+            dataset: Arc::new(dataset),
             tables,
             transactions,
             mixes: draft.mixes.clone(),
@@ -166,7 +166,7 @@ impl Vm {
     ) -> Result<(Self, Workload), ScriptError> {
         let lua = sandbox::state()?;
         let (workload, functions) = source.run(&lua, Patience::of(source))?;
-        let vm = Self::of(lua, &workload.statements, functions, keys, pipeline)?;
+        let vm = Self::of(lua, &workload, functions, keys, pipeline)?;
         Ok((vm, workload))
     }
 }

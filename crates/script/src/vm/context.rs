@@ -11,6 +11,7 @@ use nephoscope_runtime::clock;
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
 use crate::vm::api;
+use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
 
 /// How a reply is given to Lua.
@@ -57,9 +58,24 @@ pub(crate) struct Picks {
     reached: usize,
 }
 
+/// How a key is picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the access distribution.
+    Access,
+    /// One that is handed out once.
+    Once,
+    /// One that is new.
+    New,
+    /// The number of a loaded row, by the access distribution.
+    Row,
+    /// From a range, by the access distribution.
+    Range,
+}
+
 struct Pick {
-    /// From which table, and whether it was to be one that is handed out once.
-    of: (usize, bool),
+    /// From which table (or range), and how.
+    of: (usize, Way),
     key: Option<i64>,
     /// The generator after it.
     random: Random,
@@ -84,7 +100,7 @@ impl Picks {
     #[inline]
     pub(crate) fn pick(
         &mut self,
-        of: (usize, bool),
+        of: (usize, Way),
         random: &mut Random,
         draw: impl FnOnce(&mut Random) -> Option<i64>,
     ) -> Option<i64> {
@@ -184,6 +200,7 @@ pub(crate) struct Shared {
     pub(crate) tally_names: RefCell<Vec<String>>,
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
+    pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,

@@ -26,19 +26,21 @@ use std::sync::atomic::AtomicPtr;
 
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua};
-use nephoscope_drivers::Statement;
 
 use crate::access::{Access, KeySpace, Picker};
 use crate::error::ScriptError;
+use crate::workload::Workload;
 
 pub(crate) mod api;
 mod context;
 mod ending;
+pub(crate) mod loaded;
 mod pulse;
 pub(crate) mod sandbox;
 mod script;
 
-pub(crate) use context::{Call, Context, Ending, RowObject, Shape, Shared, wall_seconds};
+pub(crate) use context::{Call, Context, Ending, RowObject, Shape, Shared, Way, wall_seconds};
+use loaded::Loaded;
 use pulse::Pulse;
 pub use pulse::{LONGEST, Running, Watch};
 pub use script::{Script, Step};
@@ -87,11 +89,11 @@ impl Drop for Core {
 pub struct Vm(Rc<Core>);
 
 impl Vm {
-    /// A state in which a workload's file has run: its statements by name, and its functions. `keys` are the key spaces
-    /// of the tables that have one; `pipeline` lets commands without a result ride with the next.
+    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
+    /// one; `pipeline` lets commands without a result ride with the next.
     pub(crate) fn of(
         lua: Lua,
-        statements: &[Statement],
+        workload: &Workload,
         functions: Functions,
         keys: &[(String, Arc<KeySpace>)],
         pipeline: bool,
@@ -104,10 +106,11 @@ impl Vm {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(statements)),
+            statements: RefCell::new(api::Names::new(&workload.statements)),
             tally_names: RefCell::default(),
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            loaded: Loaded::new(&workload.dataset),
             pipeline,
             sessions: Cell::new(0),
             transactions_begun: Cell::new(0),
@@ -161,6 +164,7 @@ impl Vm {
         for picker in &mut *self.0.shared.pickers.borrow_mut() {
             picker.set_access(access);
         }
+        self.0.shared.loaded.set_access(access);
     }
 
     /// Says how many sessions the load has at most, over all threads: `tx.sessions`.

@@ -15,6 +15,8 @@ use crate::vm::{Context, Ending, Shared};
 mod failure;
 mod globals;
 mod integer;
+mod laws;
+mod loaded;
 mod names;
 mod pick;
 mod rows;
