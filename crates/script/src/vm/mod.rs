@@ -34,6 +34,7 @@ use crate::workload::Workload;
 pub(crate) mod api;
 mod context;
 mod ending;
+mod key;
 pub(crate) mod loaded;
 mod pulse;
 pub(crate) mod sandbox;
