@@ -21,6 +21,8 @@ pub(crate) enum Shape {
     Nothing,
     /// The number of rows.
     Affected,
+    /// The key of the row that was inserted, or nil.
+    Key,
     /// The first row, or nil.
     One,
     /// A list of all rows.

@@ -34,6 +34,7 @@ use crate::workload::Workload;
 pub(crate) mod api;
 mod context;
 mod ending;
+mod key;
 pub(crate) mod loaded;
 mod pulse;
 pub(crate) mod sandbox;
@@ -92,8 +93,8 @@ impl Drop for Core {
 pub struct Vm(Rc<Core>);
 
 impl Vm {
-    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are
-    /// the key spaces of the tables that have one; `pipeline` lets commands without a result ride with the next.
+    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
+    /// one; `pipeline` lets commands without a result ride with the next.
     pub(crate) fn of(
         lua: Lua,
         workload: &Workload,

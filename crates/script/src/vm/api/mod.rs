@@ -22,12 +22,12 @@ mod pick;
 mod rows;
 mod tx;
 
-pub(crate) use failure::{error_message, interruption};
+pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
-pub(crate) use rows::push_row_metatable;
+pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use tx::push_tx;
 
 /// An error for the workload's author, without its place in the file.
