@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from benches.client import load_spec, measure
-from benches.costs import ROUNDS, SECONDS, by_turns, cost, median, ratios, told, ways
+from benches.costs import ROUNDS, SECONDS, Question, by_turns, cost, exchange, median, ratios, told, ways
 from benches.results import Result, at_most, result
-from benches.servers import BIN, SCALE, Server, example, load_sales, pgbench_tables, server, timed
+from benches.servers import BIN, SCALE, Server, load_data, pgbench_tables, server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,12 +53,11 @@ def floor(folder: Path) -> Iterator[Result]:
     io = ways()[-1]
     with server(folder) as on:
         pgbench_tables(on)
-        program = example("nephoscope-runtime", "exchange")
         for sessions, bar in bars.items():
             theirs, ours = [], []
             spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io, level={"concurrency": sessions})
             for _ in range(ROUNDS):
-                theirs.append(_exchange(program, on, sessions))
+                theirs.append(_exchange(on, sessions))
                 ours.append(measure({**spec, "seconds": SECONDS}))
             name = f"client CPU per point select, {sessions} sessions, {io}, against the floor"
             detail = f"{told(ours, theirs)}; {median(theirs, 'each'):.1f} answers a wait of the peer's"
@@ -78,7 +77,7 @@ _QUESTION = bytes.fromhex(
 _READY = bytes.fromhex("5a 00000005 49")
 
 
-def _exchange(program: Path, on: Server, sessions: int) -> dict[str, float]:
+def _exchange(on: Server, sessions: int) -> dict[str, float]:
     """Have the minimal client exchange the bytes of point selects for some seconds."""
     with contextlib.ExitStack() as stack:
         sockets = []
@@ -86,17 +85,14 @@ def _exchange(program: Path, on: Server, sessions: int) -> dict[str, float]:
             connection = stack.enter_context(psycopg.connect(on.url, autocommit=True)).pgconn
             connection.prepare(b"s0", _POINT_SELECT)
             sockets.append(connection.socket)
-        question = [_QUESTION.hex(), _READY.hex(), str(_QUESTION.index(b"\0\0\0\4\0\0\0\1") + 4)]
-        command = [str(program), f"{SECONDS:g}", *question, str(100_000 * SCALE), *map(str, sockets)]
-        used = timed(command, inherited=sockets)
-    answers, waits = map(int, used.output.split())
-    return {**cost(used, answers), "each": answers / waits}
+        offset = _QUESTION.index(b"\0\0\0\4\0\0\0\1") + 4
+        return exchange(sockets, Question(_QUESTION, _READY, offset, "big", 100_000 * SCALE))
 
 
 def order_payment(folder: Path) -> Iterator[Result]:
     """Client CPU of Order Payment: in the same five round trips as pgbench, and pipelined in two flushes."""
     with server(folder) as on:
-        load_sales(on, folder, _SALES_SCALE)
+        load_data(on.url, folder, "sales", _SALES_SCALE)
         io = ways()[-1]
         spec = load_spec(on.url, "sales", _SALES_SCALE, "1:0:0:0")
         theirs: list[dict[str, float]] = []

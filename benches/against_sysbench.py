@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from benches.client import load_spec
-from benches.costs import SECONDS, by_turns, cost, ratios, told
+from benches.costs import SECONDS, by_turns, cost, exchange, median, ratios, told, ways
+from benches.mariadb_wire import connected
+from benches.mariadb_wire import point_select as mariadb_select
 from benches.results import Result, at_most, result
 from benches.servers import Server, mariadb, timed
 
@@ -20,6 +23,8 @@ _ROWS = 100_000
 _BARS = {8: 0.85, 32: 0.7, 128: 0.6}
 """By sessions, on io_uring."""
 _EPOLL = 0.9
+_FLOOR = 1.2
+_SELECT = "SELECT c FROM sbtest1 WHERE id = ?"
 
 
 def point_select(folder: Path) -> Iterator[Result]:
@@ -34,6 +39,24 @@ def point_select(folder: Path) -> Iterator[Result]:
                 allowed = at_most(bar if io == "uring" else _EPOLL)
                 peer = "sysbench oltp_point_select"
                 yield result(name, peer, ratios(found, theirs), allowed, told(found, theirs))
+
+
+def floor(folder: Path) -> Iterator[Result]:
+    """Client CPU per point select on MariaDB against the bare exchange of the same bytes by a minimal client."""
+    sessions, io = 32, ways()[-1]
+    with mariadb(folder) as on, contextlib.ExitStack() as stack:
+        _sysbench(on, "prepare")
+        sockets = [stack.enter_context(connected(on.url, _SELECT)) for _ in range(sessions)]
+        (question,) = {mariadb_select(made, _ROWS) for made in sockets}
+
+        def peer(_sessions: int) -> dict[str, float]:
+            return exchange([made.fileno() for made in sockets], question)
+
+        theirs, ours = by_turns(load_spec(on.url, _WORKLOAD, 1, "SELECT"), sessions, peer, [io])
+    found = ours[io]
+    name = f"client CPU per point select, MariaDB, {sessions} sessions, {io}, against the floor"
+    detail = f"{told(found, theirs)}; {median(theirs, 'each'):.1f} answers a wait of the peer's"
+    yield result(name, "the bare exchange by epoll", ratios(found, theirs), at_most(_FLOOR), detail)
 
 
 def _turn(on: Server, sessions: int) -> dict[str, float]:

@@ -1,64 +1,170 @@
-"""Loading a workload's data, against psql."""
+"""Loading a workload's data, against the loaders of the products: ready files of the same rows."""
 
 from __future__ import annotations
 
 import statistics
+import subprocess
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benches.results import Result, at_most, result
-from benches.servers import BIN, NEPHOSCOPE, STUDY, Server, server, timed
+from benches.servers import BIN, NEPHOSCOPE, Server, load_study, mariadb, mariadb_client, server, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_TABLES = ("customer", "orders", "orderline")
+_BAR = 1.1
+_ROUNDS = 3
+
+
+class Loader(ABC):
+    """A product's own way of loading ready files."""
+
+    peer: str
+    schema: str
+    """The file of sales with its schema."""
+
+    def __init__(self, on: Server) -> None:
+        """Take the server that is loaded."""
+        self.on = on
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Have what was written before reach the disk."""
+
+    @abstractmethod
+    def save(self, table: str, file: Path) -> None:
+        """Write a table's rows as a file."""
+
+    @abstractmethod
+    def command(self, table: str, file: Path) -> str:
+        """Give the command of a script that loads a file."""
+
+    @abstractmethod
+    def run(self, sql: str) -> None:
+        """Run SQL."""
+
+    @abstractmethod
+    def timed(self, script: Path) -> float:
+        """Run a script; give its seconds."""
+
+    def script(self, folder: Path) -> Path:
+        """Write the loaded tables as files, empty the database, and give a script that loads the files."""
+        text = (Path(__file__).parent.parent / "workloads" / "sales" / self.schema).read_text()
+        sections = {
+            part.split("\n", 1)[0].strip(): part.split("\n", 1)[1] for part in text.split("-- name:")[1:]
+        }
+        script = [sections["create"]]
+        for table in _TABLES:
+            file = folder / f"{table}.txt"
+            self.save(table, file)
+            script.append(self.command(table, file))
+        script.append(sections["keys"])
+        self.drop()
+        path = folder / "load.sql"
+        path.write_text("\n".join(script))
+        return path
+
+    def drop(self) -> None:
+        """Drop the tables of sales."""
+        self.run(f"DROP TABLE {', '.join(_TABLES)}")
+
+
+class Psql(Loader):
+    """PostgreSQL's client."""
+
+    peer = "psql \\copy of ready files"
+    schema = "schema.sql"
+
+    def settle(self) -> None:
+        """Make a checkpoint."""
+        self.run("CHECKPOINT")
+
+    def save(self, table: str, file: Path) -> None:
+        """Write a table's rows as COPY's text."""
+        self.run(f"\\copy {table} TO '{file}'")
+
+    def command(self, table: str, file: Path) -> str:
+        """Give psql's command."""
+        return f"\\copy {table} FROM '{file}'"
+
+    def run(self, sql: str) -> None:
+        """Run SQL, or a command of psql."""
+        self.on.run("psql", "-qc", sql)
+
+    def timed(self, script: Path) -> float:
+        """Run a script; give its seconds."""
+        return self.on.timed([str(BIN / "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-f", str(script)]).wall
+
+
+class Mariadb(Loader):
+    """MariaDB's client."""
+
+    peer = "LOAD DATA LOCAL of ready files by mariadb"
+    schema = "schema.mysql.sql"
+
+    def settle(self) -> None:
+        """Flush the tables; InnoDB writes its dirty pages in the background."""
+        self.run("FLUSH TABLES")
+
+    def save(self, table: str, file: Path) -> None:
+        """Write a table's rows as LOAD DATA reads them: tabs, backslashes, no header. No cell is NULL."""
+        options = ("--batch", "--quick", "--skip-column-names", "-e", f"SELECT * FROM {table}")
+        with file.open("w") as rows:
+            command = mariadb_client(self.on, *options)
+            subprocess.run(command, env=self.on.environment, stdout=rows, check=True)
+
+    def command(self, table: str, file: Path) -> str:
+        """Give the statement."""
+        return f"LOAD DATA LOCAL INFILE '{file}' INTO TABLE {table} CHARACTER SET utf8mb4;"
+
+    def run(self, sql: str) -> None:
+        """Run SQL."""
+        self.on.timed(mariadb_client(self.on, "-e", sql))
+
+    def timed(self, script: Path) -> float:
+        """Run a script; give its seconds."""
+        return self.on.timed(mariadb_client(self.on, "--local-infile=1", "-e", f"source {script}")).wall
+
 
 def load(folder: Path) -> Iterator[Result]:
-    """Loading sales at scale factor 1 against ``psql \\copy`` of the same rows from ready files."""
+    """Loading sales at scale factor 1 into PostgreSQL against ``psql \\copy`` of the same rows from ready files."""
     with server(folder / "server") as on:
-        study, small = folder / "study.toml", folder / "small.toml"
-        study.write_text(STUDY.format(url=on.url, scale=1))
-        small.write_text(STUDY.format(url=on.url, scale=0.1))
-        memory = {0.1: timed([NEPHOSCOPE, "load", str(small)]).memory}
-        timed([NEPHOSCOPE, "load", str(study), "--force"])
-        copy = _ready_files(on, folder)
-        ours, theirs = [], []
-        for _ in range(3):
-            on.run("psql", "-qc", "CHECKPOINT")
-            theirs.append(on.timed([str(BIN / "psql"), "-q", "-v", "ON_ERROR_STOP=1", "-f", str(copy)]).wall)
-            on.run("psql", "-qc", "DROP TABLE customer, orders, orderline")
-            on.run("psql", "-qc", "DROP TABLE nephoscope_data")
-            on.run("psql", "-qc", "CHECKPOINT")
-            used = timed([NEPHOSCOPE, "load", str(study)])
-            ours.append(used.wall)
-            memory[1] = used.memory
-            on.run("psql", "-qc", "DROP TABLE customer, orders, orderline")
-    bar = at_most(1.1)
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+        small = load_study(on.url, folder, "sales", 0.1)
+        little = timed([NEPHOSCOPE, "load", str(small)]).memory
+        found, memory = _side_by_side(Psql(on), folder, "")
+        yield found
+    detail = f"largest resident set {memory:.0f} MB at SF 1, {little:.0f} MB at SF 0.1"
+    yield result("memory of loading, SF 1", "200 MB", [memory / 200], at_most(1.0), detail)
+
+
+def load_mariadb(folder: Path) -> Iterator[Result]:
+    """Loading sales at scale factor 1 into MariaDB against ``LOAD DATA LOCAL`` of the same rows from ready files."""
+    with mariadb(folder / "server") as on:
+        yield _side_by_side(Mariadb(on), folder, " into MariaDB")[0]
+
+
+def _side_by_side(loader: Loader, folder: Path, where: str) -> tuple[Result, float]:
+    """Load by turns; give the result, and the largest resident set of ours, in MB."""
+    study = load_study(loader.on.url, folder, "sales", 1)
+    timed([NEPHOSCOPE, "load", str(study), "--force"])
+    script = loader.script(folder)
+    ours, theirs, memory = [], [], 0.0
+    for _ in range(_ROUNDS):
+        loader.settle()
+        theirs.append(loader.timed(script))
+        loader.drop()
+        loader.run("DROP TABLE nephoscope_data")
+        loader.settle()
+        used = timed([NEPHOSCOPE, "load", str(study)])
+        ours.append(used.wall)
+        memory = used.memory
+        loader.drop()
     detail = (
         f"{statistics.median(ours):.1f} s against {statistics.median(theirs):.1f} s, keys and indexes included; "
         "the peer's files were made beforehand"
     )
-    yield result("loading sales, SF 1", "psql \\copy of ready files", ratios, bar, detail)
-    bar = at_most(1.0)
-    detail = f"largest resident set {memory[1]:.0f} MB at SF 1, {memory[0.1]:.0f} MB at SF 0.1"
-    yield result("memory of loading, SF 1", "200 MB", [memory[1] / 200], bar, detail)
-
-
-def _ready_files(on: Server, folder: Path) -> Path:
-    """Write the loaded tables as files, empty the database, and give a script that loads the files."""
-    workloads = Path(__file__).parent.parent / "workloads"
-    schema = (workloads / "sales" / "schema.sql").read_text()
-    sections = {
-        part.split("\n", 1)[0].strip(): part.split("\n", 1)[1] for part in schema.split("-- name:")[1:]
-    }
-    script = [sections["create"]]
-    for table in ("customer", "orders", "orderline"):
-        file = folder / f"{table}.txt"
-        on.run("psql", "-qc", f"\\copy {table} TO '{file}'")
-        script.append(f"\\copy {table} FROM '{file}'")
-    script.append(sections["keys"])
-    on.run("psql", "-qc", "DROP TABLE customer, orders, orderline")
-    path = folder / "copy.sql"
-    path.write_text("\n".join(script))
-    return path
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return result(f"loading sales, SF 1{where}", loader.peer, ratios, at_most(_BAR), detail), memory

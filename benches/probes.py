@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from benches.client import load_spec, measure, probing
 from benches.engine import at_least
 from benches.results import Result, at_most, result
-from benches.servers import family_cpu, load_sales, own_cpu, server
+from benches.servers import family_cpu, load_data, own_cpu, server
 from nephoscope import _engine
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.statistics import half_width, mean_ci
@@ -37,7 +37,7 @@ SECONDS = 10.0
 def probes(folder: Path) -> Iterator[Result]:
     """TPS with and without probes at 200/s, in turns, and what a probe costs."""
     with server(folder / "server") as on:
-        load_sales(on, folder, SCALE)
+        load_data(on.url, folder, "sales", SCALE)
         saturated, tps = _beside(on, {"concurrency": 8}, PAIRS)
         # What fail-overs are measured beside: a rate that the system can do.
         rate = round(tps / 2)

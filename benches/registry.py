@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benches import against_sysbench
+from benches import against_sqlite, against_sysbench
 from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
-from benches.loading import load
+from benches.loading import load, load_mariadb
 from benches.probes import lag_resolution, probes
 from benches.truths import rate, stall
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select": point_select,
     "point-select-mariadb": against_sysbench.point_select,
+    "sqlite": against_sqlite.sqlite,
     "floor": floor,
+    "floor-mariadb": against_sysbench.floor,
     "order-payment": order_payment,
     "lag": lag,
     "noop": noop,
@@ -31,6 +33,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "stall": stall,
     "rate": rate,
     "load": load,
+    "load-mariadb": load_mariadb,
     "probes": probes,
     "lag-resolution": lag_resolution,
     "intervals": intervals,

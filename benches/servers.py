@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from nephoscope.masking import know_url, masked
 from nephoscope.systems.machine import processes
 from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
 from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
@@ -46,7 +48,7 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which PostgreSQL's own programs find it."""
+        """The variables by which PostgreSQL's own programs find it, and MariaDB's find its password."""
         parts = urlsplit(self.url)
         return {
             **os.environ,
@@ -54,6 +56,7 @@ class Server:
             "PGPORT": str(parts.port),
             "PGUSER": unquote(parts.username or ""),
             "PGPASSWORD": unquote(parts.password or ""),
+            "MYSQL_PWD": unquote(parts.password or ""),
             "PGDATABASE": parts.path.lstrip("/"),
         }
 
@@ -111,7 +114,7 @@ def timed(
         said = errors.read()
     wall = perf_counter() - start
     if process.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed with {process.returncode}:\n{output}{said}")
+        raise RuntimeError(masked(f"{' '.join(command)} failed with {process.returncode}:\n{output}{said}"))
     return Usage(wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024, output)
 
 
@@ -130,19 +133,43 @@ def family_cpu(pid: int) -> float:
     return used / 1e9
 
 
+def _started(url: str) -> Server:
+    """Describe a server whose password reaches no message."""
+    know_url(url)
+    return Server(url)
+
+
 @contextmanager
 def server(folder: Path, **settings: str | int) -> Iterator[Server]:
     """Start a server of its own in a folder."""
     chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings))
     with EmbeddedPostgres(chosen) as provider:
-        yield Server(provider.start().rw[0])
+        yield _started(provider.start().rw[0])
 
 
 @contextmanager
 def mariadb(folder: Path) -> Iterator[Server]:
     """Start a MariaDB of its own in a folder."""
     with EmbeddedMariadb(EmbeddedMariadbSettings(data=folder)) as provider:
-        yield Server(provider.start().rw[0])
+        yield _started(provider.start().rw[0])
+
+
+def mariadb_client(on: Server, *arguments: str) -> list[str]:
+    """Give the command of MariaDB's own client for a server's database; the password is in the environment."""
+    parts = urlsplit(on.url)
+    program = shutil.which("mariadb")
+    if program is None:
+        raise RuntimeError("MariaDB's client is not installed: apt-get install mariadb-client")
+    return [
+        program,
+        "--no-defaults",
+        f"--host={parts.hostname}",
+        f"--port={parts.port}",
+        f"--user={unquote(parts.username or '')}",
+        "--default-character-set=utf8mb4",
+        *arguments,
+        parts.path.lstrip("/"),
+    ]
 
 
 def pgbench_tables(on: Server) -> None:
@@ -156,16 +183,22 @@ study.name = "load"
 provider = "url"
 rw = "{url}"
 [workload]
-name = "sales"
+name = "{workload}"
 scale = {scale}
 [[measure]]
 evaluator = "throughput"
+mixes = ["1:0"]
 """
 NEPHOSCOPE = str(Path(sys.executable).parent / "nephoscope")
 
 
-def load_sales(on: Server, folder: Path, scale: float) -> None:
-    """Load the workload sales."""
-    study = folder / "sales.toml"
-    study.write_text(STUDY.format(url=on.url, scale=scale))
-    timed([NEPHOSCOPE, "load", str(study)])
+def load_study(url: str, folder: Path, workload: str, scale: float) -> Path:
+    """Write a study that loads a workload's data; ``nephoscope load`` takes its path."""
+    study = folder / f"{workload}-{scale:g}.toml"
+    study.write_text(STUDY.format(url=url, workload=workload, scale=scale))
+    return study
+
+
+def load_data(url: str, folder: Path, workload: str, scale: float) -> None:
+    """Load the data of a workload."""
+    timed([NEPHOSCOPE, "load", str(load_study(url, folder, workload, scale))])

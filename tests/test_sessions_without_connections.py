@@ -26,8 +26,10 @@ from sample_studies import phases, sim_study, throughput, write_study
 from stored_runs import Step, begin_run, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from nephoscope.dialects import Dialect
 
 URL = "postgresql://reader@db.example/bench"
 REFUSAL = f"{URL}: FATAL: sorry, too many clients already"
@@ -155,12 +157,11 @@ def test_steps_that_do_not_fit_are_refused_before_anything_is_loaded(tmp_path: P
         assert not query(url, "SELECT 1 FROM pg_class WHERE relname LIKE 'nephoscope%'")
 
 
-def test_behind_a_pool_of_connections_the_limit_of_the_server_is_no_limit(
-    monkeypatch: pytest.MonkeyPatch,
+def answers(
+    monkeypatch: pytest.MonkeyPatch, dialect: Dialect, sessions: Sequence[str], limits: list[list[str]]
 ) -> None:
-    dialect = DIALECTS["postgres"]
-    limits = [["max_connections is 100, of which 3 are reserved", "97", "41"], ["the role r …", "60", "1"]]
-    numbers = iter(("7", "8", "9", "9"))
+    """Have a server answer by its sessions' numbers, one after another, and its limits."""
+    numbers = iter(sessions)
 
     class Admin:
         def __init__(self, url: str, **limits_s: float) -> None:
@@ -172,9 +173,23 @@ def test_behind_a_pool_of_connections_the_limit_of_the_server_is_no_limit(
         def close(self) -> None: ...
 
     monkeypatch.setattr("nephoscope._engine.Admin", Admin)
+
+
+def test_behind_a_pool_of_connections_the_limit_of_the_server_is_no_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dialect = DIALECTS["postgres"]
+    limits = [["max_connections is 100, of which 3 are reserved", "97", "41"], ["the role r …", "60", "1"]]
+    answers(monkeypatch, dialect, ("7", "8", "9", "9"), limits)
     # One is kept for the metrics, and of the others that are connected one has asked as well.
     assert room.room_of(URL, dialect, 1.0) == Room(59, 56, "the role r …")
     assert room.room_of(URL, dialect, 1.0) is None
+
+
+def test_a_server_without_a_limit_has_no_room_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    dialect = DIALECTS["mysql"]
+    answers(monkeypatch, dialect, ("7", "8"), [])
+    assert room.room_of("mysql://reader@db.example/bench", dialect, 1.0) is None
 
 
 PLACES = Room(96, 90, "max_connections is 100, of which 3 are reserved")

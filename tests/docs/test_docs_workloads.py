@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PAGE = ROOT / "docs" / "workloads.md"
 SOURCES = ROOT / "crates" / "script" / "src"
-FIELDS = ("now", "session", "attempt")
+FIELDS = ("now", "session", "sessions", "attempt")
 
 
 def source(name: str) -> str:
@@ -35,7 +35,8 @@ def quoted(text: str) -> set[str]:
 
 
 def generators() -> set[str]:
-    words = part(source("define/columns"), "const WORDS", "\n];")
+    files = (source(f"define/{name}") for name in ("columns", "laws"))
+    words = "".join(part(file, "const WORDS", "\n];") for file in files)
     return {*re.findall(r'^    \("(\w+)", ', words, re.MULTILINE), "derive"}
 
 
@@ -64,9 +65,22 @@ def test_the_sources_are_still_read_rightly() -> None:
     assert {"serial", "parent", "optional", "derive"} <= generators()
     assert len(generators()) > 30
     assert {"begin", "one", "tally", *FIELDS} <= tx_words()
-    assert pick_words() == {"once", "integer", "number", "chance", "choice", "letters"}
+    assert {"once", "integer", "chance", "row", "zipf"} <= pick_words()
     assert {"describe", "table", "mix"} <= methods()
-    assert {"rows", "columns", "stored", "read_only", "help", "when", "data"} == allowed_keys()
+    assert {
+        "rows",
+        "columns",
+        "stored",
+        "read_only",
+        "aborts_on",
+        "keying",
+        "think",
+        "law",
+        "seconds",
+        "help",
+        "when",
+        "data",
+    } == allowed_keys()
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,22 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
+    "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
+    "epinions": {"scale": 0.2},
+    "jpab": {"scale": 0.05},
+    "noop": {},
+    "resourcestresser": {"scale": 1},
     "sales": {"scale": 0.002},
+    "seats": {"scale": 0.01},
+    "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
+    "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
+    "twitter": {"scale": 1},
+    "voter": {},
+    "wikipedia": {"scale": 0.1, "options": {"text_length": 500}},
+    "ycsb": {"scale": 1, "options": {"field_length_distribution": "zipfian"}},
 }
 """The table ``[workload]`` of a study that loads within seconds."""
 

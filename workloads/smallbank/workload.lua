@@ -5,15 +5,14 @@
 local w = workload "smallbank"
 w:describe "SmallBank: a bank's customers and their savings and checking accounts"
 
-local hotspot = w:option("hotspot", "integer", 1000, "how many customers are hot; 0: the load's access alone decides")
-local share = w:option("hotspot_share", "number", 0.9, "the share of draws that goes to the hot customers")
+local hotspot = w:option("hotspot", "integer", 1000, "how many customers are hot; 0: the load's access alone decides",
+  { data = false })
+local share = w:option("hotspot_share", "number", 0.9, "the share of draws that goes to the hot customers",
+  { data = false })
 
-local customers
+local customers = math.floor(18000 * w.scale)
 w:table("account", {
-  rows = function(scale)
-    customers = math.floor(18000 * scale)
-    return customers
-  end,
+  rows = customers,
   columns = {
     { "custid", serial() },
     { "name", derive("text", { "custid" }, function(_, _, custid) return ("customer%09d"):format(custid) end) },
@@ -23,7 +22,7 @@ w:table("account", {
 -- What was there at first can be told from the key: so `check` knows the sum that the bank began with.
 local function balances(name, spread)
   w:table(name, {
-    rows = function(scale) return 18000 * scale end,
+    rows = customers,
     columns = {
       { "custid", serial() },
       { "balance", derive("integer", { "custid" }, function(_, _, custid) return 10000 + custid * spread % 40001 end) },

@@ -28,7 +28,7 @@ fn redact_url(url: &str) -> String {
 /// Every URL scheme that has a driver, with what it is for.
 #[pyfunction]
 fn schemes() -> Vec<(&'static str, &'static str)> {
-    nephoscope_drivers::SCHEMES.to_vec()
+    nephoscope_drivers::schemes().collect()
 }
 
 /// The names of the error classes, in the order in which they are counted and shown.

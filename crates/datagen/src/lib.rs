@@ -4,7 +4,7 @@
 //! cell, and [`load`] streams all rows into a database from several threads.
 //!
 //! ```
-//! use nephoscope_datagen::{ColumnSpec, Dataset, Generator, TableSpec};
+//! use nephoscope_datagen::{Children, ColumnSpec, Dataset, Generator, TableSpec};
 //!
 //! let orders = TableSpec {
 //!     name: "orders".into(),
@@ -14,7 +14,8 @@
 //!         ColumnSpec::new("o_total", Generator::Total { table: "lines".into(), column: "l_amount".into() }),
 //!     ],
 //! };
-//! let parent = Generator::Parent { table: "orders".into(), column: None, min: 1, max: 19 };
+//! let children = Children::Between { min: 1, max: 19 };
+//! let parent = Generator::Parent { table: "orders".into(), column: None, children };
 //! let lines = TableSpec {
 //!     name: "lines".into(),
 //!     rows: None,
@@ -45,6 +46,7 @@ mod generate;
 mod instant;
 mod kind;
 mod load;
+mod pattern;
 mod plan;
 mod random;
 mod resolve;
@@ -56,5 +58,6 @@ pub use function::{CellFunction, RowFunction};
 pub use generate::{Cells, TableRows};
 pub use kind::Kind;
 pub use load::{LoadOptions, LoadReport, Progress, TableProgress, load};
-pub use random::{Draws, Key};
-pub use spec::{ColumnSpec, Generator, Literal, TableSpec};
+pub use pattern::write_pattern;
+pub use random::{Draws, Key, MAX_THETA, Ranks, Shuffle};
+pub use spec::{Children, ColumnSpec, Generator, Literal, TableSpec};

@@ -10,6 +10,16 @@
 //! `DRAW_STEP` was checked against `ROW_STEP`: the draws of one cell meet no draw of another row of the
 //! column as long as the cell makes fewer than 2²² draws and the column has fewer than 2³⁹ rows.
 
+mod ranks;
+mod shuffle;
+
+use std::convert::Infallible;
+
+use rand_core::TryRng;
+
+pub use self::ranks::{MAX_THETA, Ranks};
+pub use self::shuffle::Shuffle;
+
 /// The step from row to row: 2⁶⁴ divided by the golden ratio, as in `SplitMix64`.
 const ROW_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The step from draw to draw within a cell.
@@ -102,20 +112,58 @@ impl Draws {
         things[self.below(things.len() as u64) as usize]
     }
 
-    /// `count` symbols, each one of `base` (at most 26), handed over as numbers from 0.
+    /// `count` symbols, each one of `base` (at most 256), handed over as numbers from 0.
     #[inline]
     pub(crate) fn symbols(&mut self, base: u64, count: u64, mut take: impl FnMut(u8)) {
+        // Eight symbols of 26 use at most 38 of the 64 bits, four of 256 use 32: what the others are drawn from stays
+        // uniform.
+        let batch = if base <= 26 { 8 } else { 4 };
         let mut left = count;
         while left > 0 {
             let mut bits = self.bits();
-            // Eight symbols use at most 38 of the 64 bits: what the others are drawn from stays uniform.
-            for _ in 0..left.min(8) {
+            for _ in 0..left.min(batch) {
                 let (symbol, rest) = scale(bits, base);
                 bits = rest;
                 take(symbol as u8);
             }
-            left = left.saturating_sub(8);
+            left = left.saturating_sub(batch);
         }
+    }
+
+    /// What draws one symbol after another, each one of as many as it is told (at most 26).
+    pub(crate) fn symbol(&mut self) -> impl FnMut(u64) -> u64 {
+        let (mut bits, mut left) = (0, 0);
+        move |base| {
+            if left == 0 {
+                (bits, left) = (self.bits(), 8);
+            }
+            left -= 1;
+            let (symbol, rest) = scale(bits, base);
+            bits = rest;
+            symbol
+        }
+    }
+}
+
+/// For the laws of `rand_distr`.
+impl TryRng for Draws {
+    type Error = Infallible;
+
+    #[inline]
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok((self.bits() >> 32) as u32)
+    }
+
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.bits())
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in out.chunks_mut(8) {
+            chunk.copy_from_slice(&self.bits().to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
     }
 }
 

@@ -54,6 +54,22 @@ pub enum Literal {
     Boolean(bool),
 }
 
+/// How many children a parent has.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Children {
+    /// From `min` to `max`, and on average exactly `(min + max) / 2`: of two neighbouring parents one has a number
+    /// `n` of children, the other `min + max - n`; without a neighbour the last has half of `min + max`, rounded down.
+    Between {
+        /// The fewest.
+        min: u32,
+        /// The most.
+        max: u32,
+    },
+    /// Numbers of children, each with its weight. Of each 4,096 neighbouring parents, counted from the first, as many
+    /// have a number of children as its weight says, to a parent, and one at least.
+    Weighted(Vec<(u32, f64)>),
+}
+
 /// How a column's values are made.
 ///
 /// Ranges include both of their ends. Where a generator names a column of its own row it gives the column's
@@ -75,6 +91,23 @@ pub enum Generator {
         min: i64,
         /// The greatest.
         max: i64,
+    },
+    /// An integer that no other row has; in a table with a [`Generator::Parent`] column, that no other child of the
+    /// same parent has. The range must have as many integers as there are rows, or children of a parent.
+    Distinct {
+        /// The smallest.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// An integer, the smallest most often: the i-th with a probability proportional to `1 / i^theta`.
+    Zipfian {
+        /// The smallest.
+        min: i64,
+        /// The greatest.
+        max: i64,
+        /// The skew, from 0 (each is as likely) to [`crate::MAX_THETA`].
+        theta: f64,
     },
     /// An exact decimal, each of the range as likely. [`crate::decimal_units`] reads the ends from text.
     Decimal {
@@ -105,29 +138,32 @@ pub enum Generator {
         /// are as likely.
         weights: Vec<f64>,
     },
-    /// A key of another table (or of this one), each of its rows as likely.
+    /// A key of another table (or of this one).
     Reference {
         /// The table.
         table: String,
         /// The key's column; the table's first if left out.
         column: Option<String>,
+        /// The skew, from 0 (each row is as likely) to [`crate::MAX_THETA`]: the i-th most popular row with a
+        /// probability proportional to `1 / i^theta`. Popular rows lie all over the table, where [`crate::Shuffle`]
+        /// places their ranks.
+        theta: f64,
     },
-    /// The key of the row's parent, and what makes this table the children of another. Each parent has from
-    /// `min` to `max` children, which stand together, and on average exactly `(min + max) / 2`: of two
-    /// neighbouring parents one has a number `n` of children, the other `min + max - n`; without a neighbour
-    /// the last has half of `min + max`, rounded down. A table has at most one such column.
+    /// The key of the row's parent, and what makes this table the children of another. The children of a parent
+    /// stand together. A table has at most one such column.
     Parent {
         /// The parent's table.
         table: String,
         /// The key's column; the parent table's first if left out.
         column: Option<String>,
-        /// The fewest children of a parent.
-        min: u32,
-        /// The most children of a parent.
-        max: u32,
+        /// How many children each parent has.
+        children: Children,
     },
-    /// The row's number among the children of its parent, counted from 1.
-    Line,
+    /// The row's number among the children of its parent.
+    Line {
+        /// The first child's; 1 is usual.
+        start: i64,
+    },
     /// How many children the row has in a table whose parent is this one.
     Count {
         /// The children's table.
@@ -207,13 +243,17 @@ pub enum Generator {
         /// The greatest length, in characters, at most 16,777,216.
         max: u32,
     },
-    /// Text of random letters from a to z.
+    /// Text of random letters.
     Letters {
         /// The shortest length, in characters.
         min: u32,
         /// The greatest length, in characters, at most 16,777,216.
         max: u32,
+        /// The characters that are drawn from, each as often as it stands there, at most 256; a to z if left out.
+        alphabet: Option<String>,
     },
+    /// Text that follows a pattern: see [`crate::write_pattern`].
+    Pattern(String),
     /// Text of random digits.
     Digits {
         /// How many, at most 16,777,216.
@@ -279,13 +319,15 @@ impl Generator {
             Self::Constant(_) => "constant",
             Self::Null => "null",
             Self::Integer { .. } => "integer",
+            Self::Distinct { .. } => "distinct",
+            Self::Zipfian { .. } => "zipfian",
             Self::Decimal { .. } => "decimal",
             Self::Float { .. } => "float",
             Self::Boolean { .. } => "boolean",
             Self::Choice { .. } => "choice",
             Self::Reference { .. } => "reference",
             Self::Parent { .. } => "parent",
-            Self::Line => "line",
+            Self::Line { .. } => "line",
             Self::Count { .. } => "count",
             Self::Total { .. } => "total",
             Self::Product { .. } => "product",
@@ -304,6 +346,7 @@ impl Generator {
             Self::City { .. } => "city",
             Self::Words { .. } => "words",
             Self::Letters { .. } => "letters",
+            Self::Pattern(_) => "pattern",
             Self::Digits { .. } => "digits",
             Self::Bytes { .. } => "bytes",
             Self::Uuid => "uuid",

@@ -49,7 +49,7 @@ fn plain() -> impl Strategy<Value = Generator> {
         Just(Generator::Province),
         Just(Generator::City { province: None }),
         lengths.clone().prop_map(|(min, max)| Generator::Words { min, max }),
-        lengths.clone().prop_map(|(min, max)| Generator::Letters { min, max }),
+        lengths.clone().prop_map(|(min, max)| Generator::Letters { min, max, alphabet: None }),
         lengths.prop_map(|(min, max)| Generator::Bytes { min, max }),
         (0_u32..40).prop_map(|count| Generator::Digits { count }),
         Just(Generator::Uuid),
@@ -74,11 +74,11 @@ fn tables() -> impl Strategy<Value = Vec<TableSpec>> {
             ("id", serial()),
             ("count", Generator::Count { table: lines() }),
             ("total", Generator::Total { table: lines(), column: text("amount") }),
-            ("self", Generator::Reference { table: text("orders"), column: None }),
+            ("self", Generator::Reference { table: text("orders"), column: None, theta: 0.0 }),
         ];
         let mut children = vec![
             ("order", parent("orders", min, min + more)),
-            ("line", Generator::Line),
+            ("line", Generator::Line { start: 1 }),
             ("quantity", Generator::Integer { min: -3, max: 9 }),
             ("price", Generator::Decimal { min: 0, max: 9_999, scale: 2 }),
             ("amount", Generator::Product { columns: vec![text("quantity"), text("price")] }),
@@ -192,7 +192,7 @@ proptest! {
                 (Generator::Integer { min, max }, Value::Int(units))
                 | (Generator::Decimal { min, max, .. }, Value::Decimal { units, .. }) => (*min..=*max).contains(&units),
                 (Generator::Float { min, max }, Value::Float(value)) => (*min..=*max).contains(&value),
-                (Generator::Words { min, max } | Generator::Letters { min, max }, Value::Text(body)) => {
+                (Generator::Words { min, max } | Generator::Letters { min, max, .. }, Value::Text(body)) => {
                     length(*min, *max, body) && std::str::from_utf8(body).unwrap().trim().len() == body.len()
                 }
                 (Generator::Digits { count }, Value::Text(body)) => length(*count, *count, body),
@@ -264,8 +264,11 @@ fn choices_keep_to_their_weights() {
 #[test]
 fn references_reach_all_rows_and_about_as_often() {
     let mut counts = vec![0_u32; 100];
-    let orders =
-        table("orders", Some(10_000), vec![("c", Generator::Reference { table: text("c"), column: None })]);
+    let orders = table(
+        "orders",
+        Some(10_000),
+        vec![("c", Generator::Reference { table: text("c"), column: None, theta: 0.0 })],
+    );
     let dataset = Dataset::new(&[orders, table("c", Some(100), vec![("id", serial())])], 7).unwrap();
     for row in common::all_rows(&dataset, 0) {
         counts[row[0].parse::<usize>().unwrap() - 1] += 1;
@@ -275,7 +278,7 @@ fn references_reach_all_rows_and_about_as_often() {
 
 #[test]
 fn a_lookup_is_null_where_its_reference_is() {
-    let reference = Generator::Reference { table: text("c"), column: None };
+    let reference = Generator::Reference { table: text("c"), column: None, theta: 0.0 };
     let columns = vec![
         ("c", Generator::Optional { probability: 0.3, of: Box::new(reference) }),
         ("c_name", Generator::Lookup { reference: text("c"), column: text("name") }),

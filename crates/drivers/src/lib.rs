@@ -7,7 +7,7 @@
 //! * [`ErrorClass`] is the one set of error classes.
 //! * [`Admin`] is for set-up, loading and checks; [`probe_tables`] are those that probes speak of.
 //!
-//! A new driver is one file or folder here, an arm in [`open`] and a line in [`SCHEMES`]; the conformance
+//! A new driver is one file or folder here with an `ENTRY`, which is a line in the table of `open`; the conformance
 //! suite in `tests/conformance` runs over all of them.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -33,4 +33,4 @@ pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultI
 pub use contract::statement::Statement;
 pub use contract::value::{Params, Value};
 pub use contract::{calendar, probe_tables};
-pub use open::{SCHEMES, open, redact};
+pub use open::{open, redact, schemes};

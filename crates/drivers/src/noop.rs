@@ -15,6 +15,7 @@ use crate::contract::rows::Rows;
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::echo::Echo;
+use crate::net::entry::Entry;
 
 /// A dialect's words without its database, and without a server.
 pub(crate) const fn spoken(of: &'static Dialect) -> Dialect {
@@ -23,6 +24,15 @@ pub(crate) const fn spoken(of: &'static Dialect) -> Dialect {
 }
 
 const NONE: &Dialect = &spoken(Dialect::NONE);
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["noop"],
+    about: "no database: answers at once and costs nothing, to measure the engine itself",
+    open: |url, _| Ok(Arc::new(Noop::new(url, &[])?)),
+    keys: None,
+    dialect: NONE,
+};
 
 /// The driver of `noop://`.
 pub struct Noop(&'static Dialect);
@@ -175,7 +185,7 @@ impl crate::contract::bulk::RowEncoder for Counter {
 
 #[cfg(test)]
 mod tests {
-    use crate::contract::driver::{Driver as _, Settings};
+    use crate::contract::driver::Settings;
 
     fn opened(url: &str) -> Result<(&'static str, String), String> {
         let driver = crate::open(url, &Settings::default()).map_err(|error| error.0)?;

@@ -3,23 +3,14 @@
 use std::sync::Arc;
 
 use crate::contract::dialect::Dialect;
-use crate::contract::driver::{Driver, Settings};
+use crate::contract::driver::Settings;
 use crate::contract::error::ConfigError;
-use crate::net::given::Keys;
+use crate::net::entry::{Entry, Opened};
 use crate::net::secret;
 
-/// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
-/// malformed. Where it is not clear what belongs to the password, more is hidden rather than less. A driver's
-/// `redacted_url` keeps all but the password.
-#[must_use]
-pub fn redact(url: &str) -> String {
-    secret::redact(url, &|name| KEYS.iter().any(|keys| keys.find(name).is_some()))
-}
-
-/// Every dialect that a driver speaks.
-#[cfg(test)]
-pub(crate) const DIALECTS: [&Dialect; 4] =
-    [Dialect::NONE, crate::postgres::DIALECT, crate::mysql::DIALECT, crate::sqlite::DIALECT];
+/// Every driver, in the order in which they are listed.
+const DRIVERS: &[&Entry] =
+    &[&crate::postgres::ENTRY, &crate::mysql::ENTRY, &crate::sqlite::ENTRY, &NOOP, &crate::sim::ENTRY];
 
 /// The dialects of databases, as the driver without one speaks them.
 const SPOKEN: [&Dialect; 3] = [
@@ -28,33 +19,85 @@ const SPOKEN: [&Dialect; 3] = [
     &crate::noop::spoken(crate::sqlite::DIALECT),
 ];
 
-/// The settings that URLs may have, of all drivers.
-const KEYS: [&Keys; 3] = [&crate::postgres::config::KEYS, &crate::mysql::config::KEYS, &crate::sqlite::KEYS];
+/// The driver without a database knows others' dialects, and no other driver: they are given to it here.
+const NOOP: Entry =
+    Entry { open: |url, _| Ok(Arc::new(crate::noop::Noop::new(url, &SPOKEN)?)), ..crate::noop::ENTRY };
+
+/// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
+/// malformed. Where it is not clear what belongs to the password, more is hidden rather than less. A driver's
+/// `redacted_url` keeps all but the password.
+#[must_use]
+pub fn redact(url: &str) -> String {
+    let is_known =
+        |name: &str| DRIVERS.iter().filter_map(|entry| entry.keys).any(|keys| keys.find(name).is_some());
+    secret::redact(url, &is_known)
+}
+
+/// Every dialect that a driver speaks.
+#[cfg(test)]
+pub(crate) fn dialects() -> impl Iterator<Item = &'static Dialect> {
+    DRIVERS.iter().map(|entry| entry.dialect)
+}
 
 /// The driver for an endpoint, chosen by the URL's scheme.
-pub fn open(url: &str, settings: &Settings) -> Result<Arc<dyn Driver>, ConfigError> {
+pub fn open(url: &str, settings: &Settings) -> Opened {
+    open_by(DRIVERS, url, settings)
+}
+
+/// Every scheme that [`open`] lists, with what it is for.
+pub fn schemes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    listed(DRIVERS)
+}
+
+fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
-    match scheme {
-        "postgresql" | "postgres" => Ok(Arc::new(crate::postgres::Postgres::new(url, settings)?)),
-        "mysql" | "mariadb" => Ok(Arc::new(crate::mysql::Mysql::new(url, settings)?)),
-        "sqlite" => Ok(Arc::new(crate::sqlite::Sqlite::new(url, settings)?)),
-        "noop" => Ok(Arc::new(crate::noop::Noop::new(url, &SPOKEN)?)),
-        "sim" => Ok(Arc::new(crate::sim::Sim::new(url, settings)?)),
-        _ => Err(ConfigError(format!(
-            "url: the scheme {scheme:?} has no driver; allowed are {}",
-            SCHEMES.map(|(scheme, _)| format!("{scheme}://")).join(", ")
-        ))),
+    match drivers.iter().find(|entry| entry.schemes.contains(&scheme)) {
+        Some(entry) => (entry.open)(url, settings),
+        None => {
+            let allowed: Vec<String> = listed(drivers).map(|(scheme, _)| format!("{scheme}://")).collect();
+            let allowed = allowed.join(", ");
+            Err(ConfigError(format!("url: the scheme {scheme:?} has no driver; allowed are {allowed}")))
+        }
     }
 }
 
-/// Every scheme that [`open`] takes, with what it is for.
-pub const SCHEMES: [(&str, &str); 5] = [
-    (
-        "postgresql",
-        "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
-    ),
-    ("mysql", "MySQL, MariaDB and what speaks their protocol: Aurora MySQL, PolarDB, TiDB …"),
-    ("sqlite", "SQLite in this process, without a server: sqlite:///absolute/path or sqlite:relative/path"),
-    ("noop", "no database: answers at once and costs nothing, to measure the engine itself"),
-    ("sim", "a simulated database with planted latency, capacity, stalls, outages and errors: known truth"),
-];
+fn listed(drivers: &[&'static Entry]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    drivers.iter().map(|entry| (entry.schemes[0], entry.about))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A driver of one's own: its room, and a line in the table.
+    const TOY: Entry = Entry {
+        schemes: &["toy", "toys"],
+        about: "a toy",
+        open: |url, settings| (crate::noop::ENTRY.open)(&url.replacen("toys", "noop", 1), settings),
+        keys: None,
+        dialect: Dialect::NONE,
+    };
+
+    #[test]
+    fn a_driver_is_an_entry_in_the_table() {
+        let drivers: Vec<&'static Entry> = DRIVERS.iter().copied().chain([&TOY]).collect();
+        let settings = Settings::default();
+        assert_eq!(open_by(&drivers, "toys://", &settings).map(|driver| driver.name()).unwrap(), "noop");
+        let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
+        assert!(refused(&drivers, "tops://").ends_with("sqlite://, noop://, sim://, toy://"));
+        assert!(
+            refused(DRIVERS, "toys://")
+                .starts_with("url: the scheme \"toys\" has no driver; allowed are postgresql://, ")
+        );
+        assert_eq!(listed(&drivers).last(), Some(("toy", "a toy")));
+    }
+
+    #[test]
+    fn no_two_drivers_have_a_scheme_in_common() {
+        let mut all: Vec<&str> = DRIVERS.iter().flat_map(|entry| entry.schemes).copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}

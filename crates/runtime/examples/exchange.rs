@@ -1,8 +1,9 @@
 //! The bare exchange of bytes over sockets that are connected: what any client by epoll has to pay. A question goes out
 //! on each, and the next when the answer is in; there are no transactions, no times and no errors.
 //!
-//! `exchange SECONDS QUESTION END OFFSET KEYS SOCKET…`: `QUESTION` and the `END` of an answer are in hexadecimal, at
-//! `OFFSET` of the question a number of four bytes from 1 to `KEYS` is drawn, and the sockets are inherited descriptors.
+//! `exchange SECONDS QUESTION END OFFSET big|little KEYS SOCKET…`: `QUESTION` and the `END` of an answer are in
+//! hexadecimal, at `OFFSET` of the question a number of four bytes in this order from 1 to `KEYS` is drawn, and the
+//! sockets are inherited descriptors.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
@@ -20,6 +21,7 @@ struct Client {
     question: Vec<u8>,
     end: Vec<u8>,
     offset: usize,
+    encode: fn(u32) -> [u8; 4],
     keys: u64,
     drawn: u64,
     sockets: Vec<File>,
@@ -32,8 +34,8 @@ fn bytes(digits: &str) -> Result<Vec<u8>, Failure> {
 
 impl Client {
     fn new(arguments: &[String]) -> Result<Self, Failure> {
-        let [question, end, offset, keys, sockets @ ..] = arguments else {
-            return Err("usage: exchange SECONDS QUESTION END OFFSET KEYS SOCKET…".into());
+        let [question, end, offset, order, keys, sockets @ ..] = arguments else {
+            return Err("usage: exchange SECONDS QUESTION END OFFSET big|little KEYS SOCKET…".into());
         };
         let socket = |number: &String| -> Result<File, Failure> {
             let number: RawFd = number.parse()?;
@@ -44,6 +46,7 @@ impl Client {
             question: bytes(question)?,
             end: bytes(end)?,
             offset: offset.parse()?,
+            encode: if order == "little" { u32::to_le_bytes } else { u32::to_be_bytes },
             keys: keys.parse()?,
             drawn: 1,
             sockets: sockets.iter().map(socket).collect::<Result<_, _>>()?,
@@ -54,7 +57,7 @@ impl Client {
         self.drawn =
             self.drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let key = ((self.drawn >> 33) % self.keys) as u32 + 1;
-        self.question[self.offset..self.offset + 4].copy_from_slice(&key.to_be_bytes());
+        self.question[self.offset..self.offset + 4].copy_from_slice(&(self.encode)(key));
         Ok(self.sockets[socket].write_all(&self.question)?)
     }
 

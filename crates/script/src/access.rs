@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rand_distr::{Distribution as _, Zipf};
+use nephoscope_datagen::{Ranks, Shuffle};
 
 use crate::random::Random;
 
@@ -48,19 +48,23 @@ pub struct KeySpace {
     newest: Shared,
     /// How many keys were handed out by [`KeySpace::once`].
     handed_out: Shared,
+    /// How many keys were made by [`KeySpace::new_key`].
+    made: Shared,
     /// Spreads popular keys over the table.
     shuffle: Shuffle,
 }
 
 impl KeySpace {
-    /// A table of `loaded` rows whose keys begin with `first`; `handed_out` keys of it are used up already.
+    /// A table of `loaded` rows whose keys begin with `first`; `handed_out` keys of it are used up already, and `made`
+    /// new ones were made.
     #[must_use]
-    pub fn new(first: i64, loaded: u64, handed_out: u64) -> Self {
+    pub fn new(first: i64, loaded: u64, handed_out: u64, made: u64) -> Self {
         Self {
             first,
             loaded,
             newest: Shared(AtomicU64::new(loaded)),
             handed_out: Shared(AtomicU64::new(handed_out)),
+            made: Shared(AtomicU64::new(made)),
             shuffle: Shuffle::new(loaded),
         }
     }
@@ -88,6 +92,18 @@ impl KeySpace {
         (turn < self.loaded).then(|| self.first + self.shuffle.place(turn) as i64)
     }
 
+    /// The key behind the last one, which nobody was given before.
+    pub fn new_key(&self) -> i64 {
+        let made = self.made.0.fetch_add(1, Ordering::Relaxed);
+        self.first.wrapping_add_unsigned(self.loaded).wrapping_add_unsigned(made)
+    }
+
+    /// How many keys were made.
+    #[must_use]
+    pub fn made(&self) -> u64 {
+        self.made.0.load(Ordering::Relaxed)
+    }
+
     /// How many keys were handed out once.
     #[must_use]
     pub fn handed_out(&self) -> u64 {
@@ -99,7 +115,7 @@ impl KeySpace {
 pub(crate) struct Picker {
     access: Access,
     /// The law for `zipf_rows` rows, made anew when the table has grown.
-    zipf: Option<Zipf<f64>>,
+    zipf: Option<Ranks>,
     zipf_rows: u64,
 }
 
@@ -120,17 +136,26 @@ impl Picker {
         if rows == 0 {
             return None;
         }
-        let row = match self.access {
+        Some(keys.first + self.row(rows, keys.shuffle, random) as i64)
+    }
+
+    /// One of so many rows, at least one, counted from 0; `shuffle` says where the popular ones are.
+    #[inline]
+    pub(crate) fn row(&mut self, rows: u64, shuffle: Shuffle, random: &mut Random) -> u64 {
+        match self.access {
             Access::Uniform => random.below(rows),
             Access::Latest { k } => rows - 1 - random.below(k.clamp(1, rows)),
             Access::Zipfian { theta } => {
                 // A law for a slightly smaller table does until it has grown by a hundredth.
-                if self.zipf.is_none() || rows > self.zipf_rows + self.zipf_rows / 100 {
-                    self.zipf = Zipf::new(rows as f64, theta).ok();
+                if self.zipf.is_none()
+                    || rows < self.zipf_rows
+                    || rows > self.zipf_rows + self.zipf_rows / 100
+                {
+                    self.zipf = Ranks::new(rows, theta).ok();
                     self.zipf_rows = rows;
                 }
-                let rank = self.zipf.as_ref().map_or(1.0, |zipf| zipf.sample(random.source()));
-                keys.shuffle.place((rank as u64 - 1).min(rows - 1))
+                let rank = self.zipf.map_or(0, |zipf| zipf.draw(random.source()));
+                shuffle.place(rank.min(rows - 1))
             }
             Access::Hotspot { keys: share, accesses } => {
                 let hot = ((share * rows as f64).ceil() as u64).clamp(1, rows);
@@ -139,43 +164,7 @@ impl Picker {
                 } else {
                     hot + random.below(rows - hot)
                 };
-                keys.shuffle.place(rank)
-            }
-        };
-        Some(keys.first + row as i64)
-    }
-}
-
-/// A fixed bijection of `0..size` that looks random: a Feistel network over the next power of four, walked until
-/// the result falls inside. Numbers from `size` on stay what they are.
-#[derive(Debug)]
-struct Shuffle {
-    size: u64,
-    half: u32,
-}
-
-impl Shuffle {
-    fn new(size: u64) -> Self {
-        let bits = 64 - size.saturating_sub(1).leading_zeros();
-        Self { size, half: bits.div_ceil(2).max(1) }
-    }
-
-    #[inline]
-    fn place(&self, number: u64) -> u64 {
-        if number >= self.size {
-            return number;
-        }
-        let mask = (1_u64 << self.half) - 1;
-        let mut place = number;
-        loop {
-            let (mut left, mut right) = (place >> self.half, place & mask);
-            for round in [0x9e37_79b9_7f4a_7c15_u64, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb] {
-                let mixed = (right ^ round).wrapping_mul(round);
-                (left, right) = (right, left ^ ((mixed ^ (mixed >> 29)) >> 7 & mask));
-            }
-            place = left << self.half | right;
-            if place < self.size {
-                return place;
+                shuffle.place(rank)
             }
         }
     }
@@ -187,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn counts(access: Access, rows: u64, draws: usize) -> Vec<u64> {
-        let keys = KeySpace::new(1, rows, 0);
+        let keys = KeySpace::new(1, rows, 0, 0);
         let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
         picker.set_access(access);
         let mut counts = vec![0; rows as usize];
@@ -206,7 +195,7 @@ mod tests {
 
     #[test]
     fn latest_is_the_newest_and_moves() {
-        let keys = KeySpace::new(1, 1000, 0);
+        let keys = KeySpace::new(1, 1000, 0, 0);
         let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
         picker.set_access(Access::Latest { k: 10 });
         let mut seen = |picker: &mut Picker| {
@@ -246,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_key_is_handed_out_once() {
-        let keys = KeySpace::new(1, 1000, 10);
+        let keys = KeySpace::new(1, 1000, 10, 0);
         let mut handed: Vec<i64> = std::iter::from_fn(|| keys.once()).collect();
         assert_eq!(handed.len(), 990);
         assert_ne!(handed, (11..=1000).collect::<Vec<_>>());
@@ -258,25 +247,23 @@ mod tests {
     }
 
     #[test]
+    fn new_keys_follow_those_that_are_there() {
+        let keys = KeySpace::new(5, 10, 0, 3);
+        assert_eq!([keys.new_key(), keys.new_key()], [18, 19]);
+        assert_eq!(keys.made(), 5);
+    }
+
+    #[test]
     fn an_empty_table_has_no_key() {
-        let keys = KeySpace::new(1, 0, 0);
+        let keys = KeySpace::new(1, 0, 0, 0);
         assert_eq!(Picker::new().pick(&keys, &mut Random::new(1, 1)), None);
         assert_eq!(keys.once(), None);
     }
 
     proptest! {
         #[test]
-        fn a_shuffle_is_a_bijection(size in 0_u64..5000) {
-            let shuffle = Shuffle::new(size);
-            let mut places: Vec<u64> = (0..size).map(|number| shuffle.place(number)).collect();
-            places.sort_unstable();
-            prop_assert!(places.into_iter().eq(0..size));
-            prop_assert_eq!(shuffle.place(size), size);
-        }
-
-        #[test]
         fn keys_stay_in_the_table(rows in 1_u64..5000, arrived in 0_u64..5000, seed in any::<u64>(), which in 0..4_usize) {
-            let keys = KeySpace::new(1, rows, 0);
+            let keys = KeySpace::new(1, rows, 0, 0);
             keys.arrived((rows + arrived) as i64);
             let access = [Access::Uniform, Access::Latest { k: 10 }, Access::Zipfian { theta: 0.8 }, Access::Hotspot { keys: 0.1, accesses: 0.9 }][which];
             let (mut picker, mut random) = (Picker::new(), Random::new(seed, 1));

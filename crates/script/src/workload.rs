@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use nephoscope_datagen::Dataset;
-use nephoscope_drivers::Statement;
+use nephoscope_drivers::{ErrorClasses, Statement};
 
 use crate::access::KeySpace;
 
@@ -90,8 +90,26 @@ pub struct OptionSpec {
     pub data: bool,
 }
 
+/// A pause of a session beside a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Pause {
+    /// None.
+    #[default]
+    None,
+    /// Always the same.
+    Constant {
+        /// Its length.
+        seconds: f64,
+    },
+    /// With an exponential law.
+    Exponential {
+        /// Its mean.
+        seconds: f64,
+    },
+}
+
 /// A transaction of the workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
     /// Its name.
     pub name: String,
@@ -99,6 +117,12 @@ pub struct Transaction {
     pub read_only: bool,
     /// What it does.
     pub help: String,
+    /// Errors that it expects: they roll it back and count as its own decision.
+    pub aborts_on: ErrorClasses,
+    /// How long a session pauses before it, where the load asks for the workload's own pauses.
+    pub keying: Pause,
+    /// How long a session pauses after it, likewise.
+    pub think: Pause,
 }
 
 /// Shares of transactions under a name.
@@ -197,11 +221,13 @@ pub struct Workload {
     /// Its options, with the values of this run.
     pub options: Vec<OptionSpec>,
     /// How its rows are made.
-    pub dataset: Dataset,
+    pub dataset: Arc<Dataset>,
     /// Its tables as people see them, in the same order.
     pub tables: Vec<TableInfo>,
     /// Its transactions, in the order of the functions.
     pub transactions: Vec<Transaction>,
+    /// In how many parts its `w:load` loads, if it has one.
+    pub load_parts: Option<u32>,
     /// Its mixes.
     pub mixes: Vec<Mix>,
     /// Its invariants.
@@ -215,13 +241,14 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The key spaces of the tables whose first column is a serial number; `handed_out` says how many keys of a
-    /// table were used up by [`KeySpace::once`] in earlier runs.
+    /// The key spaces of the tables whose first column is a serial number; `handed_out` is what [`used_keys`] said
+    /// after earlier runs.
     #[must_use]
     pub fn key_spaces(&self, handed_out: &BTreeMap<String, u64>) -> Vec<(String, Arc<KeySpace>)> {
         let spaces = self.tables.iter().filter_map(|table| {
-            let used = handed_out.get(&table.name).copied().unwrap_or(0);
-            Some((table.name.clone(), Arc::new(KeySpace::new(table.first_key?, table.rows, used))))
+            let used = |name: &str| handed_out.get(name).copied().unwrap_or(0);
+            let (once, made) = (used(&table.name), used(&made_name(&table.name)));
+            Some((table.name.clone(), Arc::new(KeySpace::new(table.first_key?, table.rows, once, made))))
         });
         spaces.collect()
     }
@@ -231,4 +258,19 @@ impl Workload {
     pub fn mix(&self, name: &str) -> Option<&Mix> {
         self.mixes.iter().find(|mix| mix.name == name)
     }
+}
+
+/// How many keys of each table were used up by [`KeySpace::once`], under the table's name, and made by
+/// [`KeySpace::new_key`], under `NAME new`, which is no table's name: what the next run is to know. Tables of which none
+/// was are left out.
+#[must_use]
+pub fn used_keys(spaces: &[(String, Arc<KeySpace>)]) -> BTreeMap<String, u64> {
+    let used = spaces
+        .iter()
+        .flat_map(|(table, keys)| [(table.clone(), keys.handed_out()), (made_name(table), keys.made())]);
+    used.filter(|(_, count)| *count > 0).collect()
+}
+
+fn made_name(table: &str) -> String {
+    format!("{table} new")
 }

@@ -17,9 +17,11 @@ _NAME = _QUOTED.format(name="t.table_name")
 
 # MySQL has them in another schema than MariaDB; each reads the comment that is meant for it.
 _SCHEMA = "/*M! information_schema. *//*!80000 performance_schema. */"
+# TiDB's default of both limits is 0: none.
 _ROOM = f"""SELECT concat('max_connections is ', @@max_connections), @@max_connections,
   CAST((SELECT variable_value FROM {_SCHEMA}global_status
     WHERE upper(variable_name) = 'THREADS_CONNECTED') AS unsigned) - 1
+  FROM dual WHERE @@max_connections > 0
 UNION ALL SELECT concat('max_user_connections is ', @@max_user_connections), @@max_user_connections,
   (SELECT count(*) - 1 FROM information_schema.processlist
    WHERE user = substring_index(session_user(), '@', 1)) FROM dual WHERE @@max_user_connections > 0"""

@@ -101,7 +101,8 @@ class Detail(_Part):
     tallies: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """By name: the sum that is surely committed, and the sum that may be."""
     handed_out: dict[str, _Count] = Field(default_factory=dict)
-    """By table, how many keys runs have used up."""
+    """By table, how many keys runs have used up (`pick.once`); by table with `` new`` behind it, how many they have
+    made (`pick.new`)."""
 
 
 @dataclass

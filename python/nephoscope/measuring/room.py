@@ -156,6 +156,8 @@ def room_of(url: str, dialect: Dialect, patience_s: float) -> Room | None:
         for admin in admins:
             admin.close()
     limits = [(str(words), int(most or 0), int(taken or 0)) for words, most, taken in rows]
+    if not limits:
+        return None
     words, most, _ = min(limits, key=lambda limit: limit[1])
     # The other session that asks occupies one.
     free = min(most - taken + 1 for _, most, taken in limits)

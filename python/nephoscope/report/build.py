@@ -56,7 +56,7 @@ def build_view(reader: RunReader) -> ReportView:
 
 
 def _sections(run: Run) -> Iterator[Shown]:
-    """Build what the evaluators show of the run, each by the ``section`` of its folder."""
+    """Build the evaluators' sections, each by the ``section`` of its folder."""
     for module in registry.shown("section"):
         if (part := module.build(run)) is not None:
             package = module.__name__.rpartition(".")[0]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RADIUS = 150.0
 _FEWEST = 3
-"""With fewer corners there is no shape."""
+"""The fewest corners of a shape."""
 _LABELS = 22.0
 _RINGS: tuple[tuple[float, ...], ...] = ((1, 1.25, 1.6, 2), (1, 2, 5, 10))
 """Where the rim is the best: how many times worse each ring is, to the centre."""
@@ -89,7 +89,7 @@ def _times_worse(runs: Sequence[tuple[str, Mapping[str, float]]]) -> list[dict[s
     for key in PERFECT:
         higher = DEFINITIONS[key].higher_is_better
         values = [(index, scores[key]) for index, (_, scores) in enumerate(runs) if key in scores]
-        # A time too short to be told is as long as can be told; what is not above 0 has no logarithm.
+        # A time below the resolution counts as the resolution; a value of 0 or less has no logarithm.
         usable = [(index, value if higher else max(value, DEFAULT_RESOLUTION_S)) for index, value in values]
         usable = [(index, value) for index, value in usable if value > 0]
         if len(usable) < 2:  # noqa: PLR2004 - one alone is its own best

@@ -1,4 +1,4 @@
-"""The page of several runs: what it shows, computed from their tables."""
+"""The page of several runs, computed from their tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SeveralView(Part):
 
     runs: tuple[RunLine, ...]
     facts: tuple[str, ...]
-    """What the runs' facts are."""
+    """The facts of the runs."""
     statement: str
     warnings: tuple[str, ...]
     radar: Radar | None

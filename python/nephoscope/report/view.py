@@ -1,4 +1,4 @@
-"""What the page shows, already computed: the template only lays it out.
+"""The contents of the page, already computed: the template only lays them out.
 
 Every figure is a number in the unit that its name says (or that its section states); a figure that is
 absent is ``None``, and a number that is not finite becomes ``None`` at the door, so the page can never
@@ -47,7 +47,7 @@ class OTerm(Part):
 
 
 class Scores(Part):
-    """All scores: those that were measured, and why the others were not."""
+    """All scores: the measured ones, and the reasons of the absent ones."""
 
     statement: str
     rows: tuple[ScoreRow, ...] = ()
@@ -57,7 +57,7 @@ class Scores(Part):
 
 
 class Banner(Part):
-    """Said loudly above everything else: this run is not what was asked for."""
+    """The alert above everything else: the run is incomplete."""
 
     level: Level
     heading: str
@@ -109,7 +109,7 @@ class Headline(Part):
 
 
 class Verdict(Part):
-    """What nephoscope thinks of its own measurement."""
+    """The verdicts on the measurement itself."""
 
     level: Level
     text: str
@@ -118,7 +118,7 @@ class Verdict(Part):
 
 
 class TimelineSection(Part):
-    """What happened when: charts with one time axis, and the phases that they share."""
+    """The time line: charts with one time axis, and the phases that they share."""
 
     axis: TimeAxis
     charts: tuple[TimeChart, ...] = ()
@@ -156,7 +156,7 @@ class LatencySection(Part):
 
 
 class CostRow(Part):
-    """A resource and what it costs; ``share`` of the whole, 0 to 1."""
+    """A resource and its cost; ``share`` of the whole, 0 to 1."""
 
     resource: str
     quantity: Number = None
@@ -168,7 +168,7 @@ class CostRow(Part):
 
 
 class CostSection(Part):
-    """What the system costs per minute by a price book."""
+    """The cost of the system per minute by a price book."""
 
     price_book: str
     nodes: int | None = None
@@ -192,7 +192,7 @@ class ErrorRow(Part):
 
 
 class ConnectionRow(Part):
-    """How often connections were lost, restored or refused; of which tenant, where there are several."""
+    """The numbers of connections that were lost, restored or refused, by tenant where there are several."""
 
     state: str
     tenant: str = ""
@@ -202,7 +202,7 @@ class ConnectionRow(Part):
 
 
 class Errors(Part):
-    """What went wrong with transactions, by class, each attempt counted; what else did stands in ``also``."""
+    """Errors of transactions by class, each attempt counted; other errors are in ``also``."""
 
     rows: tuple[ErrorRow, ...] = ()
     total: int = 0
@@ -213,7 +213,7 @@ class Errors(Part):
 
 
 class Accounting(Part):
-    """started = committed + aborted + failed + in flight; what is unstarted, or dropped, is no part of it."""
+    """started = committed + aborted + failed + in flight; unstarted and dropped arrivals are no part of it."""
 
     started: int | None = None
     committed: int = 0

@@ -36,7 +36,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Said:
-    """What a run says of its own figures: a verdict that is not "ok", or a warning."""
+    """A run's reservation about its own figures: a verdict that is not "ok", or a warning."""
 
     run: str
     """``baseline`` or ``candidate``."""
@@ -51,9 +51,9 @@ class Compared:
 
     figures: Sequence[Figure]
     notes: Sequence[str]
-    """What could not be compared, what else differs, and what the intervals do not cover."""
+    """Figures without a comparison, other differences, and variation that the intervals omit."""
     said: Sequence[Said]
-    """What both runs say of themselves, the gravest first."""
+    """The reservations of both runs, the gravest first."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Kind:
     name: str
     unit: str
     field: str
-    """Where it stands in a point."""
+    """The path of the figure in a point."""
     higher_is_better: bool
     quantile: float | None = None
     """The share below it, of a percentile: that of all repetitions together is no mean of theirs."""
@@ -127,7 +127,7 @@ _GRAVITY = ("problem", "warning", "note")
 
 
 def _said(run: str, scores: Mapping[str, Any]) -> list[Said]:
-    """Gather what a run says of its own figures."""
+    """Gather a run's reservations about its own figures."""
     verdicts = [
         Said(run, entry["level"], f"{entry['verdict']}: {entry['detail']}")
         for entry in scores.get("verdicts", [])
@@ -144,7 +144,7 @@ class _Side:
     """A run as a side of a comparison."""
 
     def __init__(self, run: StoredRun, scores: Mapping[str, Any]) -> None:
-        """Gather the points by what they measure; steps of a search do not count."""
+        """Group the points by mix, level and entry of ``[[measure]]``; steps of a search are omitted."""
         self._run = run
         self.points: dict[Key, list[Mapping[str, Any]]] = {}
         labels = {phase.number: phase.labels for phase in run.phases}
@@ -177,7 +177,7 @@ class _Side:
         return math.fsum(values) / len(values)
 
     def is_at_least(self, key: Key, kind: _Kind) -> bool:
-        """Tell whether a figure is no more than a lower bound in any of the repetitions."""
+        """Tell whether a figure is only a lower bound in any repetition."""
         return any(
             kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in self.points[key]
         )
@@ -259,7 +259,7 @@ def _keys(groups: Iterable[Key]) -> str:
     return ", ".join(_label(key) for key in groups) or "nothing"
 
 
-# --- what else differs ------------------------------------------------------------------------------------------
+# --- other differences -------------------------------------------------------------------------------------------
 
 _SAME = (
     ("workload", "name"),
@@ -275,7 +275,7 @@ _SAME = (
 
 
 def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
-    """List what differs besides the system: it may explain a difference of figures."""
+    """List differences besides the system, which may explain a difference of figures."""
     notes = []
     for table, key in _SAME:
         # An older run lacks keys that are empty in a newer one.

@@ -18,16 +18,16 @@ class Parts:
     """The parts of a score that have a table of their own."""
 
     key: str
-    """Where the score's ``detail`` has them."""
+    """The key of the parts in the score's ``detail``."""
     by: str
-    """What the parts are, for the table's title."""
+    """The noun for the parts, in the table's title."""
     paper: int
     """The number of this table in CloudyBench."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a score means, for reports and comparisons."""
+    """The meaning of a score, for reports and comparisons."""
 
     name: str
     about: str

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def recovery(seconds: float, resolution_s: float) -> tuple[float, float]:
-    """Return the R of a failure, and how far off it may be, in seconds.
+    """Return the R of a failure and its largest error, in seconds.
 
-    One that is shorter than can be told apart lies between 0 and that: the middle counts.
+    A recovery below the resolution lies between 0 and the resolution; its middle is taken.
     """
     return (resolution_s / 2, resolution_s / 2) if seconds < resolution_s else (seconds, 0.0)
 
@@ -33,10 +33,11 @@ def over_roles(
 ) -> Score | Absent:
     """Sum up failures: their mean within each role (`over_repetitions`), then over the roles.
 
-    So a role counts once, however often its nodes failed. The roles' intervals are joined as independent errors: the
-    root of the sum of squares, downwards and upwards apart. ``half_widths`` tell how far off each value may be, in the
-    score's unit; their mean, within a role and then over roles, is added at both ends. ``detail`` gets the ``median``
-    (within a role, then the mean over roles) and under ``roles`` the mean, the median and the values of each.
+    Each role counts once, however often its nodes failed. The roles' intervals are combined as independent errors: the
+    root of the sum of squares, downwards and upwards apart. ``half_widths`` are the largest errors of the values, in
+    the score's unit; their mean, within a role and then over roles, is added at both ends. ``detail`` gets the
+    ``median`` (within a role, then the mean over roles) and under ``roles`` the mean, the median and the values of
+    each.
     """
     parts: dict[str, Score] = {}
     told: dict[str, Any] = {}
@@ -52,7 +53,7 @@ def over_roles(
     half = fmean(fmean((half_widths or {}).get(role) or [0.0]) for role in parts)
     value = fmean(part.value for part in parts.values())
     known = [(part.value, part.ci95) for part in parts.values() if part.ci95 is not None]
-    # One failure of a role says nothing of the spread; how far off it may itself be is known.
+    # A single failure of a role has no spread; its own largest error is known.
     down = math.hypot(*(mean - ci95[0] for mean, ci95 in known)) / len(parts) + half
     up = math.hypot(*(ci95[1] - mean for mean, ci95 in known)) / len(parts) + half
     return Score(

@@ -26,10 +26,10 @@ DEFAULT_DELTA = 1000.0
 """TPS per step of E2 (delta of equation 5): a score of 20 is 20,000 TPS more per read-only node."""
 
 _LEAST_REPEATED = 2
-"""Repetitions of which a spread can be told."""
+"""The fewest repetitions that have a spread."""
 
 DEFAULT_RESOLUTION_S = 1e-6
-"""The finest time that the instrument tells apart: the unit of its histograms (METRICS, section 1)."""
+"""The resolution of the instrument: the unit of its histograms (METRICS, section 1)."""
 
 
 class Score(BaseModel):
@@ -75,7 +75,7 @@ def e1_score(slot_tps: Sequence[float], cost_of_window: float) -> float | Absent
     """E1: mean TPS over a pattern's slots of equal length, over what CPU, memory and IOPS cost (equation 2).
 
     ``cost_of_window`` is in dollars for the whole cost window, 10 minutes from the pattern's start by
-    default, so that resources which are given back slowly are paid for (``allocated_cost``). In TPS per $,
+    default, so that resources which are released slowly are charged (``allocated_cost``). In TPS per $,
     higher is better.
     """
     for tps in slot_tps:
@@ -179,8 +179,8 @@ def over_repetitions(
     """Sum up a score's repetitions: their mean and its 95 % confidence interval (`mean_ci`).
 
     ``within`` is the interval from inside a single repetition (`block_bootstrap_ci`, in the score's unit) and
-    is used only where there is one. One absent repetition makes the score absent, with its reason: leaving it
-    out would choose the repetitions that went well.
+    is used only for a single repetition. One absent repetition makes the score absent, with its reason:
+    omitting it would select the repetitions that succeeded.
     """
     numbers = [value for value in values if not isinstance(value, Absent)]
     for place, value in enumerate(values, start=1):
@@ -194,7 +194,7 @@ def over_repetitions(
     return Score(
         value=estimate.mean,
         unit=DEFINITIONS[name].unit,
-        # Nodes may cost throughput; of the others none can be below 0.
+        # Added nodes may cost throughput; no other score is below 0.
         ci95=ci95 if DEFINITIONS[name].is_signed else no_less_than_0(ci95),
         repetitions=len(numbers),
         detail={**(detail or {}), **({"by_repetition": numbers} if len(numbers) > 1 else {})},
@@ -216,15 +216,15 @@ def o_score(
     microsecond, or what ``resolution_s`` says for R, F or C) are floored at it, and ``detail["floored"]``
     names them.
 
-    The interval, which ``detail["interval"]`` tells in words. The scores share a machine, and its speed moves them
-    together; errors that are taken as independent make the interval too narrow. Where all were repeated as often
-    (``detail["by_repetition"]``), it is that of the repetitions' own O, which holds however they move together. Else
-    each score's ends become ends of its term, on the scale of the logarithm, and the distances of the terms' ends from
-    their terms are added, downwards and upwards apart: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) with
-    all correlations at 1, the widest that any correlations give. It keeps skew. Where a score has no
-    interval, or P, E1, E2 or T one that reaches 0, O has none either, and ``detail["no_interval"]`` says why; the
-    interval of a time ends at its resolution. A time that is itself below its resolution is known only to be so: its
-    interval reaches from there down to a microsecond.
+    The interval (``detail["interval"]`` describes it). The scores share a machine, whose speed moves all of them;
+    treating their errors as independent would make the interval too narrow. If all scores have the same number of
+    repetitions (``detail["by_repetition"]``), the interval is that of the repetitions' own O, which holds for any
+    correlation. Otherwise each score's interval becomes an interval of its term, on the scale of the logarithm, and the
+    distances of the ends from the terms are added, downwards and upwards apart: Zou and Donner's MOVER (Statistics in
+    Medicine 27, 2008) with all correlations at 1, the widest interval of any correlation. It keeps skew. O has no
+    interval if a score has none, or if that of P, E1, E2 or T reaches 0; ``detail["no_interval"]`` gives the reason.
+    The interval of a time ends at its resolution. The interval of a time below its resolution reaches from the
+    resolution down to a microsecond.
 
     Raises ``InputError`` for a weight or a resolution that cannot be used, or a scale factor not above 0.
     """
@@ -278,7 +278,7 @@ def _measured(
 
 
 def _why_no_interval(gaps: Mapping[ScoreName, Score]) -> str:
-    """Say why no interval of O can be made with those of some scores."""
+    """Name the scores whose intervals leave O without one."""
     without = [name for name, score in gaps.items() if score.ci95 is None]
     reasons = [f"{', '.join(without)} {'have' if len(without) > 1 else 'has'} none"] if without else []
     for name, score in gaps.items():
@@ -294,7 +294,7 @@ def _why_no_interval(gaps: Mapping[ScoreName, Score]) -> str:
 def _o_by_repetition(
     used: Mapping[ScoreName, Score], factors: Mapping[ScoreName, float], floors: Mapping[ScoreName, float]
 ) -> list[float] | None:
-    """Return the O of each repetition, where all scores have as many and each has a logarithm; else None."""
+    """Return the O of each repetition; None unless all scores have as many repetitions, each with a logarithm."""
     columns = {name: score.detail.get("by_repetition") or [] for name, score in used.items()}
     number = min(map(len, columns.values()), default=0)
     for name, values in columns.items():
@@ -318,7 +318,7 @@ def _interval_of_o(
     terms: Mapping[ScoreName, tuple[float, float, float]],
     of_each: Sequence[float] | None,
 ) -> tuple[tuple[float, float], dict[str, Any]]:
-    """Make the interval of O, and say what it takes for granted; with that of independent errors beside it."""
+    """Make the interval of O and name its assumption, beside the interval for independent errors."""
     value = math.fsum(term[1] for term in terms.values())
     below, above = ([abs(term[1] - term[end]) for term in terms.values()] for end in (0, 2))
     told: dict[str, Any] = {
@@ -342,7 +342,7 @@ def _ends(name: ScoreName, score: Score, floors: Mapping[ScoreName, float]) -> t
     """Find the interval of a score on its own scale, or ``None`` where that of O cannot be made with it."""
     if score.ci95 is None:
         return None
-    # A time ends where the instrument tells no times apart; of the others none has a logarithm at 0.
+    # The interval of a time ends at the resolution; the other scores have no logarithm at 0.
     if score.ci95[0] <= 0 and name not in floors:
         return None
     # An interval that leaves its own mean out would shorten the sum's on that side.
@@ -355,7 +355,7 @@ def _term(
     """Return low end, value and high end of a score's part of O; all the value where it has no interval."""
     low, high = _ends(name, score, floors) or (score.value, score.value)
     floor = floors.get(name, 0.0)
-    # Where an interval was cut off at 0, there is nothing below the resolution that it could end at.
+    # An interval that was cut off at 0 ends at the resolution: nothing lies below.
     lowest = floor if low <= 0 else min(low, floor)
     if name in TIMES and score.value < floor:
         lowest = min(DEFAULT_RESOLUTION_S, floor)
@@ -374,7 +374,7 @@ def _settings(
     default: float,
     zero_allowed: bool,
 ) -> dict[ScoreName, float]:
-    """Fill in defaults, and check what was given."""
+    """Fill in defaults and check the given values."""
     given = given or {}
     for name, value in given.items():
         if name not in names:

@@ -54,7 +54,7 @@ class MethodFigures(Settings):
     delta: Annotated[float, Field(gt=0)] = DEFAULT_DELTA
     """The TPS that count as 1 in E2."""
     scale_factor: Annotated[float, Field(gt=0)] = 1.0
-    """What O is multiplied by."""
+    """The factor of O."""
     weights: dict[PerfectName, Amount] = Field(default_factory=dict)
     """The exponents of the scores in O; 1 where left out."""
 
@@ -156,7 +156,7 @@ class GivenFigure(Settings):
     ci95: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     """The ends of its 95 % confidence interval."""
     repetitions: Annotated[int, Field(ge=1)] = 1
-    """Of how many repetitions it is the mean."""
+    """The number of repetitions of which it is the mean."""
 
     @field_validator("ci95")
     @classmethod
@@ -172,7 +172,7 @@ class GivenTime(Settings):
     ci95: Annotated[list[Duration], Field(min_length=2, max_length=2)] | None = None
     """The ends of its 95 % confidence interval."""
     repetitions: Annotated[int, Field(ge=1)] = 1
-    """Of how many repetitions it is the mean."""
+    """The number of repetitions of which it is the mean."""
 
     @field_validator("ci95")
     @classmethod
@@ -236,7 +236,7 @@ class SystemFigures(Settings):
     starred: str | None = None
     """In place of the file's `cost.starred`: a price book of this system's vendor."""
     usage: Usage = Field(default_factory=Usage)
-    """What it used of that which a vendor's book charges by use: see [usage](studies.md#costusage)."""
+    """The use of what a vendor's book charges by use: see [usage](studies.md#costusage)."""
     throughput: list[ThroughputFigures] = Field(default_factory=list)
     """TPS of each mix and concurrency, for P."""
     elasticity: list[ElasticityFigures] = Field(default_factory=list)
@@ -256,7 +256,7 @@ class SystemFigures(Settings):
     starred_scores: StarredFigures = Field(default_factory=StarredFigures)
     """Scores by the actual prices that are known already."""
     absent: dict[PerfectName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict)
-    """Why a score could not be measured, where that is known."""
+    """The reasons for which scores could not be measured, where known."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:

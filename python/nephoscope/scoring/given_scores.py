@@ -1,6 +1,6 @@
 """Scores from figures that a user already has: each system's PERFECT and O, and those by the actual prices.
 
-The formulas are those of ``scoring`` and ``price_book``; here is only what they are applied to.
+The formulas are those of ``formulas`` and ``prices``; this module applies them to given figures.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _Found = dict[ScoreName, Score | Absent]
 
 @dataclass(frozen=True)
 class SystemScores:
-    """The scores of one system; what is absent is there with its reason."""
+    """The scores of one system; an absent score has its reason."""
 
     name: str
     scores: Mapping[ScoreName, Score | Absent]
     starred: Mapping[ScoreName, Score | Absent] = field(default_factory=dict)
     """P*, E1*, T* and O*; empty where the file has no actual prices for any system."""
     cost: Cost | None = None
-    """What the system's resources cost, line by line."""
+    """The cost of the system's resources, line by line."""
     notice: str | None = None
-    """What whoever uses the actual prices has to know."""
+    """The notice of the price book with the actual prices."""
 
     def to_json(self) -> dict[str, Any]:
         """Describe the scores for machines, as ``scores.json`` does."""
@@ -193,7 +193,7 @@ def _p(system: SystemFigures, method: MethodFigures, per_minute: float | Absent 
 
 
 def _tps_of_mix(levels: Sequence[Sequence[float]], method: MethodFigures) -> list[float]:
-    """Return the TPS of a mix in each repetition, of the concurrencies that count."""
+    """Return the TPS of a mix in each repetition: of its best concurrency, or the mean over all."""
     if method.p == "peak":
         return list(max(levels, key=math.fsum))
     return [_mean(values) for values in zip(*levels, strict=True)]

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from nephoscope.settings.resources import Resources
 
 Resource = Literal["vcores", "memory_gb", "storage_gb", "iops", "network_gbps"]
-"""What a system was given, by the names of the fields of ``Resources``."""
+"""The resources of a system, by the fields of ``Resources``."""
 
 Charged = Literal[Resource, "compute", "io_requests", "data_transfer"]
-"""What a line of a cost or a bill is for: by unit costs a resource, of a vendor a part of its offer."""
+"""The subject of a line of a cost or bill: a resource with unit costs, a part of the offer with a vendor's book."""
 
 HOURS_PER_MONTH = 730
 """The month of AWS's and Azure's price lists."""
@@ -45,7 +45,7 @@ _TINY = 1e-9
 
 
 class NotPricedError(InputError):
-    """A price book has no price for something, or was not told how much of it is used."""
+    """A price book lacks a price, or the amount that was used is unknown."""
 
 
 class PriceTable(BaseModel):
@@ -62,7 +62,7 @@ class Billing(PriceTable):
     step_s: float = Field(default=0, ge=0, le=_LONGEST_S)
     """Billed times are rounded up to a multiple of so many seconds; 0 is not at all."""
     counts: Literal["each", "highest"] = "each"
-    """What counts within a step: each amount for its own time, or the highest for the whole step."""
+    """The amount that is billed within a step: each amount for its own time, or the highest for the whole step."""
 
     @model_validator(mode="after")
     def _steps(self) -> Self:
@@ -78,7 +78,7 @@ class Billing(PriceTable):
 
 class _Line(PriceTable):
     source: str = Field(min_length=1)
-    """Where it was published."""
+    """The place of its publication."""
 
 
 class InstanceClass(_Line):
@@ -234,7 +234,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The parts of a vendor's price book, and what is used of those that are billed by use."""
+    """The parts of a vendor's price book, and the use of those that are billed by use."""
 
     compute: Compute
     storage: Storage
@@ -244,7 +244,7 @@ class Offer:
     usage: Usage
 
     def charges(self, resources: Resources, only: Collection[Resource]) -> Iterator[Charge]:
-        """Map resources to what is billed, or those parts of it that some resources belong to.
+        """Map resources to billed quantities; ``only`` selects the parts of the offer that belong to some resources.
 
         Raises ``NotPricedError``.
         """
@@ -281,7 +281,7 @@ def _told(used: float | None, what: str, key: str) -> float:
 
 
 def amount_over(held: list[tuple[Charge | None, float]]) -> float:
-    """Return what is due for one node's charges over time, each with the seconds for which it was held."""
+    """Return the amount due for one node's charges over time, each with the seconds for which it was held."""
     if (billing := next((charge.billing for charge, _ in held if charge), None)) is None:
         return 0.0
     if billing.counts == "highest":

@@ -62,7 +62,7 @@ _IOPS_UNIT = 100
 
 _PARTS = ("compute", "storage", "iops", "io_requests", "data_transfer")
 _NEEDED = ("vendor", "region", "date", "compute", "storage")
-"""What every vendor's book has."""
+"""The keys that every vendor's book has."""
 
 
 class UnitPrices(PriceTable):
@@ -83,7 +83,7 @@ class UnitPrices(PriceTable):
 
 
 class MinimumBilling(PriceTable):
-    """The least time, in seconds, that a resource is billed for once it was allocated."""
+    """The minimum billing period of a resource, in seconds from its allocation."""
 
     all: float = Field(default=0, ge=0)
     """For every resource that is not named itself."""
@@ -105,14 +105,14 @@ class MinimumBilling(PriceTable):
 
 
 class PriceBook(PriceTable):
-    """Unit costs of resources, or what a vendor charges in a region; with their source."""
+    """Unit costs of resources, or a vendor's prices in a region, with their source."""
 
     name: str = Field(min_length=1)
     """What figures name it by."""
     currency: Literal["USD"]
     """The only one so far."""
     reference: str = Field(min_length=1)
-    """Where the prices come from: a score without it cannot be checked."""
+    """The source of the prices, so that a score can be checked."""
     per_hour: UnitPrices | None = None
     """Unit costs; a vendor's book has `compute` and `storage` in their place."""
     minimum_billing_s: MinimumBilling = MinimumBilling()
@@ -120,11 +120,11 @@ class PriceBook(PriceTable):
     vendor: str | None = Field(default=None, min_length=1)
     """Whose prices they are, of a vendor's book."""
     region: str | None = Field(default=None, min_length=1)
-    """Where they hold."""
+    """The region in which the prices are valid."""
     date: Annotated[str, StringConstraints(pattern=r"^20\d\d(-\d\d){0,2}$")] | None = None
     """When they held: a year, a month or a day."""
     notice: str | None = Field(default=None, min_length=1)
-    """What whoever uses them has to know; printed as a warning."""
+    """A notice to the user of these prices; printed as a warning."""
     compute: Compute | None = None
     """What a node is billed as."""
     storage: Storage | None = None
@@ -161,12 +161,12 @@ class PriceBook(PriceTable):
         return self.per_hour is None
 
     def used(self, usage: Usage) -> PriceBook:
-        """Return the book with what a system uses of that which is billed by use; what is left out stays."""
+        """Return the book with a system's use of what is billed by use; values that are left out stay."""
         given = usage.model_dump(exclude_none=True)
         return self.model_copy(update={"usage": self.usage.model_copy(update=given)})
 
     def charges(self, resources: Resources, only: Collection[Resource]) -> list[Charge]:
-        """Map resources to what is charged for, in the order of Table V. Raises ``NotPricedError``."""
+        """Map resources to charges, in the order of Table V. Raises ``NotPricedError``."""
         unknown = set(only) - set(RESOURCES)
         if unknown:
             raise ValueError(f"not a resource: {', '.join(sorted(unknown))}; allowed: {', '.join(RESOURCES)}")
@@ -211,7 +211,7 @@ class CostLine(PriceTable):
 
 
 class Cost(PriceTable):
-    """What a system's resources cost per minute, line by line; the ``cost`` of ``scores.json``."""
+    """The cost of a system's resources per minute, line by line: ``cost`` in ``scores.json``."""
 
     price_book: str
     nodes: int
@@ -231,7 +231,7 @@ class BillLine(PriceTable):
 
 
 class Bill(PriceTable):
-    """What is due for a duration, minimum billing periods included."""
+    """The amount due for a duration, minimum billing periods included."""
 
     price_book: str
     nodes: int

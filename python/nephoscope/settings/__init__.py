@@ -1,1 +1,1 @@
-"""What any user's table is made of: types, units, checks, variables."""
+"""The building blocks of a user's tables: types, units, checks, variables."""

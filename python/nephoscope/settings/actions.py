@@ -1,4 +1,4 @@
-"""What can be done to a system."""
+"""The actions on a system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Action(StrEnum):
-    """What can be done to a system while it is measured."""
+    """An action on a system while it is measured."""
 
     RESTART = "restart"
     """End a node in good order and start it again."""

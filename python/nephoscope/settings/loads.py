@@ -1,4 +1,4 @@
-"""Loads, and what tables of a study hold of them: levels, ramps, think time, access distributions, mixes."""
+"""Loads and their parts in a study: levels, ramps, think time, access distributions, mixes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
@@ -34,7 +34,7 @@ class RampSetting(Settings):
 
 
 def each_once(values: Any) -> Any:  # noqa: ANN401 - a list, or a word in its place
-    """Check that a list to be gone through has nothing twice. Raises ``ValueError`` with what is there again."""
+    """Check that a list has no value twice. Raises ``ValueError`` that names the repeated value."""
     if isinstance(values, list):
         # To Python true is 1; to whoever is set to it, it is not.
         typed = [(type(value), value) for value in values]
@@ -52,20 +52,36 @@ HIGHEST_RATE = 1e8
 class ThinkSetting(Settings):
     """The pause of a session between two transactions."""
 
-    law: Literal["constant", "exponential"] = "constant"
-    """Always the same, or exponential with ``time`` as its mean."""
-    time: Duration
-    """How long the pause is."""
+    law: Literal["constant", "exponential", "workload"] = "constant"
+    """Always the same, or exponential with ``time`` as its mean, or as the workload says."""
+    time: Duration | None = None
+    """How long the pause is; required, but for the law ``workload``."""
 
     @field_validator("time")
     @classmethod
-    def _ends(cls, seconds: float) -> float:
-        if seconds >= 1e6:  # noqa: PLR2004
+    def _ends(cls, seconds: float | None) -> float | None:
+        if seconds is not None and seconds >= 1e6:  # noqa: PLR2004
             raise ValueError("a pause must be shorter than 1000000s")
         return seconds
 
+    @model_validator(mode="after")
+    def _has_a_time(self) -> ThinkSetting:
+        if self.law == "workload" and self.time is not None:
+            raise ValueError(
+                'the workload itself says how long its pauses are, so the law "workload" has no time'
+            )
+        if self.law != "workload" and self.time is None:
+            raise ValueError("time is missing: how long the pause is")
+        return self
+
+    def to_engine(self) -> dict[str, Any]:
+        """Describe the pause for the engine."""
+        return {"law": self.law} if self.time is None else {"law": self.law, "ms": self.time * 1000}
+
 
 def _think(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    if value == "workload":
+        return {"law": value}
     return {"time": value} if isinstance(value, str | int | float) else value
 
 
@@ -158,7 +174,7 @@ Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_leng
 
 
 def _one_level(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
-    # A word may stand in place of a list of levels: what is wrong with it is not that it is no number.
+    # A word may stand in place of a list of levels: the message should not ask for a number.
     return value if isinstance(value, str) else one_as_list(value)
 
 
@@ -171,10 +187,10 @@ Levels = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """Endpoints in the place of those that a tenant has; what is None stays.
+    """Endpoints that replace a tenant's; a role that is None stays.
 
-    Each session goes to its own by ``load.balance`` when its transaction has ended, and keeps a connection that leads
-    there already.
+    After its transaction each session moves to its endpoint by ``load.balance``; it keeps a connection that leads there
+    already.
     """
 
     # Not in the text form: these URLs may hold passwords.
@@ -191,7 +207,7 @@ class Endpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """A tenant's load, or a change of it: what is None stays as it is."""
+    """A tenant's load, or a change of it: a value that is None stays."""
 
     concurrency: Level | None = None
     think: Think | None = None
@@ -202,7 +218,7 @@ class Load:
     release: bool | None = None
     """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
     endpoints: Endpoints | None = None
-    """Other endpoints, of nodes that have come or gone."""
+    """Other endpoints, after nodes were added or removed."""
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
         """Describe the load for the engine; a ramp without a length takes ``seconds``."""
@@ -212,7 +228,7 @@ class Load:
         if self.rate is not None:
             description["rate"] = _level(self.rate, seconds)
         if self.think is not None:
-            description["think"] = {"law": self.think.law, "ms": self.think.time * 1000}
+            description["think"] = self.think.to_engine()
         if self.arrivals is not None:
             description["arrivals"] = self.arrivals
         if self.mix is not None:
@@ -227,7 +243,7 @@ class Load:
 
 
 def lets_go(load: Load | Mapping[str, Load]) -> bool:
-    """Tell whether nobody has a load, and nobody keeps a connection."""
+    """Tell whether no tenant has a load, and none keeps a connection."""
     loads = [load] if isinstance(load, Load) else load.values()
     return all(one.concurrency == 0 and bool(one.release) for one in loads)
 

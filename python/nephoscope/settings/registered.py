@@ -1,4 +1,4 @@
-"""Tables to which what is registered adds keys of its own."""
+"""Tables that registered providers and evaluators extend by keys of their own."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Resources(Settings):
 
 
 class ResourcesChange(Settings):
-    """Other resources; what is left out stays."""
+    """A change of resources; values that are left out stay."""
 
     nodes: int | None = Field(default=None, ge=1)
     """Nodes of the same size."""
@@ -49,7 +49,7 @@ class ResourcesChange(Settings):
     """Network bandwidth of the system as a whole."""
 
     def over(self, resources: Resources) -> Resources:
-        """Put what is given over some resources."""
+        """Return resources with the given values changed."""
         given = {name: getattr(self, name) for name in ResourcesChange.model_fields}
         return resources.model_copy(
             update={name: value for name, value in given.items() if value is not None}

@@ -11,7 +11,7 @@ from nephoscope.settings.resources import Resources
 from nephoscope.settings.urls import Urls
 
 ONLY = "default"
-"""What the tenant of a system with one is called."""
+"""The name of the tenant of a system without tenants."""
 
 
 class TenantServer(Settings):
@@ -26,7 +26,7 @@ class TenantServer(Settings):
 
 
 class TenantsTable(Settings):
-    """``[tenants]``: how many there are, and what they share."""
+    """``[tenants]``: the number of tenants, and what they share."""
 
     number: Annotated[int, Field(ge=1, le=1000)] = 1
     """How many tenants there are, called ``tenant1``, ``tenant2`` …; one is the system without tenants."""
@@ -49,7 +49,7 @@ class TenantsTable(Settings):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the tenants are called."""
+        """The names of the tenants."""
         if self.number == 1:
             return (ONLY,)
         return tuple(f"tenant{place}" for place in range(1, self.number + 1))

@@ -31,7 +31,7 @@ def parse_duration(value: Any) -> float:  # noqa: ANN401 - whatever TOML can hol
         parts = _DURATION.findall(text)
         if not parts or _DURATION.sub("", text).strip():
             raise ValueError('expected a length of time such as "250ms", "30s", "5m" or a number of seconds')
-        # In decimals, so that what was written by `format_duration` is the same number again.
+        # In decimals: the text that `format_duration` writes is read as the same number.
         seconds = float(sum(Decimal(number) * _UNITS[unit] for number, unit in parts))
     if not 0 <= seconds < 1e8:  # noqa: PLR2004 - three years
         raise ValueError("a length of time must be 0 or more, and finite")

@@ -1,4 +1,4 @@
-"""What is wrong with a study, in words: the key, the value, what is allowed."""
+"""Messages about a wrong study: the key, the value, the allowed values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def faults_of(
     table: str, model: type[BaseModel], details: Sequence[Detail], distributions: Collection[str]
 ) -> Iterator[str]:
-    """Say what is wrong, once for each key: of the alternatives that a value could be, only one was meant.
+    """Give one message for each wrong key: of a value's alternatives only one was meant.
 
     ``distributions`` are the tags of the union of access distributions.
     """
@@ -41,7 +41,7 @@ def validated(
     faults: list[str],
     distributions: Collection[str] = (),
 ) -> Model | None:
-    """Read a table of a TOML file; what is wrong with it is added to ``faults``, and then it is None."""
+    """Read a table of a TOML file; None if it is wrong, with the messages added to ``faults``."""
     if not isinstance(table, dict):
         faults.append(f"{name}: expected a table")
         return None
@@ -53,7 +53,7 @@ def validated(
 
 
 def _fault(model: type[BaseModel], alternatives: Sequence[Detail], distributions: Collection[str]) -> str:
-    """Say what is wrong with a key's value, and what is allowed."""
+    """Write the message about a key's value, with the allowed values."""
     detail = alternatives[0]
     match detail["type"]:
         case "extra_forbidden":
@@ -82,7 +82,7 @@ def _message(detail: Detail) -> str:
 
 
 def _is_tag(part: str | int, tags: Collection[str]) -> bool:
-    """Tell what names an alternative of a union: that is no part of a key that a user wrote."""
+    """Tell whether a part names an alternative of a union, which is no part of the user's key."""
     return isinstance(part, str) and (part in tags or part.startswith("constrained-") or "[" in part)
 
 
@@ -112,7 +112,7 @@ def _keys(model: type[BaseModel], path: Sequence[str | int]) -> list[str]:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """Name what may stand for a model in a path: its class, or its distribution."""
+    """List the names of a model in a path: its class, or its distribution."""
     field = model.model_fields.get("distribution")
     return {model.__name__, *([str(field.default)] if field else [])}
 
@@ -135,6 +135,6 @@ def given(name: Any) -> str:  # noqa: ANN401 - whatever TOML can hold
 def _shown(value: Any) -> str:  # noqa: ANN401 - whatever TOML can hold
     if isinstance(value, dict | list) or value is None:
         return ""
-    # What was meant for a URL may hold a password.
+    # A value that was meant as a URL may hold a password.
     text = repr(value) if isinstance(value, str | bool | int | float) else str(value)
     return "" if "://" in text or "=" in text else text

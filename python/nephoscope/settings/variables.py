@@ -1,4 +1,4 @@
-"""Environment variables in the URLs of a study: how secrets stay out of studies, and of what is kept of them."""
+"""Environment variables in the URLs of a study: they keep secrets out of studies and of stored runs."""
 
 from __future__ import annotations
 

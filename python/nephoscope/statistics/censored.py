@@ -1,4 +1,4 @@
-"""Times that are known only to be at least so long: what was still going on when it was last looked at."""
+"""Censored times: lower bounds of times that had not ended when they were last observed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Survival:
-    """Which share of times is longer than t, by Kaplan and Meier (JASA 53, 1958).
+    """The share of times longer than t, by Kaplan and Meier (JASA 53, 1958).
 
-    Each censored time counts for as long as it is known. Without one, this is the plain share.
+    A censored time counts up to its bound. Without censored times this is the plain share.
     """
 
     times: NDArray[np.float64]
-    """Where the share falls: the times that are known, each once, in their order."""
+    """The uncensored times, at which the share falls: distinct and sorted."""
     shares: NDArray[np.float64]
     """The share of times that are longer, from each of them on."""
     variances: NDArray[np.float64]
@@ -47,10 +47,10 @@ class Survival:
         if len(x) != len(cut):
             raise ValueError(f"{len(x)} times and {len(cut)} marks; allowed: one of each")
         times, ended = np.unique(x[~cut], return_counts=True)
-        # What is censored at the very time of an end was still going on then.
+        # A time that is censored at an end had not ended then: it is still at risk.
         at_risk = len(x) - np.searchsorted(np.sort(x), times, side="left")
         over = np.cumsum(ended)
-        # Before anything is censored it is the plain share, to the last digit.
+        # Before the first censored time this is the plain share, to the last digit.
         plain = at_risk == len(x) - (over - ended)
         shares: NDArray[np.float64] = np.where(
             plain, (len(x) - over) / len(x), np.cumprod(1 - ended / at_risk)
@@ -67,8 +67,8 @@ class Survival:
     def interval(self, than: float) -> tuple[float, float]:
         """Return the 95 % interval of that share.
 
-        Wilson's, of as many trials as would have the variance by Greenwood (Rothman, J. Chronic Diseases 31, 1978);
-        where nothing was censored before, that is their number.
+        Wilson's interval, for the number of trials that has Greenwood's variance (Rothman, J. Chronic Diseases 31,
+        1978). Without earlier censored times that is the number of times.
         """
         share = self.longer(than)
         place = int(np.searchsorted(self.times, than, side="right"))
@@ -77,16 +77,16 @@ class Survival:
         return wilson_share(share, trials)
 
     def quantile(self, share: float) -> float:
-        """Return the time within which a share has ended; where it never has, the longest: it is at least that."""
+        """Return the time within which a share has ended; the longest time, a lower bound, where it never has."""
         ended = np.flatnonzero(self.shares <= 1 - share + 1e-12)
         return float(self.times[ended[0]]) if len(ended) else self.longest
 
 
 def expected(values: Values, censored: Sequence[bool] | NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Put in place of each censored time the mean of what is longer, in the order of the values.
+    """Replace each censored time by the mean of the longer times, in the order of the values.
 
-    Their mean is the area below `Survival` (Efron 1967: mass is redistributed to the right). What is censored and as
-    long as the longest stays: then the mean is a lower bound. Raises as `Survival.of` does.
+    Their mean is the area below `Survival` (Efron 1967: mass is redistributed to the right). A censored time
+    as long as the longest stays: then the mean is a lower bound. Raises as `Survival.of` does.
     """
     x, cut = checked(values).copy(), np.asarray(censored, bool)
     if not cut.any():
@@ -109,10 +109,10 @@ def quantile_rank(share: float, count: int) -> int:
 def is_at_least(
     share: float, ended: int, censored: int, lowest: float, ended_at: Callable[[int], float]
 ) -> bool:
-    """Tell whether a quantile of ``ended`` and ``censored`` samples together is no more than a lower bound.
+    """Tell whether a quantile of ``ended`` and ``censored`` samples together is only a lower bound.
 
-    ``lowest`` is the quantile where each censored sample ends at its bound. Where none of them ever ended, it would be
-    the sample of the same rank among those that have ended, ``ended_at(rank)``: if that is the same, so is the truth.
+    ``lowest`` is the quantile if each censored sample ends at its bound. If none of them ever ends, the quantile is the
+    ended sample of the same rank, ``ended_at(rank)``. The quantile is exact if both are equal.
     """
     if not censored:
         return False

@@ -52,7 +52,7 @@ class Comparison:
     visible: float | None
     """The smallest difference that would have been seen, in the unit of the figure: half of ``ci95``."""
     note: str | None
-    """What the interval does not cover, where a side has one repetition only."""
+    """The variation that the interval omits, where a side has one repetition only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +66,16 @@ class Between:
 
 
 def between_runs(groups: Sequence[Values]) -> Between | None:
-    """Estimate how far runs of one system scatter from how their repetitions do; None where there are none.
+    """Estimate the spread between runs of one system from that of their repetitions; None without repetitions.
 
-    Each group holds the repetitions of one point in one run. Repetitions of one run share its machine, its caches and
-    its neighbours, so their mean is not as sure as their spread over the root of their number says. How far it is off
-    no single run can tell; what it can tell is how the system's speed moved while it was measured. The speed is taken
-    to wander from run to run as it did within them: of a random walk sampled by n repetitions, the means of two runs
-    that follow one another differ with 3.2 (n = 3) to 4 times the variance of the repetitions, so each side gets
-    twice that variance; `LEAST_BETWEEN` is added, since the steadiest run says nothing of the next day. The groups'
-    relative variances are pooled: a group of three alone says little.
+    Each group holds the repetitions of one point in one run. Repetitions of one run share its machine, caches and
+    neighbours, so the standard error of their mean underestimates the spread between runs. A single run shows only how
+    the system's speed moved during its measurement. The model: the speed moves between runs as it did within them. For
+    a random walk sampled by n repetitions, the means of two successive runs differ with 3.2 (n = 3) to 4 times the
+    variance of the repetitions, so each side gets twice that variance. `LEAST_BETWEEN` is added, because a steady run
+    does not predict the next day. The groups' relative variances are pooled, because a group of three is too small.
 
-    A machine that changes more between runs than it ever did within them misleads any comparison of single runs.
+    A machine that changes more between runs than within them misleads any comparison of single runs.
     """
     deviations, freedom = 0.0, 0
     for group in groups:

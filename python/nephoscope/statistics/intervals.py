@@ -136,10 +136,10 @@ def block_bootstrap_ci(series: Values, seed: int = SEED) -> MeanEstimate:
 def moving_mean_ci(series: Values) -> MeanEstimate:
     """Mean over the equal intervals of one repetition whose level moves, with its 95 % confidence interval.
 
-    While a system scales, how its rate moves is no error of the rate's mean; what one interval differs from the next
-    is. So the variance is that of the differences of neighbours, halved (von Neumann, Annals of Mathematical
-    Statistics 12, 1941), and the interval Student's t. Steps of the level count in one difference each. Noise that
-    lasts longer than an interval makes it too narrow: where the level should stay, `block_bootstrap_ci` is for that.
+    While a system scales, the movement of its rate is no error of the mean rate; differences between neighbouring
+    intervals are. The variance is half that of these differences (von Neumann, Annals of Mathematical Statistics 12,
+    1941), and the interval is Student's t. A step of the level is in one difference only. Noise that lasts longer than
+    an interval makes the result too narrow; use `block_bootstrap_ci` where the level should stay.
 
     Raises ``ValueError`` for no values or a non-finite one.
     """

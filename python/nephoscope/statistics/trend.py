@@ -32,7 +32,7 @@ _FEWEST_DIRECTIONS, _MOST_DIRECTIONS = 4, 30
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """What a window's intervals say about a trend."""
+    """The result of a window's test for a trend."""
 
     verdict: SteadyVerdict
     slope_per_minute: float | None
@@ -95,7 +95,7 @@ def steady_state(series: Values, interval_s: float) -> SteadyState:
 
 
 def _answer(p_value: float, n: int, most: float) -> tuple[SteadyVerdict, int | None]:
-    """Give the verdict, and how many intervals it needs where there is none; ``most`` is the largest drift possible."""
+    """Give the verdict, or the intervals that one would need; ``most`` is the largest possible drift."""
     if p_value < _SIGNIFICANCE:
         return "drifting", None
     if most < STEADY_WITHIN:

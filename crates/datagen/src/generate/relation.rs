@@ -19,12 +19,22 @@ impl<'d> Cells<'d> {
             Relation::Reach { target: Target::Any { key, rows }, column } => {
                 return self.eval(*column, key.draws(row).below(*rows));
             }
+            Relation::Reach { target: Target::Popular { key, ranks, shuffle }, column } => {
+                return self.eval(*column, shuffle.place(ranks.draw(&mut key.draws(row))));
+            }
             Relation::Reach { target: Target::Owner(family), column } => {
                 let parent = self.owner(family, table, row).0;
                 return self.eval(*column, parent);
             }
             Relation::Copy(column) => return self.eval(*column, row),
-            Relation::Line(family) => Value::Int(self.owner(family, table, row).1.cast_signed() + 1),
+            Relation::Line(family, start) => {
+                Value::Int(start.wrapping_add_unsigned(self.owner(family, table, row).1))
+            }
+            Relation::Distinct { key, min, shuffle, family } => {
+                let (parent, index) =
+                    family.as_ref().map_or((0, row), |family| self.owner(family, table, row));
+                Value::Int(min.wrapping_add_unsigned(shuffle.drawn(index, key.draws(parent))))
+            }
             Relation::Count(family) => {
                 let children = family.children(row);
                 Value::Int((children.end - children.start).cast_signed())

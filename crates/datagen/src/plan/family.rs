@@ -1,20 +1,25 @@
 //! Parents and children: which rows of one table belong to a row of another.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use super::shares::{BLOCK, Shares};
 use crate::random::{Key, Span};
+use crate::spec::Children;
 
 /// How the rows of a table are shared among the rows of its parent.
 ///
 /// Parents are taken in pairs. The first of a pair has a random number of children, the second what is
-/// missing to `min + max`, so each pair has equally many, and any child's pair is a division away.
-#[derive(Clone, Copy, Debug)]
+/// missing to `min + max`, so each pair has equally many, and any child's pair is a division away. Where numbers of
+/// children have weights, parents are taken in blocks in the same way.
+#[derive(Clone, Debug)]
 pub(crate) struct Family {
     parents: u64,
     counts: Span,
     /// `min + max`: the children of a pair of parents.
     pair: u64,
     key: Key,
+    shares: Option<Arc<Shares>>,
 }
 
 /// The parent of a row, and the row's index among its siblings.
@@ -28,14 +33,29 @@ pub(crate) struct Owner {
 }
 
 impl Family {
-    /// `min` must not be greater than `max`.
-    pub(crate) fn new(parents: u64, min: u32, max: u32, key: Key) -> Self {
+    /// An error says what is wrong with the numbers of children.
+    pub(crate) fn new(parents: u64, children: &Children, key: Key) -> Result<Self, String> {
+        let (min, max, shares) = match children {
+            Children::Between { min, max } if min > max => {
+                return Err(format!("min {min} is greater than max {max}"));
+            }
+            Children::Between { min, max } => (*min, *max, None),
+            Children::Weighted(weights) => {
+                (0, 0, Some(Arc::new(Shares::new(weights, key.inner().draws(0))?)))
+            }
+        };
         let counts = Span::new(i64::from(min), i64::from(max));
-        Self { parents, counts, pair: u64::from(min) + u64::from(max), key }
+        Ok(Self { parents, counts, pair: u64::from(min) + u64::from(max), key, shares })
     }
 
     /// How many children there are; nothing if they are more than 64 bits can count.
     pub(crate) fn rows(&self) -> Option<u64> {
+        if let Some(shares) = &self.shares {
+            let (blocks, rest) = (self.parents / BLOCK, self.parents % BLOCK);
+            return blocks
+                .checked_mul(shares.total())?
+                .checked_add(shares.of_first(rest, self.start(blocks)));
+        }
         (self.parents / 2).checked_mul(self.pair)?.checked_add(self.parents % 2 * (self.pair / 2))
     }
 
@@ -45,9 +65,20 @@ impl Family {
         self.counts.draw(&mut self.key.draws(pair)) as u64
     }
 
+    /// Where in the order of its shares a block of parents begins.
+    #[inline]
+    fn start(&self, block: u64) -> u64 {
+        self.key.draws(block).below(BLOCK)
+    }
+
     /// The children of a parent.
     #[inline]
     pub(crate) fn children(&self, parent: u64) -> Range<u64> {
+        if let Some(shares) = &self.shares {
+            let (block, index) = (parent / BLOCK, parent % BLOCK);
+            let (first, start) = (block * shares.total(), self.start(block));
+            return first + shares.of_first(index, start)..first + shares.of_first(index + 1, start);
+        }
         let pair = parent / 2;
         let first = pair * self.pair;
         if parent + 1 == self.parents && parent.is_multiple_of(2) {
@@ -60,6 +91,12 @@ impl Family {
     /// The parent of a child, which must be one of [`Self::rows`].
     #[inline]
     pub(crate) fn owner(&self, child: u64) -> Owner {
+        if let Some(shares) = &self.shares {
+            let (block, index) = (child / shares.total().max(1), child % shares.total().max(1));
+            let parent = block * BLOCK + shares.owner(index, self.start(block));
+            let children = self.children(parent);
+            return Owner { parent, first: children.start, children: children.end - children.start };
+        }
         // Where no pair has children there is no child to ask for; the one is against dividing by zero.
         let pair = child / self.pair.max(1);
         let even = self.children(2 * pair);
@@ -87,35 +124,69 @@ mod tests {
 
     use super::*;
 
+    /// The numbers of children of all parents, which tile the table.
+    fn counts(family: &Family) -> Result<Vec<u64>, TestCaseError> {
+        let (mut counts, mut next) = (Vec::new(), 0);
+        for parent in 0..family.parents {
+            let children = family.children(parent);
+            prop_assert_eq!(children.start, next);
+            let count = children.end - children.start;
+            for child in children.clone() {
+                let owner = family.owner(child);
+                prop_assert_eq!((owner.parent, owner.first, owner.children), (parent, children.start, count));
+                prop_assert_eq!(owner.index(child), Some(child - children.start));
+            }
+            next = children.end;
+            counts.push(count);
+        }
+        prop_assert_eq!(family.rows(), Some(next));
+        Ok(counts)
+    }
+
     proptest! {
         #[test]
         fn children_tile_the_table_and_know_their_parents(
             parents in 0_u64..40, min in 0_u32..5, more in 0_u32..20, seed: u64,
         ) {
             let max = min + more;
-            let family = Family::new(parents, min, max, Key::new(seed, "lines", "order"));
-            let mut next = 0;
-            for parent in 0..parents {
-                let children = family.children(parent);
-                prop_assert_eq!(children.start, next);
-                let count = children.end - children.start;
-                prop_assert!((u64::from(min)..=u64::from(max)).contains(&count));
-                for child in children.clone() {
-                    let owner = family.owner(child);
-                    prop_assert_eq!((owner.parent, owner.first, owner.children), (parent, children.start, count));
-                    prop_assert_eq!(owner.index(child), Some(child - children.start));
-                }
-                next = children.end;
-            }
-            prop_assert_eq!(family.rows(), Some(next));
+            let family = Family::new(parents, &Children::Between { min, max }, Key::new(seed, "lines", "order"));
+            let counts = counts(&family.unwrap())?;
+            prop_assert!(counts.iter().all(|count| (u64::from(min)..=u64::from(max)).contains(count)));
             let half = parents * u64::from(min + max);
-            prop_assert_eq!(next, half / 2, "exactly the mean, rounded down");
+            prop_assert_eq!(counts.iter().sum::<u64>(), half / 2, "exactly the mean, rounded down");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn numbers_of_children_keep_to_their_weights_in_each_block(
+            weights in prop::collection::btree_map(0_u32..9, 0.0..5.0, 1..5), more in 0..BLOCK, seed: u64,
+        ) {
+            let weights: Vec<(u32, f64)> = weights.into_iter().chain([(12, 0.0001)]).collect();
+            let whole: f64 = weights.iter().map(|(_, weight)| weight).sum();
+            let family = Family::new(2 * BLOCK + more, &Children::Weighted(weights.clone()), Key::new(seed, "lines", "order"));
+            let counts = counts(&family.unwrap())?;
+            for block in counts.chunks_exact(BLOCK as usize) {
+                for (children, weight) in &weights {
+                    let share = block.iter().filter(|count| **count == u64::from(*children)).count() as f64;
+                    prop_assert!((share - weight / whole * BLOCK as f64).abs() <= 2.0, "{children}: {share}");
+                    prop_assert_eq!(share > 0.0, *weight > 0.0);
+                }
+            }
+            prop_assert!(counts.iter().all(|count| weights.iter().any(|(children, _)| u64::from(*children) == *count)));
         }
     }
 
     #[test]
     fn too_many_children_are_not_counted() {
-        assert_eq!(Family::new(u64::MAX, 1, 19, Key::new(0, "", "")).rows(), None);
-        assert_eq!(Family::new(1 << 40, 1, 19, Key::new(0, "", "")).rows(), Some(10 << 40));
+        let rows = |parents, children| Family::new(parents, &children, Key::new(0, "", "")).unwrap().rows();
+        let (few, weighted) = (Children::Between { min: 1, max: 19 }, Children::Weighted(vec![(10, 1.0)]));
+        assert_eq!(rows(u64::MAX, few.clone()), None);
+        assert_eq!(rows(1 << 40, few), Some(10 << 40));
+        assert_eq!(rows(u64::MAX, weighted.clone()), None);
+        assert_eq!(rows(1 << 40, weighted), Some(10 << 40));
+        assert_eq!(rows(100, Children::Weighted(vec![(0, 1.0)])), Some(0));
     }
 }

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod family;
 mod relation;
+mod shares;
 mod simple;
 mod text;
 

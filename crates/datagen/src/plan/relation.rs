@@ -2,7 +2,7 @@
 
 use super::{Arithmetic, At, Family};
 use crate::instant::SECOND;
-use crate::random::{Key, Span};
+use crate::random::{Key, Ranks, Shuffle, Span};
 
 /// A value that depends on other columns.
 #[derive(Debug)]
@@ -11,8 +11,11 @@ pub(crate) enum Relation {
     Reach { target: Target, column: At },
     /// Another column of the row.
     Copy(At),
-    /// The row's number among its parent's children, from 1.
-    Line(Family),
+    /// The row's number among its parent's children, from a number.
+    Line(Family, i64),
+    /// The integer of a permutation from a number that the row has; with the permutation of its parent's children
+    /// where it has a parent.
+    Distinct { key: Key, min: i64, shuffle: Shuffle, family: Option<Family> },
     /// How many children the row has.
     Count(Family),
     /// The sum of a column over the row's children; its index among the totals kept.
@@ -26,10 +29,12 @@ pub(crate) enum Relation {
 }
 
 /// Which row of another table a row points at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Each of so many rows is as likely.
     Any { key: Key, rows: u64 },
+    /// Popular rows are more likely.
+    Popular { key: Key, ranks: Ranks, shuffle: Shuffle },
     /// The row's parent.
     Owner(Family),
 }

@@ -2,7 +2,7 @@
 
 use nephoscope_drivers::Value;
 
-use crate::random::{Chance, Draws, Key, Span};
+use crate::random::{Chance, Draws, Key, Ranks, Span};
 
 /// A value that depends on nothing but the row's number and random draws.
 #[derive(Debug)]
@@ -11,6 +11,8 @@ pub(crate) enum Simple {
     /// Counted from the number.
     Serial(i64),
     Integer(Key, Span),
+    /// Counted from the number.
+    Zipfian(Key, i64, Ranks),
     Decimal(Key, Span, u8),
     Float {
         key: Key,
@@ -30,6 +32,9 @@ impl Simple {
             Self::Null => Value::Null,
             Self::Serial(start) => Value::Int(start.wrapping_add_unsigned(row)),
             Self::Integer(key, span) => Value::Int(span.draw(&mut key.draws(row))),
+            Self::Zipfian(key, min, ranks) => {
+                Value::Int(min.wrapping_add_unsigned(ranks.draw(&mut key.draws(row))))
+            }
             Self::Decimal(key, span, scale) => {
                 Value::Decimal { units: span.draw(&mut key.draws(row)), scale: *scale }
             }

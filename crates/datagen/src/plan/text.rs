@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::data::{names, places, words};
+use crate::pattern::write_pattern;
 use crate::random::{Draws, Key, Span, Weights};
 
 /// A text that depends on nothing but random draws.
@@ -23,6 +24,10 @@ pub(crate) enum Text {
     City(Option<Key>),
     Words(Span),
     Letters(Span),
+    /// The characters that are drawn from.
+    Alphabet(Span, Box<[char]>),
+    /// A pattern that can be followed.
+    Pattern(Box<[u8]>),
     Digits(u64),
 }
 
@@ -75,10 +80,29 @@ impl Text {
                 let length = lengths.draw(draws) as u64;
                 draws.symbols(26, length, |symbol| out.push(b'a' + symbol));
             }
+            Self::Alphabet(lengths, alphabet) => {
+                let length = lengths.draw(draws) as u64;
+                draws.symbols(alphabet.len() as u64, length, |symbol| {
+                    push(alphabet[usize::from(symbol)], out);
+                });
+            }
+            Self::Pattern(pattern) => {
+                // The pattern was tried when the column was declared.
+                let _ = write_pattern(pattern, draws.symbol(), out);
+            }
             Self::Digits(count) => draws.symbols(10, *count, |symbol| out.push(b'0' + symbol)),
             // These stand somewhere already.
             Self::Gender(_) | Self::GivenName(_) | Self::FamilyName | Self::Province | Self::City(_) => {}
         }
+    }
+}
+
+#[inline]
+fn push(next: char, out: &mut Vec<u8>) {
+    if next.is_ascii() {
+        out.push(next as u8);
+    } else {
+        out.extend_from_slice(next.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 

@@ -6,7 +6,7 @@ use super::lineage::Descent;
 use super::{Facts, Resolved, Resolver, values};
 use crate::kind::Kind;
 use crate::plan::{Arithmetic, At, Plan, Relation, Target};
-use crate::random::Key;
+use crate::random::{Key, Ranks, Shuffle};
 use crate::spec::Generator;
 
 impl<'s> Resolver<'s> {
@@ -18,7 +18,7 @@ impl<'s> Resolver<'s> {
         key: Key,
     ) -> Result<Option<Resolved>, ConfigError> {
         let (relation, facts) = match generator {
-            Generator::Reference { table, column } => {
+            Generator::Reference { table, column, .. } => {
                 self.reference(at, generator, key, table, column.as_deref())?
             }
             Generator::Parent { table, column, .. } => {
@@ -26,10 +26,16 @@ impl<'s> Resolver<'s> {
                 let target = Target::Owner(self.descent(at, generator)?.family);
                 (Relation::Reach { target, column }, self.facts(column)?.passed_on())
             }
-            Generator::Line => {
+            Generator::Line { start } => {
                 let descent = self.descent(at, generator)?;
-                (Relation::Line(descent.family), Facts::new(Kind::Integer).within(1, i64::from(descent.most)))
+                let last = start.checked_add(i64::from(descent.most.max(1)) - 1);
+                let last = last.ok_or_else(|| {
+                    let why = format!("the last of {} lines from {start} does not fit 64 bits", descent.most);
+                    self.refuse(at, generator, &why)
+                })?;
+                (Relation::Line(descent.family, *start), Facts::new(Kind::Integer).within(*start, last))
             }
+            Generator::Distinct { min, max } => self.distinct(at, generator, key, *min, *max)?,
             Generator::Count { table } => {
                 let (_, descent) = self.children(at, generator, table)?;
                 (
@@ -65,21 +71,57 @@ impl<'s> Resolver<'s> {
         if rows == 0 && self.lineages[at.table].rows > 0 {
             return Err(self.refuse(at, generator, &format!("table {table:?} has no rows to refer to")));
         }
-        let relation = Relation::Reach { target: Target::Any { key, rows }, column };
-        Ok((relation, self.facts(column)?.passed_on()))
+        let target = self.target(at, generator, key, rows)?;
+        Ok((Relation::Reach { target, column }, self.facts(column)?.passed_on()))
+    }
+
+    /// Which of so many rows a reference points at.
+    fn target(&self, at: At, generator: &Generator, key: Key, rows: u64) -> Result<Target, ConfigError> {
+        let Generator::Reference { theta, .. } = generator else { return Ok(Target::Any { key, rows }) };
+        let ranks = Ranks::new(rows, *theta).map_err(|why| self.refuse(at, generator, &why))?;
+        Ok(if *theta == 0.0 {
+            Target::Any { key, rows }
+        } else {
+            Target::Popular { key, ranks, shuffle: Shuffle::new(rows) }
+        })
+    }
+
+    /// Each of a range once; in a table with a parent, once among the children of each parent.
+    fn distinct(
+        &self,
+        at: At,
+        generator: &Generator,
+        key: Key,
+        min: i64,
+        max: i64,
+    ) -> Result<(Relation, Facts), ConfigError> {
+        let size = values::integers(min, max).map_err(|why| self.refuse(at, generator, &why))?;
+        let lineage = &self.lineages[at.table];
+        let (wanted, whose) = match &lineage.descent {
+            Some(descent) => (u64::from(descent.most), "a parent can have"),
+            None => (lineage.rows, "the table has"),
+        };
+        if wanted > size {
+            let children = if lineage.descent.is_some() { "children" } else { "rows" };
+            let why = format!("{whose} {wanted} {children}, but {min} to {max} are only {size} integers");
+            return Err(self.refuse(at, generator, &why));
+        }
+        let family = lineage.descent.as_ref().map(|descent| descent.family.clone());
+        let relation = Relation::Distinct { key, min, shuffle: Shuffle::new(size), family };
+        Ok((relation, Facts::new(Kind::Integer).within(min, max)))
     }
 
     /// Whose children the rows of the column's table are.
     fn descent(&self, at: At, generator: &Generator) -> Result<Descent, ConfigError> {
-        let descent = self.lineages[at.table].descent;
+        let descent = self.lineages[at.table].descent.clone();
         descent.ok_or_else(|| self.refuse(at, generator, "the table has no parent column"))
     }
 
     /// A table whose parent is the column's table.
     fn children(&self, at: At, generator: &Generator, table: &str) -> Result<(usize, Descent), ConfigError> {
         let child = self.names.table(at, table)?;
-        match self.lineages[child].descent {
-            Some(descent) if descent.parent == at.table => Ok((child, descent)),
+        match &self.lineages[child].descent {
+            Some(descent) if descent.parent == at.table => Ok((child, descent.clone())),
             _ => {
                 let parent = &self.names.specs[at.table].name;
                 let why = format!("table {table:?} has no parent column that names {parent:?}");
@@ -129,7 +171,7 @@ impl<'s> Resolver<'s> {
         let (table, target) = match present {
             Generator::Reference { table, .. } => {
                 let table = self.names.table(reference, table)?;
-                (table, Target::Any { key, rows: self.lineages[table].rows })
+                (table, self.target(reference, present, key, self.lineages[table].rows)?)
             }
             Generator::Parent { .. } => {
                 let descent = self.descent(reference, present)?;

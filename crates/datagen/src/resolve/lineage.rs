@@ -4,17 +4,17 @@ use nephoscope_drivers::ConfigError;
 
 use super::names::Names;
 use crate::plan::{At, Family};
-use crate::spec::Generator;
+use crate::spec::{Children, Generator};
 
 /// The rows of a table, and where they come from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Lineage {
     pub(super) rows: u64,
     pub(super) descent: Option<Descent>,
 }
 
 /// A table is the children of another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Descent {
     pub(super) parent: usize,
     pub(super) family: Family,
@@ -24,11 +24,10 @@ pub(super) struct Descent {
 
 /// What a parent column says.
 #[derive(Clone, Copy)]
-struct Claim {
+struct Claim<'s> {
     at: At,
     parent: usize,
-    min: u32,
-    max: u32,
+    children: &'s Children,
 }
 
 /// The lineage of each table. Keys are integers of 64 bits, so no table has more rows than these can count.
@@ -37,7 +36,7 @@ pub(super) fn lineages(names: &Names<'_>, seed: u64) -> Result<Vec<Lineage>, Con
     let mut known: Vec<Option<Lineage>> = vec![None; claims.len()];
     for table in 0..claims.len() {
         // Up to the first ancestor whose rows are known, and back down.
-        let mut line: Vec<Claim> = Vec::new();
+        let mut line: Vec<Claim<'_>> = Vec::new();
         let mut ancestor = table;
         while known[ancestor].is_none() {
             let Some(claim) = claims[ancestor] else {
@@ -50,22 +49,22 @@ pub(super) fn lineages(names: &Names<'_>, seed: u64) -> Result<Vec<Lineage>, Con
             line.push(claim);
             ancestor = claim.parent;
         }
-        let mut parents = known[ancestor].map_or(0, |lineage| lineage.rows);
+        let mut parents = known[ancestor].as_ref().map_or(0, |lineage| lineage.rows);
         for claim in line.into_iter().rev() {
             let lineage = descended(names, claim, parents, seed)?;
-            known[claim.at.table] = Some(lineage);
             parents = lineage.rows;
+            known[claim.at.table] = Some(lineage);
         }
     }
     Ok(known.into_iter().flatten().collect())
 }
 
 /// The parent column of a table, if it has one.
-fn claim(names: &Names<'_>, table: usize) -> Result<Option<Claim>, ConfigError> {
-    let mut found: Option<Claim> = None;
+fn claim<'s>(names: &Names<'s>, table: usize) -> Result<Option<Claim<'s>>, ConfigError> {
+    let mut found: Option<Claim<'s>> = None;
     for (column, spec) in names.specs[table].columns.iter().enumerate() {
         let at = At { table, column };
-        let Generator::Parent { table: parent, min, max, .. } = &spec.generator else {
+        let Generator::Parent { table: parent, children, .. } = &spec.generator else {
             if let Generator::Optional { of, .. } = &spec.generator
                 && holds_parent(of)
             {
@@ -78,10 +77,7 @@ fn claim(names: &Names<'_>, table: usize) -> Result<Option<Claim>, ConfigError> 
             return Err(names
                 .refuse(at, &format!("parent: column {other:?} is one already; a table has at most one")));
         }
-        if min > max {
-            return Err(names.refuse(at, &format!("parent: min {min} is greater than max {max}")));
-        }
-        found = Some(Claim { at, parent: names.table(at, parent)?, min: *min, max: *max });
+        found = Some(Claim { at, parent: names.table(at, parent)?, children });
     }
     Ok(found)
 }
@@ -106,8 +102,9 @@ fn declared_rows(names: &Names<'_>, table: usize) -> Result<u64, ConfigError> {
     }
 }
 
-fn descended(names: &Names<'_>, claim: Claim, parents: u64, seed: u64) -> Result<Lineage, ConfigError> {
-    let family = Family::new(parents, claim.min, claim.max, names.key(claim.at, seed));
+fn descended(names: &Names<'_>, claim: Claim<'_>, parents: u64, seed: u64) -> Result<Lineage, ConfigError> {
+    let family = Family::new(parents, claim.children, names.key(claim.at, seed));
+    let family = family.map_err(|why| names.refuse(claim.at, &format!("parent: {why}")))?;
     let Some(rows) = family.rows().filter(|rows| i64::try_from(*rows).is_ok()) else {
         return Err(names.refuse(claim.at, "parent: gives the table too many rows"));
     };
@@ -118,5 +115,16 @@ fn descended(names: &Names<'_>, claim: Claim, parents: u64, seed: u64) -> Result
             format!("{parents} rows of {parent:?} have {rows} children, but the table says {declared} rows");
         return Err(names.refuse(claim.at, &format!("parent: {why}")));
     }
-    Ok(Lineage { rows, descent: Some(Descent { parent: claim.parent, family, most: claim.max }) })
+    Ok(Lineage { rows, descent: Some(Descent { parent: claim.parent, family, most: most(claim.children) }) })
+}
+
+/// The most children that a parent may have.
+fn most(children: &Children) -> u32 {
+    match children {
+        Children::Between { max, .. } => *max,
+        Children::Weighted(weights) => {
+            let possible = weights.iter().filter(|(_, weight)| *weight > 0.0);
+            possible.map(|(children, _)| *children).max().unwrap_or(0)
+        }
+    }
 }

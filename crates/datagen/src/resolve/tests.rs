@@ -1,7 +1,7 @@
 //! What is refused, and in which words.
 
 use crate::spec::ColumnSpec;
-use crate::{Dataset, Generator, Kind, Literal, TableSpec};
+use crate::{Children, Dataset, Generator, Kind, Literal, TableSpec};
 
 fn table(name: &str, rows: Option<u64>, columns: Vec<(&str, Generator)>) -> TableSpec {
     let columns = columns.into_iter().map(|(name, generator)| ColumnSpec::new(name, generator)).collect();
@@ -31,7 +31,7 @@ fn kinds() -> Vec<(&'static str, Generator)> {
         ("huge", integer(i64::MIN, i64::MAX)),
         ("money", Generator::Decimal { min: -5, max: 5, scale: 10 }),
         ("share", Generator::Float { min: 0.0, max: 1.0 }),
-        ("letters", Generator::Letters { min: 0, max: 9 }),
+        ("letters", Generator::Letters { min: 0, max: 9, alphabet: None }),
         ("day", Generator::Date { from: "2024-01-01".to_owned(), to: "2024-12-31".to_owned() }),
         ("nothing", Generator::Null),
     ]
@@ -47,11 +47,11 @@ fn column() -> Vec<(&'static str, Generator)> {
 }
 
 fn parent(table: &str, min: u32, max: u32) -> Generator {
-    Generator::Parent { table: table.to_owned(), column: None, min, max }
+    Generator::Parent { table: table.to_owned(), column: None, children: Children::Between { min, max } }
 }
 
 fn reference(table: &str, column: Option<&str>) -> Generator {
-    Generator::Reference { table: table.to_owned(), column: column.map(str::to_owned) }
+    Generator::Reference { table: table.to_owned(), column: column.map(str::to_owned), theta: 0.0 }
 }
 
 fn copy(column: &str) -> Generator {
@@ -288,7 +288,7 @@ fn parents_that_cannot_have_such_children_are_refused() {
             r#"table "a", column "p": optional: cannot hold a parent, which every child has"#,
         ),
         (
-            vec![table("a", Some(1), vec![("x", Generator::Line)])],
+            vec![table("a", Some(1), vec![("x", Generator::Line { start: 1 })])],
             r#"table "a", column "x": line: the table has no parent column"#,
         ),
     ] {

@@ -4,12 +4,15 @@ use super::{Facts, Resolved};
 use crate::decimal::MAX_SCALE;
 use crate::instant;
 use crate::kind::Kind;
+use crate::pattern::write_pattern;
 use crate::plan::{Plan, Simple, Text};
-use crate::random::{Chance, Key, Span, Weights};
+use crate::random::{Chance, Key, Ranks, Span, Weights};
 use crate::spec::{Generator, Literal};
 
 /// The greatest length of a text or of bytes.
 const MAX_LENGTH: u32 = 1 << 24;
+/// The most characters that letters are drawn from.
+const MAX_ALPHABET: usize = 256;
 
 /// The plan of a generator that names no other column, in a table of so many rows; nothing for the others.
 pub(super) fn simple(generator: &Generator, key: Key, rows: u64) -> Result<Option<Resolved>, String> {
@@ -32,6 +35,11 @@ pub(super) fn simple(generator: &Generator, key: Key, rows: u64) -> Result<Optio
             Plan::Simple(Simple::Integer(key, span(*min, *max)?)),
             Facts::new(Kind::Integer).within(*min, *max),
         ),
+        Generator::Zipfian { min, max, theta } => {
+            let ranks = Ranks::new(integers(*min, *max)?, *theta)?;
+            let facts = Facts::new(Kind::Integer).within(*min, *max);
+            (Plan::Simple(Simple::Zipfian(key, *min, ranks)), facts)
+        }
         Generator::Decimal { min, max, scale } => {
             if *scale > MAX_SCALE {
                 return Err(format!("scale {scale} is more than {MAX_SCALE}"));
@@ -68,7 +76,22 @@ fn text(generator: &Generator) -> Result<Option<Text>, String> {
         Generator::Postcode => Text::Postcode,
         Generator::Province => Text::Province,
         Generator::Words { min, max } => Text::Words(lengths(*min, *max)?),
-        Generator::Letters { min, max } => Text::Letters(lengths(*min, *max)?),
+        Generator::Letters { min, max, alphabet: None } => Text::Letters(lengths(*min, *max)?),
+        Generator::Letters { min, max, alphabet: Some(alphabet) } => {
+            let alphabet: Box<[char]> = alphabet.chars().collect();
+            if !(1..=MAX_ALPHABET).contains(&alphabet.len()) {
+                let why = format!(
+                    "the alphabet has {} characters; it must have 1 to {MAX_ALPHABET}",
+                    alphabet.len()
+                );
+                return Err(why);
+            }
+            Text::Alphabet(lengths(*min, *max)?, alphabet)
+        }
+        Generator::Pattern(pattern) => {
+            write_pattern(pattern.as_bytes(), |_| 0, &mut Vec::new())?;
+            Text::Pattern(pattern.as_bytes().into())
+        }
         Generator::Digits { count } => {
             lengths(*count, *count)?;
             Text::Digits(u64::from(*count))
@@ -90,6 +113,12 @@ fn span(min: i64, max: i64) -> Result<Span, String> {
         return Err(format!("min {min} is greater than max {max}"));
     }
     Ok(Span::new(min, max))
+}
+
+/// How many integers there are between two, both included.
+pub(super) fn integers(min: i64, max: i64) -> Result<u64, String> {
+    span(min, max)?;
+    max.abs_diff(min).checked_add(1).ok_or_else(|| format!("{min} to {max} are too many integers"))
 }
 
 fn ordered(first: i64, last: i64, from: &str, to: &str) -> Result<Span, String> {

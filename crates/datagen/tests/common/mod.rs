@@ -3,7 +3,7 @@
 
 pub(crate) mod sales;
 
-use nephoscope_datagen::{ColumnSpec, Dataset, Generator, TableSpec};
+use nephoscope_datagen::{Children, ColumnSpec, Dataset, Generator, TableSpec};
 use nephoscope_drivers::{Error, RowEncoder, RowSource, Value};
 
 /// A row as text, one cell a column.
@@ -77,7 +77,7 @@ pub(crate) fn table(name: &str, rows: Option<u64>, columns: Vec<(&str, Generator
 
 /// A parent column.
 pub(crate) fn parent(table: &str, min: u32, max: u32) -> Generator {
-    Generator::Parent { table: table.to_owned(), column: None, min, max }
+    Generator::Parent { table: table.to_owned(), column: None, children: Children::Between { min, max } }
 }
 
 /// A column that counts the rows from 1.

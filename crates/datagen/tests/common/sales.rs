@@ -1,6 +1,6 @@
 //! The tables of the sales workload: customers, orders, and one to nineteen lines an order.
 
-use nephoscope_datagen::{ColumnSpec, Generator, Literal, TableSpec};
+use nephoscope_datagen::{Children, ColumnSpec, Generator, Literal, TableSpec};
 
 fn names(name: &str) -> String {
     name.to_owned()
@@ -35,7 +35,10 @@ fn orders(rows: u64) -> TableSpec {
     let statuses = ["NEW", "PAID", "SHIPPED", "CANCELLED"].map(|status| Literal::Text(names(status)));
     let columns = vec![
         ColumnSpec::new("o_id", Generator::Serial { start: 1 }),
-        ColumnSpec::new("o_c_id", Generator::Reference { table: names("customer"), column: None }),
+        ColumnSpec::new(
+            "o_c_id",
+            Generator::Reference { table: names("customer"), column: None, theta: 0.0 },
+        ),
         ColumnSpec::new("o_date", Generator::Date { from: names("2022-01-01"), to: names("2024-12-31") }),
         ColumnSpec::new(
             "o_status",
@@ -51,7 +54,11 @@ fn orders(rows: u64) -> TableSpec {
 }
 
 fn orderline() -> TableSpec {
-    let parent = Generator::Parent { table: names("orders"), column: None, min: 1, max: 19 };
+    let parent = Generator::Parent {
+        table: names("orders"),
+        column: None,
+        children: Children::Between { min: 1, max: 19 },
+    };
     let updated = Generator::Timestamp { from: names("2022-01-01"), to: names("2024-12-31 23:59:59.999999") };
     let factors = ["ol_quantity", "ol_price"].map(names).into();
     let columns = vec![

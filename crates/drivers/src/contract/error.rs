@@ -81,6 +81,9 @@ impl ErrorClasses {
     pub const RETRIED: Self =
         Self::of(&[ErrorClass::Serialization, ErrorClass::Deadlock, ErrorClass::ShuttingDown]);
 
+    /// No class.
+    pub const NONE: Self = Self(0);
+
     /// The set of some classes.
     #[must_use]
     pub const fn of(classes: &[ErrorClass]) -> Self {

@@ -29,6 +29,7 @@ use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, Stateme
 use crate::contract::error::{ConfigError, Error};
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
+use crate::net::entry::Entry;
 use crate::net::reach::not_in_time;
 use crate::net::resolve::Resolver;
 use crate::net::session::Session;
@@ -59,6 +60,15 @@ CREATE TABLE IF NOT EXISTS nephoscope_probe_marker (id bigint PRIMARY KEY, numbe
         ..ProbeStatements::STANDARD
     },
     capabilities: Capabilities { generated_keys: true, ..Capabilities::SERVER },
+};
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["mysql", "mariadb"],
+    about: "MySQL, MariaDB and what speaks their protocol: Aurora MySQL, PolarDB, TiDB …",
+    open: |url, settings| Ok(Arc::new(Mysql::new(url, settings)?)),
+    keys: Some(&config::KEYS),
+    dialect: DIALECT,
 };
 
 /// The driver of `mysql://` and `mariadb://`.

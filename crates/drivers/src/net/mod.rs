@@ -2,6 +2,7 @@
 //! driver.
 
 pub(crate) mod channel;
+pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod given;
 pub(crate) mod private_file;

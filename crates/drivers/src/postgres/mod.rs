@@ -29,6 +29,7 @@ use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, Stateme
 use crate::contract::error::{ConfigError, Error};
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
+use crate::net::entry::Entry;
 use crate::net::reach::not_in_time;
 use crate::net::resolve::Resolver;
 use crate::net::session::Session;
@@ -52,6 +53,15 @@ pub const DIALECT: &Dialect = &Dialect {
         ..ProbeStatements::STANDARD
     },
     capabilities: Capabilities::SERVER,
+};
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["postgresql", "postgres"],
+    about: "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
+    open: |url, settings| Ok(Arc::new(Postgres::new(url, settings)?)),
+    keys: Some(&config::KEYS),
+    dialect: DIALECT,
 };
 
 /// The driver of `postgresql://`.

@@ -26,9 +26,19 @@ use crate::contract::rows::{ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
 use crate::echo::Echo;
+use crate::net::entry::Entry;
 use crate::noop::NoAdmin;
 use data::{Data, Understood, parameter};
 use server::{Outcome, Server};
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["sim"],
+    about: "a simulated database with planted latency, capacity, stalls, outages and errors: known truth",
+    open: |url, settings| Ok(Arc::new(Sim::new(url, settings)?)),
+    keys: None,
+    dialect: Dialect::NONE,
+};
 
 /// The driver of `sim://`; see [`Plan::parse`] for what its URL may say.
 pub struct Sim {

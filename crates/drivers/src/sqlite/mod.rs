@@ -39,6 +39,7 @@ use crate::contract::error::{ConfigError, Error, ErrorClass};
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
 use crate::contract::value::Value;
+use crate::net::entry::Entry;
 use admin::SqliteAdmin;
 use config::Config;
 pub(crate) use config::KEYS;
@@ -63,6 +64,15 @@ pub const DIALECT: &Dialect = &Dialect {
 
 /// The pause before a lock is tried again that a connection meets while it is made.
 const PAUSE: Nanos = MILLISECOND;
+
+/// What the rest of the crate knows of this driver.
+pub(crate) const ENTRY: Entry = Entry {
+    schemes: &["sqlite"],
+    about: "SQLite in this process, without a server: sqlite:///absolute/path or sqlite:relative/path",
+    open: |url, settings| Ok(Arc::new(Sqlite::new(url, settings)?)),
+    keys: Some(&KEYS),
+    dialect: DIALECT,
+};
 
 /// The driver of `sqlite:`.
 pub struct Sqlite {

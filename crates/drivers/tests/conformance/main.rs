@@ -25,7 +25,7 @@ mod timeouts;
 mod transactions;
 mod types;
 
-use nephoscope_drivers::{ErrorClass, SCHEMES, Settings, open};
+use nephoscope_drivers::{ErrorClass, Settings, open, schemes};
 
 use fixtures::{Fixture, unique};
 
@@ -250,7 +250,7 @@ drivers! {
 
 #[test]
 fn every_scheme_is_registered() {
-    for (scheme, _) in SCHEMES {
+    for (scheme, _) in schemes() {
         let rest = match scheme {
             "postgresql" | "mysql" => "somebody@",
             "sqlite" => "/never/opened.db",

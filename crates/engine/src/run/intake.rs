@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 
 use nephoscope_runtime::Nanos;
-use nephoscope_script::KeySpace;
+use nephoscope_script::{KeySpace, used_keys};
 
 use crate::run::collect::{Collector, Record, SeriesName};
 use crate::spec::PhaseSpec;
@@ -27,7 +27,7 @@ pub struct Totals {
     pub uncertain: u64,
     /// By tenant and tally: what committed transactions have added, and the size of what uncertain ones would have.
     pub tallies: BTreeMap<String, BTreeMap<String, (f64, f64)>>,
-    /// By tenant and table: how many keys were used up by `pick.once`, earlier runs included.
+    /// By tenant and table: how many keys were used up, earlier runs included; see `nephoscope_script::used_keys`.
     pub handed_out: BTreeMap<String, BTreeMap<String, u64>>,
     /// Memory that the workloads' Lua states held at the end, in bytes.
     pub script_memory: u64,
@@ -107,7 +107,7 @@ impl Intake {
                     self.failure.get_or_insert(error.to_string());
                     fatal = true;
                 }
-                Report::Ready(_) => {}
+                Report::Begun(_) | Report::Ready => {}
             }
         }
         if self.gone > self.finished.len() && self.failure.is_none() {
@@ -171,8 +171,7 @@ impl Intake {
             }
         }
         for (tenant, keys) in &self.keys {
-            let used = keys.iter().map(|(table, keys)| (table.clone(), keys.handed_out()));
-            totals.handed_out.insert(tenant.clone(), used.filter(|(_, count)| *count > 0).collect());
+            totals.handed_out.insert(tenant.clone(), used_keys(keys));
         }
         let complete = self.finished.len() == self.workers;
         Some(Record::End(Box::new(Ending { totals, complete, failure: self.failure.take() })))

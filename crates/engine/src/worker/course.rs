@@ -339,6 +339,13 @@ impl Course {
         self.in_flight.set(self.in_flight.get() + 1);
     }
 
+    /// A transaction that was started had nothing to do, and another is started in its place.
+    pub(crate) fn starts_instead(&self, skipped: usize, series: usize) {
+        let mut totals = self.totals.borrow_mut();
+        totals.started[skipped] -= 1;
+        totals.started[series] += 1;
+    }
+
     #[inline]
     pub(crate) fn ended(self: &Rc<Self>, series: usize, sample: &Sample) {
         if sample.end >= self.interval_ends.get() {

@@ -67,8 +67,9 @@ impl Worker {
     /// Gets ready and runs the load to its end; `false` if the run was given up before it began.
     pub(crate) async fn life(&self) -> Result<bool, EngineError> {
         let course = &self.0;
+        course.report(Report::Begun(course.watched()?));
         let sessions = self.get_ready().await?;
-        course.report(Report::Ready(course.watched()?));
+        course.report(Report::Ready);
         let Order::Start(origin) = course.first_order().await else { return Ok(false) };
         course.begin(origin).await;
         for session in sessions {

@@ -18,8 +18,10 @@ pub(crate) enum Order {
 
 /// What a worker tells the coordinator.
 pub(crate) enum Report {
-    /// Its sessions are connected; this is how it is watched.
-    Ready(Watched),
+    /// It is at work; this is how it is watched.
+    Begun(Watched),
+    /// Its sessions are connected.
+    Ready,
     /// It could not get ready.
     NotReady(EngineError),
     /// The run has to end: an error of the workload.

@@ -4,6 +4,7 @@
 //! allows, and otherwise counted as failed; a broken connection is made anew. No wait is without a limit.
 
 mod connections;
+mod decisions;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,6 +22,17 @@ use crate::worker::course::Course;
 use crate::worker::recorder::{Outcome, Sample};
 use crate::worker::tenant::Tenant;
 use crate::worker::turn::{Job, Turn};
+
+use decisions::MOST_SKIPS;
+
+/// How a function has ended.
+enum End {
+    Committed,
+    /// The workload rolled back by its own decision.
+    Aborted,
+    /// It had nothing to do.
+    Skipped,
+}
 
 /// Why an attempt at a transaction came to nothing.
 enum Trouble {
@@ -164,12 +176,14 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
-        let series = self.tenant.plan.series[transaction][role as usize];
-        let start = clock::now();
-        let intended = job.intended.unwrap_or(start);
+        let (mut transaction, mut role) = match job.transaction {
+            None => self.tenant.choose(&mut self.random, self.reads),
+            Some(known) => (known, self.tenant.role_of(known, self.reads)),
+        };
+        let mut series = self.tenant.plan.series[transaction][role as usize];
+        let mut start = clock::now();
         if job.session_was_free {
-            self.course.add_lag(start.saturating_sub(intended));
+            self.course.add_lag(start.saturating_sub(job.intended.unwrap_or(start)));
         }
         if let Some(due) = job.waited_since() {
             self.tenant.starts_late(self.number, due, series);
@@ -178,32 +192,53 @@ impl Session {
         self.running = Some(transaction);
         // A transaction may well ask nothing of a database.
         self.uninterrupted += 1;
-        let (outcome, attempts) = self.transact(transaction, role, series).await;
+        let mut skips = 0;
+        let (outcome, attempts) = loop {
+            if let Some(ended) = self.transact(transaction, role, series).await {
+                break ended;
+            }
+            skips += 1;
+            (transaction, role) = self.instead(&job, series, skips).await;
+            series = self.tenant.plan.series[transaction][role as usize];
+            start = clock::now();
+            if skips > MOST_SKIPS {
+                break (Outcome::Failed, 1);
+            }
+        };
         self.running = None;
         let end = clock::now();
+        let intended = job.intended.unwrap_or(start);
         let affected = std::mem::take(&mut self.affected);
         let has_waited = job.waited_since().is_some();
         self.course.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
-        self.tenant.ended(self.number, end, outcome, &mut self.random);
+        self.tenant.ended(self.number, transaction, end, outcome, &mut self.random);
         (role, outcome, end)
     }
 
-    /// Runs a transaction to its end, with its retries.
-    async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> (Outcome, u32) {
+    /// Runs a transaction to its end, with its retries; `None` where it has nothing to do.
+    async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> Option<(Outcome, u32)> {
         let retry = self.course.retry;
-        let mut attempts = 1;
-        let mut step = self.script.begin(transaction);
+        let (mut attempts, mut has_begun) = (1, false);
         loop {
-            let error = match self.attempt(role, step).await {
-                Ok(true) => return (Outcome::Aborted, attempts),
-                Ok(false) => {
+            let error = match self.attempt(role, transaction, &mut has_begun).await {
+                Ok(End::Committed) => {
                     self.course.tally(&self.tenant, self.script.take_tallies(), true);
-                    return (Outcome::Committed, attempts);
+                    return Some((Outcome::Committed, attempts));
                 }
+                Ok(End::Aborted) => return Some((Outcome::Aborted, attempts)),
+                Ok(End::Skipped) if attempts == 1 => return None,
+                // The attempts before have failed, and this one is none.
+                Ok(End::Skipped) => return Some((Outcome::Failed, attempts - 1)),
                 Err(Trouble::Script(error)) => {
                     self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
                     self.recover(role).await;
-                    return (Outcome::Failed, attempts);
+                    return Some((Outcome::Failed, attempts));
+                }
+                Err(Trouble::Database(error)) if self.is_expected(transaction, role, &error) => {
+                    (self.commits_unanswered, self.has_committed) = (0, false);
+                    self.script.abandon();
+                    self.recover(role).await;
+                    return Some((Outcome::Aborted, attempts));
                 }
                 Err(Trouble::Database(error)) => error,
             };
@@ -221,24 +256,38 @@ impl Session {
             let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
             if !again || self.tenant.stopped() {
                 let outcome = if uncertain { Outcome::Uncertain } else { Outcome::Failed };
-                return (outcome, attempts);
+                return Some((outcome, attempts));
             }
             self.back_off(attempts).await;
             if self.connections[role as usize].is_none() && !self.reconnect(role).await {
-                return (Outcome::Failed, attempts);
+                return Some((Outcome::Failed, attempts));
             }
             attempts += 1;
-            step = self.script.retry(transaction);
         }
     }
 
-    /// Runs the steps of one attempt; says whether the workload rolled back by its own decision.
-    async fn attempt(&mut self, role: Role, mut step: Step) -> Result<bool, Trouble> {
+    /// Runs one attempt. The first that comes to its function begins the transaction.
+    async fn attempt(
+        &mut self,
+        role: Role,
+        transaction: usize,
+        has_begun: &mut bool,
+    ) -> Result<End, Trouble> {
         (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
         if self.connections[role as usize].is_none() {
             // The mix has come to need a role that it did not need before.
             self.connect_while_running(role).await?;
         }
+        let step = if std::mem::replace(has_begun, true) {
+            self.script.retry(transaction)
+        } else {
+            self.script.begin(transaction)
+        };
+        self.steps(role, step).await
+    }
+
+    /// Runs the steps of a function, from its first on.
+    async fn steps(&mut self, role: Role, mut step: Step) -> Result<End, Trouble> {
         loop {
             match step {
                 Step::Call { command, want, flush } => {
@@ -249,8 +298,9 @@ impl Session {
                 }
                 Step::Done { aborted } => {
                     self.settle(role).await?;
-                    return Ok(aborted);
+                    return Ok(if aborted { End::Aborted } else { End::Committed });
                 }
+                Step::Skipped => return Ok(End::Skipped),
                 Step::Failed(error) => return Err(Trouble::Script(error)),
             }
         }

@@ -120,7 +120,9 @@ impl Watchdog {
     }
 
     fn message(&self, series: usize) -> String {
-        let (name, seconds) = (&self.transactions[series], Duration::from_nanos(self.limit).as_secs_f64());
+        // A session's own function is no transaction.
+        let name = self.transactions.get(series).map_or("the function of w:session", String::as_str);
+        let seconds = Duration::from_nanos(self.limit).as_secs_f64();
         format!(
             "{name}: it has run for {seconds} s without an end, and is within a function of Lua's library that cannot \
              be interrupted; is this a pattern that matches in too many ways?"
@@ -160,6 +162,6 @@ impl Worker {
         };
         self.given_up = suspect.attempts > ATTEMPTS;
         self.suspect = Some(suspect);
-        self.given_up.then(|| self.watched.scripts[state].1 + running.index)
+        self.given_up.then(|| self.watched.scripts[state].1.saturating_add(running.index))
     }
 }

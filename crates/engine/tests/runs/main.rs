@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used)]
 
 mod changes;
+mod decisions;
 mod endpoints;
 mod errors;
 mod idle;
 mod limits;
+mod pauses;
 mod repeats;
 mod roles;
 #[path = "../support/mod.rs"]

@@ -11,7 +11,7 @@ use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunct
 use nephoscope_drivers::{Error, Params, Value as Cell};
 use nephoscope_runtime::Nanos;
 
-use crate::define::{self, Patience, Source, at, describe};
+use crate::define::{self, Patience, Source, at, describe, laws};
 use crate::vm::sandbox;
 
 /// What a state keeps for its workload file. A generator is a value in Lua by its index here, as a light pointer: a
@@ -41,22 +41,22 @@ fn keep(lua: &Lua, generator: Generator) -> mlua::Result<Value> {
 }
 
 /// The arguments of a word.
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     lua: &'a Lua,
     word: &'static str,
-    values: std::collections::VecDeque<Value>,
+    pub(super) values: std::collections::VecDeque<Value>,
 }
 
 impl Arguments<'_> {
-    fn wrong(&self, message: &str) -> mlua::Error {
+    pub(super) fn wrong(&self, message: &str) -> mlua::Error {
         at(self.lua, &format!("{}: {message}", self.word))
     }
 
-    fn next(&mut self) -> Value {
+    pub(super) fn next(&mut self) -> Value {
         self.values.pop_front().unwrap_or(Value::Nil)
     }
 
-    fn number(&mut self, what: &str, default: Option<f64>) -> mlua::Result<f64> {
+    pub(super) fn number(&mut self, what: &str, default: Option<f64>) -> mlua::Result<f64> {
         match (self.next(), default) {
             (Value::Integer(number), _) => Ok(number as f64),
             (Value::Number(number), _) => Ok(number),
@@ -65,7 +65,7 @@ impl Arguments<'_> {
         }
     }
 
-    fn whole(&mut self, what: &str, default: Option<f64>) -> mlua::Result<i64> {
+    pub(super) fn whole(&mut self, what: &str, default: Option<f64>) -> mlua::Result<i64> {
         let number = self.number(what, default)?;
         if number.fract() == 0.0 && number.abs() < 9.2e18 {
             Ok(number as i64)
@@ -74,16 +74,16 @@ impl Arguments<'_> {
         }
     }
 
-    fn count(&mut self, what: &str) -> mlua::Result<u32> {
+    pub(super) fn count(&mut self, what: &str) -> mlua::Result<u32> {
         let number = self.whole(what, None)?;
         u32::try_from(number).map_err(|_| self.wrong(&format!("{what} must be 0 or more, not {number}")))
     }
 
-    fn text(&mut self, what: &str) -> mlua::Result<String> {
+    pub(super) fn text(&mut self, what: &str) -> mlua::Result<String> {
         self.optional_text(what)?.ok_or_else(|| self.wrong(&format!("{what} is missing")))
     }
 
-    fn optional_text(&mut self, what: &str) -> mlua::Result<Option<String>> {
+    pub(super) fn optional_text(&mut self, what: &str) -> mlua::Result<Option<String>> {
         match self.next() {
             Value::Nil => Ok(None),
             Value::String(text) => Ok(Some(text.to_string_lossy())),
@@ -119,7 +119,7 @@ impl Arguments<'_> {
         })
     }
 
-    fn list(&mut self, what: &str) -> mlua::Result<Option<Vec<Value>>> {
+    pub(super) fn list(&mut self, what: &str) -> mlua::Result<Option<Vec<Value>>> {
         match self.next() {
             Value::Nil => Ok(None),
             Value::Table(list) => list.sequence_values().collect::<mlua::Result<_>>().map(Some),
@@ -147,10 +147,10 @@ impl Arguments<'_> {
     }
 }
 
-type Make = fn(&mut Arguments<'_>) -> mlua::Result<Generator>;
+pub(super) type Make = fn(&mut Arguments<'_>) -> mlua::Result<Generator>;
 
 /// Every word with what makes its generator; `derive` is apart, since it needs the source.
-const WORDS: [(&str, Make); 36] = [
+const WORDS: [(&str, Make); 32] = [
     ("serial", |a| Ok(Generator::Serial { start: a.whole("the first number", Some(1.0))? })),
     ("constant", |a| {
         let value = a.next();
@@ -166,18 +166,6 @@ const WORDS: [(&str, Make); 36] = [
     }),
     ("boolean", |a| Ok(Generator::Boolean { probability: a.number("the probability", Some(0.5))? })),
     ("choice", choice),
-    ("reference", |a| {
-        Ok(Generator::Reference { table: a.text("the table")?, column: a.optional_text("the column")? })
-    }),
-    ("parent", |a| {
-        Ok(Generator::Parent {
-            table: a.text("the parent table")?,
-            min: a.count("the fewest children")?,
-            max: a.count("the most children")?,
-            column: a.optional_text("the column")?,
-        })
-    }),
-    ("line", |_| Ok(Generator::Line)),
     ("count", |a| Ok(Generator::Count { table: a.text("the children's table")? })),
     ("total", |a| {
         Ok(Generator::Total { table: a.text("the children's table")?, column: a.text("the column")? })
@@ -209,7 +197,6 @@ const WORDS: [(&str, Make); 36] = [
     ("province", |_| Ok(Generator::Province)),
     ("city", |a| Ok(Generator::City { province: a.optional_text("the province column")? })),
     ("words", |a| Ok(Generator::Words { min: a.count("the shortest")?, max: a.count("the longest")? })),
-    ("letters", |a| Ok(Generator::Letters { min: a.count("the shortest")?, max: a.count("the longest")? })),
     ("digits", |a| Ok(Generator::Digits { count: a.count("the number of digits")? })),
     ("bytes", |a| Ok(Generator::Bytes { min: a.count("the fewest")?, max: a.count("the most")? })),
     ("uuid", |_| Ok(Generator::Uuid)),
@@ -269,7 +256,7 @@ fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
 /// Makes the words known to a state.
 pub(crate) fn install(lua: &Lua, source: &Source) -> mlua::Result<()> {
     let globals = lua.globals();
-    for (word, make) in WORDS {
+    for (word, make) in WORDS.into_iter().chain(laws::WORDS) {
         let function = lua.create_function(move |lua, values: MultiValue| {
             let mut arguments = Arguments { lua, word, values: values.into_iter().collect() };
             let generator = make(&mut arguments)?;
@@ -334,8 +321,10 @@ impl RowFunction for LuaFunction {
     fn instance(&self) -> Result<Box<dyn CellFunction>, Error> {
         let wrong = |message: String| Error::other(message);
         let lua = sandbox::state().map_err(|error| wrong(error.to_string()))?;
+        let declared = laws::bar_math_random(&lua).map_err(|error| wrong(describe(&error)))?;
         let patience = Patience::of(&self.source);
         define::run(&self.source, &lua, patience).map_err(|error| wrong(error.to_string()))?;
+        declared.set(true);
         let since = define::watch_calls(&lua, self.source.limit).map_err(|error| wrong(describe(&error)))?;
         let function = lua
             .app_data_ref::<RefCell<Made>>()

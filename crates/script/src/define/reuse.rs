@@ -60,6 +60,9 @@ pub(super) struct Base {
     pub(super) transactions: BTreeSet<String>,
     pub(super) mixes: BTreeSet<String>,
     pub(super) invariants: BTreeSet<String>,
+    pub(super) load: bool,
+    /// The session's own function.
+    pub(super) session: bool,
     statements: Vec<Statement>,
     schema: Schema,
 }
@@ -98,6 +101,7 @@ impl Draft {
         let in_files = self.of.as_ref().map_or(0, |chunk| chunk.layer.statements.len());
         declared + self.invariants.len() + self.asked.len() == 0
             && self.statements.len() == in_files
+            && self.session.is_none()
             && !self.base.is_there
     }
 
@@ -112,6 +116,8 @@ impl Draft {
             transactions: base.transactions.iter().map(|(transaction, _)| transaction.name.clone()).collect(),
             mixes: base.mixes.iter().map(|mix| mix.name.clone()).collect(),
             invariants: base.invariants.iter().map(|invariant| invariant.statement.clone()).collect(),
+            load: base.load.is_some(),
+            session: base.session.is_some(),
             statements,
             schema,
         };
@@ -119,7 +125,9 @@ impl Draft {
         self.tables = base.tables;
         self.transactions = base.transactions;
         self.mixes = base.mixes;
+        self.session = base.session;
         self.invariants = base.invariants;
+        self.load = base.load;
         self.asked = base.asked;
         for (name, dialects) in base.elsewhere {
             self.elsewhere.entry(name).or_insert(dialects);

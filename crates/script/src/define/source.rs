@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mlua::{Function, Lua};
+use mlua::Lua;
 use nephoscope_datagen::{Dataset, Generator, TableSpec};
 use nephoscope_drivers::{Capabilities, Dialect, Statement};
 
@@ -13,7 +13,7 @@ use super::files::{Layer, Library, Reader};
 use super::{Draft, Patience, checks, reading, run};
 use crate::access::KeySpace;
 use crate::error::ScriptError;
-use crate::vm::{LONGEST, Vm, sandbox};
+use crate::vm::{Functions, LONGEST, Vm, sandbox};
 use crate::workload::{OptionValue, TableInfo, Workload};
 
 /// The files of a workload and what a study says about it: all that is needed to run the Lua file, on any thread.
@@ -83,6 +83,12 @@ impl Source {
         self
     }
 
+    /// The seed of the data.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Lets the Lua file have another limit than [`LONGEST`].
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
@@ -111,12 +117,8 @@ impl Source {
         ScriptError::new(&self.lua_name, 0, message)
     }
 
-    /// Runs the Lua file: what it declares, and its transactions' functions in the same order.
-    pub(crate) fn run(
-        &self,
-        lua: &Lua,
-        patience: Patience,
-    ) -> Result<(Workload, Vec<Function>), ScriptError> {
+    /// Runs the Lua file: what it declares, and its functions.
+    pub(crate) fn run(&self, lua: &Lua, patience: Patience) -> Result<(Workload, Functions), ScriptError> {
         let draft = run(self, lua, patience)?;
         let (statements, schema) = draft.sql();
         self.check_elsewhere(&draft, &statements)?;
@@ -141,14 +143,20 @@ impl Source {
         if draft.transactions.is_empty() {
             return Err(draft.error("the workload declares no transaction"));
         }
-        let (transactions, functions) = draft.transactions.iter().cloned().unzip();
+        let (transactions, of_transactions) = draft.transactions.iter().cloned().unzip();
+        let functions = Functions {
+            transactions: of_transactions,
+            session: draft.session.clone(),
+            load: draft.load.as_ref().map(|load| load.function.clone()),
+        };
         let workload = Workload {
             name: draft.name.clone(),
             description: draft.description.clone(),
             options: draft.options.clone(),
-            dataset,
+            dataset: Arc::new(dataset),
             tables,
             transactions,
+            load_parts: draft.load.as_ref().map(|load| load.parts),
             mixes: draft.mixes.clone(),
             invariants: draft.invariants.clone(),
             statements,
@@ -169,7 +177,7 @@ impl Vm {
     ) -> Result<(Self, Workload), ScriptError> {
         let lua = sandbox::state()?;
         let (workload, functions) = source.run(&lua, Patience::of(source))?;
-        let vm = Self::of(lua, &workload.statements, functions, keys, pipeline)?;
+        let vm = Self::of(lua, &workload, functions, keys, pipeline)?;
         Ok((vm, workload))
     }
 }

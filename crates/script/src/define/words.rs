@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
-use super::{Draft, Keys, at, named, text};
+use super::{Draft, Keys, at, named, settings, text};
 use crate::define::columns;
 use crate::vm::api::PICK_HELPERS;
-use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, Transaction, When};
+use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
     Some(match value {
@@ -179,7 +179,12 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
 }
 
 /// Reads two arguments of which the first may be left out: settings, then something else.
-fn with_settings(lua: &Lua, what: &str, second: Value, third: Value) -> mlua::Result<(Option<Table>, Value)> {
+pub(super) fn with_settings(
+    lua: &Lua,
+    what: &str,
+    second: Value,
+    third: Value,
+) -> mlua::Result<(Option<Table>, Value)> {
     match (second, third) {
         (Value::Table(settings), other) => Ok((Some(settings), other)),
         (other, Value::Nil) => Ok((None, other)),
@@ -224,29 +229,29 @@ pub(super) fn transaction(
     let found = draft.transactions.iter().position(|(other, _)| other.name == name);
     let place = place(lua, "transaction", &name, found, &mut draft.base.transactions)?;
     let (settings, function) = with_settings(lua, &format!("transaction {name}"), second, third)?;
-    let (mut read_only, mut help) = (false, String::new());
-    if let Some(table) = settings {
-        let what = format!("transaction {name}");
-        Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed: &["read_only", "help"] }
-            .check()?;
-        read_only = match table.get::<Value>("read_only")? {
-            Value::Nil => false,
-            Value::Boolean(value) => value,
-            other => {
-                return Err(at(
-                    lua,
-                    &format!("{what}: read_only must be true or false, not {}", other.type_name()),
-                ));
-            }
-        };
-        help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
-    }
+    let transaction = settings::transaction(lua, name, settings)?;
     let Value::Function(function) = function else {
-        let message =
-            format!("transaction {name}: a function(tx, pick) is expected, not {}", function.type_name());
+        let message = format!(
+            "transaction {}: a function(tx, pick) is expected, not {}",
+            transaction.name,
+            function.type_name()
+        );
         return Err(at(lua, &message));
     };
-    put(&mut draft.transactions, place, (Transaction { name, read_only, help }, function));
+    put(&mut draft.transactions, place, (transaction, function));
+    Ok(())
+}
+
+/// `w:session(function)`.
+pub(super) fn session(lua: &Lua, draft: &mut Draft, function: Value) -> mlua::Result<()> {
+    let Value::Function(function) = function else {
+        let kind = function.type_name();
+        return Err(at(lua, &format!("w:session: a function(tx, pick) is expected, not {kind}")));
+    };
+    let is_inherited = std::mem::take(&mut draft.base.session);
+    if draft.session.replace(function).is_some() && !is_inherited {
+        return Err(at(lua, "w:session is called twice; a session has one function of its own"));
+    }
     Ok(())
 }
 

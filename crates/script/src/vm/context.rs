@@ -11,6 +11,7 @@ use nephoscope_runtime::clock;
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
 use crate::vm::api;
+use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
 
 /// How a reply is given to Lua.
@@ -20,6 +21,8 @@ pub(crate) enum Shape {
     Nothing,
     /// The number of rows.
     Affected,
+    /// The key of the row that was inserted, or nil.
+    Key,
     /// The first row, or nil.
     One,
     /// A list of all rows.
@@ -37,6 +40,20 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// How a function ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As a transaction that has run statements.
+    #[default]
+    Usual,
+    /// It has called `tx:skip()`.
+    Skipped,
+    /// It is the session's own function, whose result is kept.
+    SetUp,
+    /// It is a part of `w:load`.
+    Part,
+}
+
 /// What a transaction has picked, so that a further attempt picks the same, whatever has changed since.
 #[derive(Default)]
 pub(crate) struct Picks {
@@ -45,9 +62,24 @@ pub(crate) struct Picks {
     reached: usize,
 }
 
+/// How a key is picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By the access distribution.
+    Access,
+    /// One that is handed out once.
+    Once,
+    /// One that is new.
+    New,
+    /// The number of a loaded row, by the access distribution.
+    Row,
+    /// From a range, by the access distribution.
+    Range,
+}
+
 struct Pick {
-    /// From which table, and whether it was to be one that is handed out once.
-    of: (usize, bool),
+    /// From which table (or range), and how.
+    of: (usize, Way),
     key: Option<i64>,
     /// The generator after it.
     random: Random,
@@ -72,7 +104,7 @@ impl Picks {
     #[inline]
     pub(crate) fn pick(
         &mut self,
-        of: (usize, bool),
+        of: (usize, Way),
         random: &mut Random,
         draw: impl FnOnce(&mut Random) -> Option<i64>,
     ) -> Option<i64> {
@@ -113,6 +145,7 @@ pub(crate) struct Context {
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
     pub(crate) aborted: bool,
+    pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
     pub(crate) within: bool,
     /// Wall-clock seconds since 1970 as the transaction sees them, once it has looked.
@@ -142,6 +175,7 @@ impl Context {
             picks: Picks::default(),
             call: None,
             aborted: false,
+            ending: Ending::Usual,
             within: false,
             now: None,
             tallies: Vec::with_capacity(8),
@@ -170,7 +204,10 @@ pub(crate) struct Shared {
     pub(crate) tally_names: RefCell<Vec<String>>,
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
+    pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// How many sessions the phase has at most.
+    pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,
 }
 

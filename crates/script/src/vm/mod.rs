@@ -26,27 +26,43 @@ use std::sync::atomic::AtomicPtr;
 
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua};
-use nephoscope_drivers::Statement;
 
 use crate::access::{Access, KeySpace, Picker};
 use crate::error::ScriptError;
+use crate::workload::Workload;
 
 pub(crate) mod api;
 mod context;
+mod ending;
+mod key;
+pub(crate) mod loaded;
 mod pulse;
 pub(crate) mod sandbox;
 mod script;
 
-pub(crate) use context::{Call, Context, RowObject, Shape, Shared, wall_seconds};
+pub(crate) use context::{Call, Context, Ending, RowObject, Shape, Shared, Way, wall_seconds};
+use loaded::Loaded;
 use pulse::Pulse;
 pub use pulse::{LONGEST, Running, Watch};
 pub use script::{Script, Step};
+
+/// The functions of a workload.
+pub(crate) struct Functions {
+    /// In the order of the transactions.
+    pub(crate) transactions: Vec<Function>,
+    /// What each session runs once.
+    pub(crate) session: Option<Function>,
+    /// What loads that columns cannot say.
+    pub(crate) load: Option<Function>,
+}
 
 /// The Lua state and what its functions share. Dropped in this order.
 struct Core {
     state: *mut lua_State,
     /// References into the registry: the workload's functions, `tx`, `pick`, the metatable of rows.
     functions: Vec<c_int>,
+    session: Option<c_int>,
+    load: Option<c_int>,
     tx: c_int,
     pick: c_int,
     row_metatable: c_int,
@@ -77,12 +93,12 @@ impl Drop for Core {
 pub struct Vm(Rc<Core>);
 
 impl Vm {
-    /// A state in which a workload's file has run: its statements by name, and its transactions' `functions`. `keys` are
-    /// the key spaces of the tables that have one; `pipeline` lets commands without a result ride with the next.
+    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
+    /// one; `pipeline` lets commands without a result ride with the next.
     pub(crate) fn of(
         lua: Lua,
-        statements: &[Statement],
-        functions: Vec<Function>,
+        workload: &Workload,
+        functions: Functions,
         keys: &[(String, Arc<KeySpace>)],
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
@@ -94,11 +110,13 @@ impl Vm {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(statements)),
+            statements: RefCell::new(api::Names::new(&workload.statements)),
             tally_names: RefCell::default(),
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            loaded: Loaded::new(&workload.dataset),
             pipeline,
+            sessions: Cell::new(0),
             transactions_begun: Cell::new(0),
         });
         let pointer: *const Shared = &raw const *shared;
@@ -120,15 +138,17 @@ impl Vm {
             })
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
-        let mut references = Vec::new();
-        for function in functions {
+        let keep = |function| {
+            let mut reference = ffi::LUA_NOREF;
             // SAFETY: the function that was pushed is taken off by making the reference.
-            let kept: mlua::Result<()> = unsafe {
-                lua.exec_raw(function, |l| references.push(ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)))
-            };
-            kept.map_err(|error| ScriptError::plain(error.to_string()))?;
-        }
-        let core = Core { state, functions: references, tx, pick, row_metatable, lua, shared };
+            let kept: mlua::Result<()> =
+                unsafe { lua.exec_raw(function, |l| reference = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)) };
+            kept.map(|()| reference).map_err(|error| ScriptError::plain(error.to_string()))
+        };
+        let session = functions.session.map(keep).transpose()?;
+        let load = functions.load.map(keep).transpose()?;
+        let functions = functions.transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
+        let core = Core { state, functions, session, load, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }
@@ -149,6 +169,12 @@ impl Vm {
         for picker in &mut *self.0.shared.pickers.borrow_mut() {
             picker.set_access(access);
         }
+        self.0.shared.loaded.set_access(access);
+    }
+
+    /// Says how many sessions the load has at most, over all threads: `tx.sessions`.
+    pub fn set_sessions(&self, count: usize) {
+        self.0.shared.sessions.set(count as u64);
     }
 
     /// The names under which [`Script::take_tallies`] adds.

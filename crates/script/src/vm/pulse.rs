@@ -89,6 +89,11 @@ pub struct Running {
     pub index: usize,
 }
 
+impl Running {
+    /// The index of a session's own function, which is no transaction.
+    pub const SET_UP: usize = usize::MAX;
+}
+
 /// A state as another thread sees it.
 pub struct Watch(Arc<Pulse>);
 

@@ -1,7 +1,6 @@
 //! The script side of one session: its coroutine, resumed step by step.
 
 use std::ffi::{c_int, c_void};
-use std::num::NonZeroU64;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -9,7 +8,7 @@ use std::sync::atomic::Ordering;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Params, Reply, ResultIndex, Rows, Want};
 
-use super::{Call, Context, Core, RowObject, Shape, pulse};
+use super::{Call, Context, Core, Ending, RowObject, Shape, pulse};
 use crate::error::ScriptError;
 use crate::vm::api;
 
@@ -30,19 +29,26 @@ pub enum Step {
         /// The workload rolled back by its own decision.
         aborted: bool,
     },
+    /// The transaction has nothing to do, and has asked for nothing: another is to run in its place.
+    Skipped,
     /// The function failed: an error of the workload, with file, line and traceback.
     Failed(ScriptError),
 }
 
-/// What a transaction function is called with: `tx` and `pick`, which stay at the bottom of the coroutine's stack.
-const ARGUMENTS: c_int = 2;
+/// At the bottom of the coroutine's stack stay `tx`, `pick` and what the session's own function has returned, with which
+/// transactions are called, and behind them the transactions' functions.
+pub(super) const BOTTOM: c_int = 3;
 
 /// The script side of one session: runs transactions as steps.
 pub struct Script {
-    coroutine: *mut lua_State,
+    pub(super) coroutine: *mut lua_State,
     reference: c_int,
-    context: Box<Context>,
-    core: Rc<Core>,
+    /// The registry's reference to what the session's own function has returned.
+    pub(super) own: c_int,
+    /// The session's own function is still to be run.
+    pub(super) to_set_up: bool,
+    pub(super) context: Box<Context>,
+    pub(super) core: Rc<Core>,
 }
 
 impl Script {
@@ -57,8 +63,14 @@ impl Script {
             }
             contexts[context.slot] = &raw const *context;
         }
-        let mut script =
-            Script { coroutine: ptr::null_mut(), reference: ffi::LUA_NOREF, context, core: Rc::clone(core) };
+        let mut script = Script {
+            coroutine: ptr::null_mut(),
+            reference: ffi::LUA_NOREF,
+            own: ffi::LUA_NOREF,
+            to_set_up: core.session.is_some(),
+            context,
+            core: Rc::clone(core),
+        };
         let mut pool = 0;
         // SAFETY: the table that is made is taken off by making the reference.
         let made: mlua::Result<()> = unsafe {
@@ -91,11 +103,35 @@ impl Script {
 
     #[inline]
     fn start(&mut self, transaction: usize) -> Step {
+        self.clear(transaction);
+        if transaction >= self.core.functions.len() {
+            return Step::Failed(ScriptError::plain(format!("there is no transaction number {transaction}")));
+        }
+        // SAFETY: the coroutine is alive (the registry refers to it), has room for a function and three arguments, and
+        // its stack begins with those and with the functions.
+        let arguments = unsafe {
+            let l = self.coroutine;
+            ffi::lua_pushvalue(l, BOTTOM + 1 + transaction as c_int);
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushvalue(l, 2);
+            if self.core.session.is_some() {
+                ffi::lua_pushvalue(l, BOTTOM);
+                3
+            } else {
+                2
+            }
+        };
+        self.step::<true>(arguments)
+    }
+
+    /// Forgets the function that ran before.
+    #[inline]
+    pub(super) fn clear(&mut self, index: usize) {
         let context = &mut *self.context;
         let begun = self.core.shared.transactions_begun.get() + 1;
         self.core.shared.transactions_begun.set(begun);
         context.transaction = begun;
-        context.index = transaction;
+        context.index = index;
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
@@ -105,31 +141,24 @@ impl Script {
         context.tallies.clear();
         context.arrivals.clear();
         context.used = 0;
-        let Some(function) = self.core.functions.get(transaction) else {
-            return Step::Failed(ScriptError::plain(format!("there is no transaction number {transaction}")));
-        };
-        // SAFETY: the coroutine is alive (the registry refers to it), has room for a function and two arguments, and
-        // its stack begins with those.
-        unsafe {
-            let l = self.coroutine;
-            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, (*function).into());
-            ffi::lua_pushvalue(l, 1);
-            ffi::lua_pushvalue(l, 2);
-        }
-        self.step(ARGUMENTS)
     }
 
     /// Goes on with the reply to the call that the last step asked for.
     #[inline]
     pub fn resume(&mut self, reply: Reply) -> Step {
-        let shape = self.context.call.take().map_or(Shape::Nothing, |call| call.shape);
+        let call = self.context.call.take();
+        let shape = call.map_or(Shape::Nothing, |call| call.shape);
         let arguments = match shape {
             Shape::Nothing => 0,
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
-                1 + reply.inserted_id.map_or(0, |key| self.push_inserted(key))
+                1
             }
+            Shape::Key => match self.push_key(&reply, call) {
+                Ok(()) => 1,
+                Err(error) => return self.refused(error),
+            },
             Shape::One => {
                 match reply.result.filter(|result| self.context.rows.count(*result) > 0) {
                     Some(result) => self.push_row(result.number(), 0),
@@ -147,15 +176,22 @@ impl Script {
                 1
             }
         };
-        self.step(arguments)
+        self.step::<false>(arguments)
     }
 
     /// Gives up the present transaction: its function will not be resumed.
     pub fn abandon(&mut self) {
         self.context.call = None;
+        self.end_skip();
         self.context.tallies.clear();
         self.context.arrivals.clear();
         self.new_coroutine();
+    }
+
+    /// Whoever runs next has skipped nothing.
+    pub(super) fn end_skip(&mut self) {
+        self.context.ending = Ending::Usual;
+        self.core.shared.describing.store(ptr::null_mut(), Ordering::Relaxed);
     }
 
     /// The parameters of the call that the last step asked for.
@@ -178,8 +214,9 @@ impl Script {
         self.context.tallies.drain(..)
     }
 
+    /// Resumes the coroutine: for the first time in this attempt, or with a reply.
     #[inline]
-    fn step(&mut self, arguments: c_int) -> Step {
+    pub(super) fn step<const FIRST: bool>(&mut self, arguments: c_int) -> Step {
         let shared = &self.core.shared;
         shared.current.store(&raw mut *self.context, Ordering::Relaxed);
         // SAFETY: the coroutine is alive and its stack holds the function or is yielded, and the arguments.
@@ -193,13 +230,20 @@ impl Script {
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
                 None => self.interrupted(),
             },
+            ffi::LUA_OK if FIRST || self.context.ending != Ending::Usual => self.ended(FIRST),
             ffi::LUA_OK => {
-                // SAFETY: the coroutine is alive; what the function returned is not wanted.
-                unsafe { ffi::lua_settop(self.coroutine, ARGUMENTS) };
+                self.rewind();
                 Step::Done { aborted: self.context.aborted }
             }
             _ => self.failed(status),
         }
+    }
+
+    /// Takes from the stack what the function has returned.
+    #[inline]
+    pub(super) fn rewind(&self) {
+        // SAFETY: the coroutine is alive.
+        unsafe { ffi::lua_settop(self.coroutine, BOTTOM + self.core.functions.len() as c_int) };
     }
 
     /// Something has panicked below the coroutine, which may have caught the error.
@@ -234,14 +278,16 @@ impl Script {
     }
 
     fn new_coroutine(&mut self) {
-        let (main, old) = (self.core.state, self.reference);
+        let (main, old, core) = (self.core.state, self.reference, &self.core);
         // SAFETY: the main state is alive; the thread that is made is taken off its stack by making the reference,
-        // has room for two values, and the reference to the old one, if any, is the script's own.
-        (self.coroutine, self.reference) = self.core.unlimited(|| unsafe {
+        // has room for what is put there, and the reference to the old one, if any, is the script's own.
+        (self.coroutine, self.reference) = core.unlimited(|| unsafe {
             ffi::luaL_unref(main, ffi::LUA_REGISTRYINDEX, old);
             let coroutine = ffi::lua_newthread(main);
-            ffi::lua_rawgeti(coroutine, ffi::LUA_REGISTRYINDEX, self.core.tx.into());
-            ffi::lua_rawgeti(coroutine, ffi::LUA_REGISTRYINDEX, self.core.pick.into());
+            ffi::lua_checkstack(coroutine, BOTTOM + core.functions.len() as c_int + ffi::LUA_MINSTACK);
+            for reference in [core.tx, core.pick, self.own].iter().chain(&core.functions) {
+                ffi::lua_rawgeti(coroutine, ffi::LUA_REGISTRYINDEX, (*reference).into());
+            }
             (coroutine, ffi::luaL_ref(main, ffi::LUA_REGISTRYINDEX))
         });
     }
@@ -270,14 +316,6 @@ impl Script {
                 row,
             });
         }
-    }
-
-    /// Pushes the key of a row that was inserted.
-    fn push_inserted(&mut self, key: NonZeroU64) -> c_int {
-        // SAFETY: a yielded coroutine has room for a few values.
-        self.core
-            .unlimited(|| unsafe { api::push_whole(self.coroutine, &self.core.shared, key.get().into()) });
-        1
     }
 
     /// Pushes a list of the lists of rows.
@@ -326,6 +364,7 @@ impl Drop for Script {
         // SAFETY: the main state is alive and the references are the script's own.
         unsafe {
             ffi::luaL_unref(self.core.state, ffi::LUA_REGISTRYINDEX, self.context.row_pool);
+            ffi::luaL_unref(self.core.state, ffi::LUA_REGISTRYINDEX, self.own);
             ffi::luaL_unref(self.core.state, ffi::LUA_REGISTRYINDEX, self.reference);
         }
     }

@@ -122,6 +122,10 @@ impl Session<'_> {
                     calls.extend(aborted.then(|| "aborted".to_owned()));
                     return Ok(calls);
                 }
+                Step::Skipped => {
+                    calls.push("skipped".to_owned());
+                    return Ok(calls);
+                }
                 Step::Failed(error) => return Err(error.to_string()),
             }
         }
@@ -154,7 +158,7 @@ impl Session<'_> {
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), self.rows));
                     step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
                 }
-                Step::Done { .. } => return Ok(()),
+                Step::Done { .. } | Step::Skipped => return Ok(()),
                 Step::Failed(error) => return Err(error.to_string()),
             }
         }

@@ -12,7 +12,8 @@ use nephoscope_engine::spec::{
 use nephoscope_script::Random;
 
 /// Transactions that the mixes are drawn from.
-const TRANSACTIONS: [&str; 5] = ["write", "read", "transfer", "change_of_mind", "leave_queued"];
+const TRANSACTIONS: [&str; 7] =
+    ["write", "read", "transfer", "change_of_mind", "leave_queued", "expects", "perhaps"];
 
 /// The most sessions that a closed load has.
 pub const SESSIONS: u64 = 16;

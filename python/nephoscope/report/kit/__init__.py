@@ -1,1 +1,1 @@
-"""What whoever shows something in the report may use."""
+"""The kit from which sections of the report are built."""

@@ -59,7 +59,7 @@ def chart_library() -> str:
 
 @cache
 def content_security_policy() -> str:
-    """Return what the page may do: run exactly these scripts, and load nothing from anywhere."""
+    """Return the page's content security policy: run exactly these scripts, and load nothing."""
     scripts = " ".join(f"'{_digest(text)}'" for text in (early_script(), chart_library(), page_script()))
     return f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data:"
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run, ShownPhase
 
 MOST_POINTS = 600
-"""More points than this cannot be told apart on a page."""
+"""The most points that a reader can tell apart on a page."""
 
 _NICE = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600)
 
@@ -56,7 +56,7 @@ class TimeBuckets:
 
     @cached_property
     def middles(self) -> NDArray[np.float64]:
-        """Where a bucket's point is drawn."""
+        """The place of a bucket's point on the axis."""
         return (self.starts + self.ends) / 2
 
     @property

@@ -1,4 +1,4 @@
-"""The data of a chart: what is drawn and what it says, without how it looks (that is the page's JavaScript).
+"""The data of a chart, its labels included; its looks are the page's JavaScript.
 
 Colours are roles, not values, because the page has a light and a dark palette: ``c0`` … ``c6`` tell
 categories apart, ``q0`` … ``q3`` are an ordered ramp (percentiles), ``muted`` and ``problem`` are what
@@ -81,7 +81,7 @@ class Mark(ChartPart):
 
 
 class Rule(ChartPart):
-    """An upright line at a place of the x axis, with what is there."""
+    """An upright line at a place of the x axis, with its label."""
 
     x: Coordinate
     label: str
@@ -90,7 +90,7 @@ class Rule(ChartPart):
 
 
 class Span(ChartPart):
-    """A shaded stretch of the x axis, with its name where there is room for it."""
+    """A shaded stretch of the x axis, with its name where it fits."""
 
     start: Coordinate
     end: Coordinate
@@ -165,7 +165,7 @@ class Moment(ChartPart):
 
 
 class TimeAxis(ChartPart):
-    """What all charts over time share."""
+    """The common part of all charts over time."""
 
     start_s: Coordinate
     end_s: Coordinate

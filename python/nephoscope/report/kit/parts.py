@@ -1,4 +1,4 @@
-"""What the parts of the page are made of."""
+"""The models of which the parts of the page are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part(BaseModel):
 
 
 class Fact(Part):
-    """A label and what stands beside it."""
+    """A label and its value."""
 
     label: str
     value: str

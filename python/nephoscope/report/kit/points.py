@@ -1,4 +1,4 @@
-"""The measured points: what scores.json says of them, completed by the stored intervals and histograms."""
+"""The measured points of scores.json, completed by the stored intervals and histograms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sections of the report share: a run's phases, its measured points, and its intervals as arrays."""
+"""The common data of the report's sections: a run's phases, its measured points, its intervals as arrays."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ShownPhase:
 
     @property
     def point(self) -> tuple[tuple[str, str], ...]:
-        """What its repetitions have in common."""
+        """The labels that its repetitions have in common."""
         return tuple(
             sorted((key, str(value)) for key, value in self.labels.items() if key not in _NOT_A_POINT)
         )
@@ -111,7 +111,7 @@ class ShownPoint:
 
     @property
     def name(self) -> str:
-        """What the reader calls it."""
+        """The name of the phase for the reader."""
         return self.mix or "all transactions"
 
 
@@ -211,7 +211,7 @@ class Run:
     """A run as the sections see it."""
 
     def __init__(self, reader: RunReader) -> None:
-        """Read what every section needs once."""
+        """Read the data that every section needs, once."""
         self.reader = reader
         self.manifest: Mapping[str, Any] = reader.manifest
         self.scores: Mapping[str, Any] = reader.scores or {}

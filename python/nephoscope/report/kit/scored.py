@@ -32,19 +32,19 @@ def score(run: Run, key: str) -> Mapping[str, Any]:
 
 
 def mix_details(run: Run) -> dict[str, Mapping[str, Any]]:
-    """Return what P's ``detail`` says of each mix; other entries of the detail are left alone."""
+    """Return the entries of P's ``detail`` about mixes."""
     detail = table(score(run, "P").get("detail"))
     mixes = table(detail.get("mixes")) or detail
     return {str(mix): entry for mix, entry in mixes.items() if isinstance(entry, dict) and "tps" in entry}
 
 
 def saturation(run: Run, mix: str) -> Mapping[str, Any]:
-    """Return what the search for τ found for a mix; empty if there was no search."""
+    """Return the result of the search for τ for a mix; empty if there was no search."""
     return table(table(run.scores.get("saturation")).get(mix))
 
 
 def point_of(run: Run, phase: ShownPhase) -> Mapping[str, Any]:
-    """Return what is said of a phase: by its number, or by its labels where the number is not given."""
+    """Return the entry of a phase: by its number, or by its labels where the number is not given."""
     points = [table(point) for point in run.scores.get("points") or ()]
     for point in points:
         if point.get("phase") == phase.number:
@@ -63,12 +63,12 @@ def sequence(given: object) -> Sequence[Any]:
 
 
 def details(run: Run, evaluator: str) -> Mapping[str, Any]:
-    """Return what an evaluator has to tell; empty where it tells nothing."""
+    """Return an evaluator's details; empty where it has none."""
     return table(table(run.scores.get("details")).get(evaluator))
 
 
 def entries(run: Run, evaluator: str) -> dict[str, Mapping[str, Any]]:
-    """Return what the entries of ``[[measure]]`` of an evaluator came to, by their places from 0."""
+    """Return the results of an evaluator's ``[[measure]]`` entries, by their indices from 0."""
     return {str(place): table(entry) for place, entry in details(run, evaluator).items()}
 
 

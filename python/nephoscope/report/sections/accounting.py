@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def build(run: Run) -> Accounting:
-    """Return the identity, from the manifest's totals; without them, what the intervals hold."""
+    """Return the identity, from the manifest's totals; without them, from the intervals."""
     totals = run.table("totals")
     if finite(totals.get("started")) is None:
         return Accounting(

@@ -1,4 +1,4 @@
-"""What the system costs, resource by resource, and by whose prices."""
+"""The cost of the system, resource by resource, with the source of the prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With what it was measured, and how to measure it again."""
+"""The environment of the measurement, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def build(run: Run) -> tuple[FactTable, ...]:
 
 
 def reproduce(run: Run) -> tuple[Fact, ...]:
-    """Return the commands, with what each does."""
+    """Return the commands with their purposes."""
     folder = f"runs/{run.reader.name}"
     return (
         Fact(label="Measure it again", value=f"nephoscope run {folder}/study.toml"),

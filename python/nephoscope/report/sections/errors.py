@@ -1,4 +1,4 @@
-"""What went wrong, by class: how often, when, and in the server's own words."""
+"""Errors by class: their number, their times and the server's words."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _statement(run: Run, rows: list[ErrorRow], total: int) -> str:
 
 
 def _also(run: Run) -> str:
-    """Return other errors: those of no transaction, and outcomes that are not known."""
+    """Return the other errors: those outside transactions, and unknown outcomes."""
     refused = sum(_count(event) for event in run.events_of("connection") if event.get("state") == "refused")
     uncertain = round(finite(run.table("totals").get("uncertain")) or 0)
     said = []

@@ -30,7 +30,7 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
         for row, point in zip(rows, points, strict=True)
         if not told.labels("NO_MIX") & {name for phase in point.phases for name in phase.labels}
     )
-    # What else was measured has sections of its own, or is all that there is.
+    # Other measurements have sections of their own, or are the only ones.
     shown = tuple(row for row in of_mixes if row.p.value is not None) or of_mixes or rows
     return Headline(
         figures=key_figures.build(run, shown, verdicts),

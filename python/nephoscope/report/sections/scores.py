@@ -1,4 +1,4 @@
-"""All scores: their intervals, how they were measured, what is absent and why, and what makes up O."""
+"""All scores: their intervals, their measurement, absent scores with their reasons, and the terms of O."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _score(run: Run, key: str, about: Definition | None, score: Mapping[str, Any
 
 
 def _starred(run: Run) -> tuple[ScoreRow, ...]:
-    """Return the scores by the prices that are really paid, where there is a second price book."""
+    """Return the scores by the actual prices, where there is a second price book."""
     starred = scored.table(run.scores.get("starred"))
     found = ((key, scored.table(score)) for key, score in scored.table(starred.get("scores")).items())
     how = f"by the price book {starred.get('price_book')}, for resources held {duration(finite(starred.get('held_s')))}"
@@ -77,7 +77,7 @@ def _starred(run: Run) -> tuple[ScoreRow, ...]:
 
 
 def _absent(run: Run) -> tuple[AbsentScores, ...]:
-    """Return the scores that were not measured, those with one reason together."""
+    """Return the absent scores, grouped by reason."""
     reasons = scored.table(run.scores.get("absent"))
     groups: dict[str, list[Fact]] = {}
     for key, about in _known(run).items():
@@ -112,7 +112,7 @@ def _statement(rows: Sequence[ScoreRow], absent: Sequence[AbsentScores]) -> str:
 
 
 def _how(run: Run, key: str, score: Mapping[str, Any]) -> str:
-    """Say how a score was measured; empty where the run does not tell."""
+    """Describe the measurement of a score; empty where the run has no description."""
     detail = scored.table(score.get("detail"))
     if key == "O":
         return _how_o(detail)

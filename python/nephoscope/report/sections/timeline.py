@@ -1,4 +1,4 @@
-"""What happened when: throughput, latency and errors over time, with the phases of the run."""
+"""The time line: throughput, latency and errors over time, with the phases of the run."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def axis(run: Run) -> TimeAxis:
 
 
 def resolution(buckets: TimeBuckets) -> str:
-    """Say what one point of a chart over time stands for."""
+    """Describe the stretch of time of one point in a chart over time."""
     if not buckets.merged:
         return f"One point per interval of {buckets.length_text}."
     return (
@@ -83,7 +83,7 @@ def resolution(buckets: TimeBuckets) -> str:
 
 
 def _moment(event: Mapping[str, Any]) -> str:
-    """Name what happened: evaluators choose the keys of their events."""
+    """Name an event: evaluators choose the keys of their events."""
     if event.get("event") == "gap":
         return "nephoscope did not run"
     texts = (event.get(key) for key in ("message", "name", "action", "kind", "event"))

@@ -1,4 +1,4 @@
-"""The head of the page: what was measured, where and when, and whether it is what was asked for."""
+"""The head of the page: the subject, place and time of the run, and whether it is complete."""
 
 from __future__ import annotations
 

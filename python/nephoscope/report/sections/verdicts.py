@@ -1,4 +1,4 @@
-"""What nephoscope thinks of its own measurement: verdicts, warnings, and what the store shows."""
+"""The verdicts on the measurement itself: verdicts, warnings, and facts of the store."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _warnings(run: Run) -> list[Verdict]:
 
 
 def _seen(run: Run) -> list[Verdict]:
-    """Say what the reader must not miss although no evaluator may have lived to say it."""
+    """List warnings that a run needs even if its evaluator ended before it could write them."""
     totals = run.table("totals")
     committed = run.intervals.total("committed")
     found = []
@@ -86,7 +86,7 @@ def _seen(run: Run) -> list[Verdict]:
 
 
 def _sentence(text: str) -> str:
-    """Make a sentence of what an evaluator writes as a fragment."""
+    """Make a sentence of an evaluator's fragment."""
     text = text.strip()
     if not text:
         return ""

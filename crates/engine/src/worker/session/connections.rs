@@ -9,7 +9,7 @@ use std::task::{Poll, ready};
 use nephoscope_drivers::Error;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
-use super::Session;
+use super::{Session, Trouble};
 use crate::spec::routes::{Endpoint, deal, is_same};
 use crate::spec::{Balance, Role};
 use crate::worker::connecting::{self, Attempt, ConnectLimit};
@@ -35,7 +35,15 @@ impl Session {
                     self.connections[role as usize] = Some(connection);
                     self.endpoints[role as usize] = Some(Arc::clone(driver));
                     self.tenant.gauge(|gauges| gauges.connected += 1);
-                    return Ok(true);
+                    if !self.script.is_to_set_up() {
+                        return Ok(true);
+                    }
+                    match Box::pin(self.set_up(role)).await {
+                        Ok(()) => return Ok(true),
+                        Err(Trouble::Database(error)) => last = error.context(&driver.redacted_url()),
+                        Err(Trouble::Script(error)) => return Err(Error::other(error.to_string())),
+                    }
+                    self.close(role);
                 }
                 Err(error) => last = error.context(&driver.redacted_url()),
             }

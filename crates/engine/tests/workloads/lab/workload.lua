@@ -31,8 +31,6 @@ lab:transaction("change_of_mind", { help = "rolls back by its own decision" }, f
   tx:rollback()
 end)
 
-lab:transaction("idle", { help = "asks nothing of the database" }, function() end)
-
 lab:transaction("leave_queued", { help = "returns while a statement is still queued" }, function(tx, pick)
   tx:tally("written", 1)
   tx:queue("write", pick.item())

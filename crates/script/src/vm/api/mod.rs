@@ -10,22 +10,24 @@ use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 
-use crate::vm::{Context, Shared};
+use crate::vm::{Context, Ending, Shared};
 
 mod failure;
 mod globals;
 mod integer;
+mod laws;
+mod loaded;
 mod names;
 mod pick;
 mod rows;
 mod tx;
 
-pub(crate) use failure::{error_message, interruption};
+pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
-pub(crate) use rows::push_row_metatable;
+pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use tx::push_tx;
 
 /// An error for the workload's author, without its place in the file.
@@ -96,12 +98,23 @@ unsafe fn shared<'a>(l: *mut lua_State) -> &'a Shared {
     unsafe { &*ffi::lua_touserdata(l, ffi::lua_upvalueindex(1)).cast::<Shared>() }
 }
 
+/// Why a call is refused where no session runs.
+#[cold]
+fn outside(shared: &Shared) -> Message {
+    // SAFETY: it points at the context of a script that is at work, or is null.
+    let skipped = unsafe { shared.describing.load(Ordering::Relaxed).as_ref() };
+    if skipped.is_some_and(|context| context.ending == Ending::Skipped) {
+        return "tx:skip() has ended the transaction; write return tx:skip()".to_owned();
+    }
+    "this can be called only from within a transaction".to_owned()
+}
+
 /// The session that runs.
 #[inline]
 unsafe fn context<'a>(shared: &Shared) -> Result<&'a mut Context, Message> {
     let context = shared.current.load(Ordering::Relaxed);
     if context.is_null() {
-        return Err("this can be called only from within a transaction".to_owned());
+        return Err(outside(shared));
     }
     // SAFETY: it points at the context of the script that is resuming this coroutine, and nobody else uses that
     // until the coroutine yields or ends.
@@ -142,6 +155,14 @@ unsafe fn at_most(l: *mut lua_State, most: c_int, word: &str, takes: &str) -> Re
 fn surplus(count: c_int, word: &str, takes: &str) -> Message {
     let values = if count == 1 { "one value" } else { &format!("{count} values") };
     format!("{word} takes {takes}; {values} too many")
+}
+
+/// Refuses, in `w:load`, a word whose effect is for transactions alone.
+fn not_while_loading(context: &Context, word: &str) -> Result<(), Message> {
+    if context.ending == Ending::Part {
+        return Err(format!("{word} is for transactions; w:load cannot use it"));
+    }
+    Ok(())
 }
 
 /// The table named at an index of the stack.

@@ -5,12 +5,14 @@ use std::ffi::{c_int, c_void};
 use mlua::ffi::{self, lua_State};
 
 use super::integer::push_integer;
+use super::laws;
+use super::loaded::push_row_picker;
 use super::{
-    Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, table,
-    text, type_name,
+    Function, Message, Results, at_most, context, finish, not_while_loading, number, set, set_index, shared,
+    sheltered, table, text, type_name,
 };
 use crate::random::Random;
-use crate::vm::Shared;
+use crate::vm::{Shared, Way};
 
 /// `pick.orders()`: a key of the table whose index is the second upvalue, as the access distribution has it.
 unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
@@ -27,7 +29,7 @@ unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
             }
             let key = sheltered(shared, || {
                 let picker = |random: &mut Random| shared.pickers.borrow_mut()[index].pick(keys, random);
-                let key = context.picks.pick((index, false), &mut context.random, picker);
+                let key = context.picks.pick((index, Way::Access), &mut context.random, picker);
                 key.ok_or_else(|| format!("the table {name} is empty"))
             })?;
             push_integer(l, shared, key);
@@ -46,10 +48,11 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             at_most(l, 1, "pick.once", "a table")?;
+            not_while_loading(context, "pick.once")?;
             let key = sheltered(shared, || {
                 let index = table(l, 1, shared)?;
                 let once = |_: &mut Random| shared.tables[index].1.once();
-                Ok(context.picks.pick((index, true), &mut context.random, once))
+                Ok(context.picks.pick((index, Way::Once), &mut context.random, once))
             })?;
             match key {
                 Some(key) => push_integer(l, shared, key),
@@ -63,7 +66,7 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
 }
 
 /// Reads two bounds, the first not above the second.
-unsafe fn bounds(l: *mut lua_State, what: &str) -> Result<(f64, f64), Message> {
+pub(super) unsafe fn bounds(l: *mut lua_State, what: &str) -> Result<(f64, f64), Message> {
     // SAFETY: see `exec`.
     let (low, high) = unsafe { (number(l, 1, "the lower bound")?, number(l, 2, "the upper bound")?) };
     if low <= high {
@@ -71,6 +74,17 @@ unsafe fn bounds(l: *mut lua_State, what: &str) -> Result<(f64, f64), Message> {
     } else {
         Err(format!("{what}: the lower bound {low} is above the upper, {high}"))
     }
+}
+
+/// As [`bounds`], of whole numbers.
+pub(super) unsafe fn whole_bounds(l: *mut lua_State, what: &str) -> Result<(i64, i64), Message> {
+    // SAFETY: see `exec`.
+    let (low, high) = unsafe { bounds(l, what)? };
+    let (from, to) = (low as i64, high as i64);
+    if from as f64 != low || to as f64 != high {
+        return Err(format!("{what}: the bounds {low} and {high} must be whole numbers"));
+    }
+    Ok((from, to))
 }
 
 /// `pick.integer(low, high)`: a whole number, both bounds included.
@@ -81,11 +95,7 @@ unsafe extern "C-unwind" fn pick_integer(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             at_most(l, 2, "pick.integer", "two bounds")?;
-            let (low, high) = bounds(l, "pick.integer")?;
-            let (from, to) = (low as i64, high as i64);
-            if from as f64 != low || to as f64 != high {
-                return Err(format!("pick.integer: the bounds {low} and {high} must be whole numbers"));
-            }
+            let (from, to) = whole_bounds(l, "pick.integer")?;
             push_integer(l, shared, context.random.between(from, to));
             Ok(1)
         }
@@ -184,7 +194,8 @@ unsafe extern "C-unwind" fn pick_letters(l: *mut lua_State) -> Results {
 }
 
 /// The helpers of `pick`, which no table may be called.
-pub(crate) const PICK_HELPERS: [&str; 6] = ["once", "integer", "number", "chance", "choice", "letters"];
+pub(crate) const PICK_HELPERS: [&str; 11] =
+    ["once", "new", "row", "key", "integer", "number", "chance", "choice", "zipf", "letters", "pattern"];
 
 unsafe extern "C-unwind" fn pick_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
@@ -213,9 +224,15 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
             (c"chance", pick_chance),
             (c"choice", pick_choice),
             (c"letters", pick_letters),
+            (c"new", laws::pick_new),
+            (c"key", laws::pick_key),
+            (c"zipf", laws::pick_zipf),
+            (c"pattern", laws::pick_pattern),
         ] {
             set(l, shared, name, function);
         }
+        push_row_picker(l, shared);
+        ffi::lua_setfield(l, -2, c"row".as_ptr());
         for (index, (name, _)) in tables.iter().enumerate() {
             ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
             ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());

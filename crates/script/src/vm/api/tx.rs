@@ -1,6 +1,7 @@
 //! `tx`: statements and the borders of a transaction, tallies, and what a transaction knows of itself.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Value, Want};
@@ -11,7 +12,7 @@ use super::{
     Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
     table, text, type_name,
 };
-use crate::vm::{Call, Context, Shape, Shared, wall_seconds};
+use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
 unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: Call) -> c_int {
@@ -188,6 +189,11 @@ unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     unsafe { finish(l, statement(l, Shape::Nothing)) }
 }
 
+unsafe extern "C-unwind" fn key(l: *mut lua_State) -> Results {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::Key)) }
+}
+
 unsafe extern "C-unwind" fn one(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::One)) }
@@ -209,6 +215,8 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
         let shared = shared(l);
         let context = context(shared)?;
         border(context, command, ffi::lua_gettop(l))?;
+        // Those of the statement before it.
+        context.params.clear();
         let flush = command != Command::Begin || !shared.pipeline;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
     }
@@ -280,6 +288,29 @@ unsafe extern "C-unwind" fn rollback(l: *mut lua_State) -> Results {
     unsafe { finish(l, control(l, Command::Rollback)) }
 }
 
+/// `tx:skip()`: the transaction has nothing to do.
+unsafe extern "C-unwind" fn skip(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        let (shared, context) = unsafe {
+            let shared = shared(l);
+            let context = context(shared)?;
+            at_most(l, 1, "tx:skip", "nothing")?;
+            (shared, context)
+        };
+        if context.ending == Ending::SetUp {
+            return Err("tx:skip() is for transactions; a session's own function just returns".to_owned());
+        }
+        context.ending = Ending::Skipped;
+        // From here on nothing of tx and pick can be called, which asks nothing of those that are.
+        shared.describing.store(context, Ordering::Relaxed);
+        shared.current.store(std::ptr::null_mut(), Ordering::Relaxed);
+        Ok(0)
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
 /// `tx:tally(name, amount)`.
 unsafe extern "C-unwind" fn tally(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
@@ -331,7 +362,7 @@ unsafe extern "C-unwind" fn inserted(l: *mut lua_State) -> Results {
     unsafe { finish(l, body(l)) }
 }
 
-/// `tx.now`, `tx.session`, `tx.attempt`: what `tx` holds beside its functions.
+/// `tx.now`, `tx.session`, `tx.sessions`, `tx.attempt`: what `tx` holds beside its functions.
 unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`.
@@ -340,12 +371,13 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
             let value = match text(l, 2) {
                 Some(b"now") => *context.now.get_or_insert_with(wall_seconds),
                 Some(b"session") => context.session as f64,
+                Some(b"sessions") => shared(l).sessions.get() as f64,
                 Some(b"attempt") => f64::from(context.attempt),
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, abort, exec, queue, one, rows, results, tally, inserted, \
-                         now, null, session, attempt"
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, tally, \
+                         inserted, now, null, session, sessions, attempt"
                     ));
                 }
             };
@@ -361,14 +393,16 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 14);
+        ffi::lua_createtable(l, 0, 17);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
             (c"rollback", rollback),
             (c"abort", abort),
+            (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
+            (c"key", key),
             (c"one", one),
             (c"rows", rows),
             (c"results", results),

@@ -1,0 +1,89 @@
+//! What a workload decides: which errors it expects, when it has nothing to do, and what a session keeps for itself.
+
+use nephoscope_drivers::Error;
+use nephoscope_runtime::Yield;
+
+use super::{Session, Trouble, UNINTERRUPTED};
+use crate::spec::Role;
+use crate::worker::turn::Job;
+
+/// So many transactions may have nothing to do in a row: a mix of which one in a thousand has work comes to that in one
+/// of 20,000 cases.
+pub(super) const MOST_SKIPS: u32 = 10_000;
+
+impl Session {
+    /// Whether the workload expects the error, and nothing beside what has met it is unanswered.
+    pub(super) fn is_expected(&self, transaction: usize, role: Role, error: &Error) -> bool {
+        self.tenant.plan.aborts_on[transaction].contains(error.class())
+            && !error.outcome_unknown()
+            && !self.is_waiting(role)
+            && self.commits_unanswered <= 1
+    }
+
+    /// Draws a transaction in the place of one that had nothing to do, the `skips`-th in a row. The run ends where there
+    /// are too many of them.
+    pub(super) async fn instead(&mut self, job: &Job, skipped: usize, skips: u32) -> (usize, Role) {
+        self.uninterrupted += 1;
+        if self.uninterrupted >= UNINTERRUPTED {
+            self.uninterrupted = 0;
+            Yield::default().await;
+        }
+        if skips > MOST_SKIPS {
+            let name = self.course.transaction_name(skipped);
+            self.course.fail(&format!(
+                "{name}: tx:skip() has ended {skips} transactions of session {} in a row; the mix needs one that has \
+                 something to do",
+                self.script_session()
+            ));
+        }
+        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
+        let series = self.tenant.plan.series[transaction][role as usize];
+        if let Some(due) = job.waited_since() {
+            self.tenant.starts_late(self.number, due, series);
+        }
+        self.course.starts_instead(skipped, series);
+        self.running = Some(transaction);
+        (transaction, role)
+    }
+
+    /// Its number as the workload knows it.
+    fn script_session(&self) -> usize {
+        self.tenant.global(self.number) + 1
+    }
+
+    /// Runs the session's own function on a new connection, with the retries of a transaction.
+    pub(super) async fn set_up(&mut self, role: Role) -> Result<(), Trouble> {
+        let mut attempts = 1;
+        loop {
+            let step = self.script.set_up();
+            let ended = self.steps(role, step).await;
+            (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
+            self.affected = 0;
+            let Err(trouble) = ended else {
+                self.course.tally(&self.tenant, self.script.take_tallies(), true);
+                return Ok(());
+            };
+            self.script.abandon();
+            self.recover(role).await;
+            match trouble {
+                Trouble::Database(error) if self.may_set_up_again(role, attempts, &error) => {}
+                Trouble::Database(error) => return Err(Trouble::Database(error.context(SET_UP))),
+                Trouble::Script(error) => {
+                    self.course.fail(&format!("{SET_UP}: {error}"));
+                    return Err(Trouble::Script(error));
+                }
+            }
+            self.back_off(attempts).await;
+            attempts += 1;
+        }
+    }
+
+    fn may_set_up_again(&self, role: Role, attempts: u32, error: &Error) -> bool {
+        let retry = self.course.retry;
+        let again = retry.classes.contains(error.class()) && attempts < retry.attempts;
+        again && self.connections[role as usize].is_some() && !self.tenant.stopped()
+    }
+}
+
+/// What messages call the session's own function.
+const SET_UP: &str = "the function of w:session";

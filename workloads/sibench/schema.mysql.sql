@@ -1,0 +1,2 @@
+-- name: keys
+ANALYZE TABLE sitest;

@@ -1,0 +1,353 @@
+-- TPC Benchmark C, standard specification, revision 5.11 (February 2010); the clauses are named below.
+-- The scale factor is the number of warehouses.
+
+local tpcc = workload "tpcc"
+tpcc:describe "TPC-C: order entry of a wholesale supplier (specification 5.11)"
+
+local items = tpcc:option("items", "integer", 100000, "how many items are sold; the specification has 100,000")
+local customers = tpcc:option("customers", "integer", 3000, "customers of a district; the specification has 3,000")
+
+local warehouses, districts = math.floor(tpcc.scale), 10
+local undelivered = math.floor(customers * 3 / 10) -- the last orders of a district
+local last_names = math.min(1000, customers)
+local no_item = items + 1
+
+-- 2.1.6: the constants C. Those of last names differ by 66, which is in [65 … 119] and neither 96 nor 112.
+local C = { last_load = 157, last_run = 223, customer = 259, item = 7911 }
+
+local function nurand(draw, a, c, low, high)
+  return (bit.bor(draw(0, a), draw(low, high)) + c) % (high - low + 1) + low
+end
+
+-- 4.3.2.3: a last name is three syllables, one for each digit of a number.
+local syllables = { [0] = "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING" }
+local function last_name(number)
+  return syllables[math.floor(number / 100)] .. syllables[math.floor(number / 10) % 10] .. syllables[number % 10]
+end
+
+-- The tables with their rows: 4.3.3.1. Columns that are not stored lead to the row's parent.
+
+local moment = "2024-01-01"
+local alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+local function text(min, max) return letters(min, max, alphabet) end
+local function now() return timestamp(moment, moment) end
+local function money(amount) return decimal(amount, amount, 2) end
+
+-- One in ten holds the word ORIGINAL, at a random place.
+local function data(of)
+  return derive("text", { of }, function(_, random, text)
+    if random(10) > 1 then return text end
+    local place = random(0, #text - 8)
+    return text:sub(1, place) .. "ORIGINAL" .. text:sub(place + 9)
+  end)
+end
+
+tpcc:table("item", {
+  rows = items,
+  columns = {
+    { "i_id", serial() },
+    { "i_im_id", integer(1, 10000) },
+    { "i_name", text(14, 24) },
+    { "i_price", decimal(1, 100) },
+    { "text", text(26, 50), stored = false },
+    { "i_data", data("text") },
+  },
+})
+
+tpcc:table("warehouse", {
+  rows = warehouses,
+  columns = {
+    { "w_id", serial() },
+    { "w_name", text(6, 10) },
+    { "w_street_1", text(10, 20) },
+    { "w_street_2", text(10, 20) },
+    { "w_city", text(10, 20) },
+    { "w_state", text(2, 2) },
+    { "w_zip", pattern("####11111") },
+    { "w_tax", decimal(0, "0.2", 4) },
+    { "w_ytd", money(10 * customers * districts) },
+  },
+})
+
+local stock = {
+  { "s_i_id", line() },
+  { "s_w_id", parent("warehouse", items) },
+  { "s_quantity", integer(10, 100) },
+}
+for district = 1, districts do
+  stock[#stock + 1] = { string.format("s_dist_%02d", district), text(24, 24) }
+end
+for _, column in ipairs {
+  { "s_ytd", constant(0) },
+  { "s_order_cnt", constant(0) },
+  { "s_remote_cnt", constant(0) },
+  { "text", text(26, 50), stored = false },
+  { "s_data", data("text") },
+} do
+  stock[#stock + 1] = column
+end
+tpcc:table("stock", { columns = stock })
+
+tpcc:table("district", {
+  columns = {
+    { "district", serial(), stored = false },
+    { "d_id", line() },
+    { "d_w_id", parent("warehouse", districts) },
+    { "d_name", text(6, 10) },
+    { "d_street_1", text(10, 20) },
+    { "d_street_2", text(10, 20) },
+    { "d_city", text(10, 20) },
+    { "d_state", text(2, 2) },
+    { "d_zip", pattern("####11111") },
+    { "d_tax", decimal(0, "0.2", 4) },
+    { "d_ytd", money(10 * customers) },
+    { "d_next_o_id", constant(customers + 1) },
+  },
+})
+
+tpcc:table("customer", {
+  columns = {
+    { "customer", serial(), stored = false },
+    { "district", parent("district", customers), stored = false },
+    { "c_id", line() },
+    { "c_d_id", lookup("district", "d_id") },
+    { "c_w_id", lookup("district", "d_w_id") },
+    { "c_first", text(8, 16) },
+    { "c_middle", constant("OE") },
+    { "c_last", derive("text", { "c_id" }, function(_, random, id)
+      return last_name(id <= 1000 and id - 1 or nurand(random, 255, C.last_load, 0, 999))
+    end) },
+    { "c_street_1", text(10, 20) },
+    { "c_street_2", text(10, 20) },
+    { "c_city", text(10, 20) },
+    { "c_state", text(2, 2) },
+    { "c_zip", pattern("####11111") },
+    { "c_phone", digits(16) },
+    { "c_since", now() },
+    { "c_credit", choice({ "GC", "BC" }, { 9, 1 }) },
+    { "c_credit_lim", money(50000) },
+    { "c_discount", decimal(0, "0.5", 4) },
+    { "c_balance", money(-10) },
+    { "c_ytd_payment", money(10) },
+    { "c_payment_cnt", constant(1) },
+    { "c_delivery_cnt", constant(0) },
+    { "c_data", text(300, 500) },
+  },
+})
+
+tpcc:table("history", {
+  columns = {
+    { "customer", parent("customer", 1), stored = false },
+    { "h_c_id", lookup("customer", "c_id") },
+    { "h_c_d_id", lookup("customer", "c_d_id") },
+    { "h_c_w_id", lookup("customer", "c_w_id") },
+    { "h_d_id", copy("h_c_d_id") },
+    { "h_w_id", copy("h_c_w_id") },
+    { "h_date", now() },
+    { "h_amount", money(10) },
+    { "h_data", text(12, 24) },
+  },
+})
+
+tpcc:table("orders", {
+  columns = {
+    { "order", serial(), stored = false },
+    { "district", parent("district", customers), stored = false },
+    { "o_id", line() },
+    { "o_d_id", lookup("district", "d_id") },
+    { "o_w_id", lookup("district", "d_w_id") },
+    { "o_c_id", distinct(1, customers) },
+    { "o_entry_d", now() },
+    { "o_carrier_id", derive("integer", { "o_id" }, function(_, random, id)
+      if id <= customers - undelivered then return random(10) end
+    end) },
+    { "o_ol_cnt", count("order_line") },
+    { "o_all_local", constant(1) },
+    -- What the order's lines take from it.
+    { "delivered", derive("timestamp", { "o_carrier_id", "o_entry_d" }, function(_, _, carrier, entry)
+      return carrier and entry
+    end), stored = false },
+    { "charged", derive("integer", { "o_carrier_id" }, function(_, _, carrier) return carrier and 0 or 1 end),
+      stored = false },
+  },
+})
+
+tpcc:table("new_order", {
+  columns = {
+    { "district", parent("district", undelivered), stored = false },
+    { "no_o_id", line(customers - undelivered + 1) },
+    { "no_d_id", lookup("district", "d_id") },
+    { "no_w_id", lookup("district", "d_w_id") },
+  },
+})
+
+local line_counts = {}
+for count = 5, 15 do
+  line_counts[count] = 1
+end
+tpcc:table("order_line", {
+  columns = {
+    { "order", parent("orders", line_counts), stored = false },
+    { "ol_o_id", lookup("order", "o_id") },
+    { "ol_d_id", lookup("order", "o_d_id") },
+    { "ol_w_id", lookup("order", "o_w_id") },
+    { "ol_number", line() },
+    { "ol_i_id", integer(1, items) },
+    { "ol_supply_w_id", copy("ol_w_id") },
+    { "ol_delivery_d", lookup("order", "delivered") },
+    { "ol_quantity", constant(5) },
+    { "charged", lookup("order", "charged"), stored = false },
+    { "price", decimal("0.01", "9999.99"), stored = false },
+    { "ol_amount", product("charged", "price") },
+    { "ol_dist_info", text(24, 24) },
+  },
+})
+
+-- The transactions: clause 2. A session is a terminal of one warehouse, and of one district for stock levels.
+
+tpcc:session(function(tx)
+  local place = tx.session - 1
+  return { w_id = place % warehouses + 1, d_id = math.floor(place / warehouses) % districts + 1 }
+end)
+
+local function other(pick, warehouse)
+  return (warehouse + pick.integer(0, warehouses - 2)) % warehouses + 1
+end
+
+local function by_id(pick) return nurand(pick.integer, 1023, C.customer, 1, customers) end
+
+-- 60 % of the customers are found by their last name: the one in the middle of those called so, by first name.
+local function find_customer(tx, pick, warehouse, district)
+  if pick.chance(0.4) then return by_id(pick) end
+  local name = last_name(nurand(pick.integer, 255, C.last_run, 0, last_names - 1))
+  local found = tx:rows("customers_called", warehouse, district, name)
+  return found[math.ceil(#found / 2)].c_id
+end
+
+local function draw_lines(pick, warehouse)
+  local lines, all_local = {}, 1
+  for number = 1, pick.integer(5, 15) do
+    local supply = warehouse
+    if warehouses > 1 and pick.chance(0.01) then
+      supply, all_local = other(pick, warehouse), 0
+    end
+    lines[number] = { item = nurand(pick.integer, 8191, C.item, 1, items), supply = supply, quantity = pick.integer(1, 10) }
+  end
+  -- 2.4.1.4: one order in a hundred ends with an item that does not exist, and is rolled back.
+  if pick.chance(0.01) then lines[#lines].item = no_item end
+  return lines, all_local
+end
+
+local function order_line(tx, order, number, line)
+  local item = tx:one("item", line.item)
+  if not item then return false end
+  local amount = line.quantity * item.i_price
+  tx:queue("take_stock", line.quantity, line.supply == order.w_id and 0 or 1, line.supply, line.item)
+  local info = tx:one("stock", order.d_id, line.supply, line.item).s_dist
+  tx:queue("new_order_line", order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity, amount, info)
+  return true
+end
+
+tpcc:transaction("new_order", { help = "2.4: enters an order; 1 % are rolled back" }, function(tx, pick, terminal)
+  local order = { w_id = terminal.w_id, d_id = pick.integer(1, districts), c_id = by_id(pick) }
+  local lines, all_local = draw_lines(pick, order.w_id)
+  tx:begin()
+  tx:queue("count_order", order.w_id, order.d_id)
+  order.o_id = tx:one("counted_order", order.w_id, order.d_id).o_id
+  tx:one("warehouse_tax", order.w_id)
+  tx:one("discount", order.w_id, order.d_id, order.c_id)
+  tx:queue("new_order", order.o_id, order.d_id, order.w_id, order.c_id, #lines, all_local)
+  tx:queue("not_delivered", order.o_id, order.d_id, order.w_id)
+  for number, line in ipairs(lines) do
+    if not order_line(tx, order, number, line) then return tx:rollback() end
+  end
+  tx:tally("orders", 1)
+  tx:commit()
+end)
+
+-- 2.5.2.2: a customer with bad credit has a record of the payments, as long as it fits.
+local function record(tx, customer, payment)
+  local before = tx:one("customer_data", unpack(customer)).c_data
+  local w_id, d_id, c_id = unpack(customer)
+  local line = string.format("%d %d %d %d %d %.2f ", c_id, d_id, w_id, payment.d_id, payment.w_id, payment.amount)
+  tx:queue("record_payment", (line .. before):sub(1, 500), w_id, d_id, c_id)
+end
+
+tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another warehouse" }, function(tx, pick, terminal)
+  local payment = { w_id = terminal.w_id, d_id = pick.integer(1, districts), amount = pick.number(1, 5000, 2) }
+  local c_w_id, c_d_id = payment.w_id, payment.d_id
+  if warehouses > 1 and pick.chance(0.15) then
+    c_w_id, c_d_id = other(pick, payment.w_id), pick.integer(1, districts)
+  end
+  tx:begin()
+  tx:queue("pay_warehouse", payment.amount, payment.w_id)
+  local warehouse = tx:one("warehouse", payment.w_id).w_name
+  tx:queue("pay_district", payment.amount, payment.w_id, payment.d_id)
+  local district = tx:one("district", payment.w_id, payment.d_id).d_name
+  local c_id = find_customer(tx, pick, c_w_id, c_d_id)
+  tx:queue("pay", payment.amount, c_w_id, c_d_id, c_id)
+  local customer = tx:one("customer", c_w_id, c_d_id, c_id)
+  if customer.c_credit == "BC" then record(tx, { c_w_id, c_d_id, c_id }, payment) end
+  tx:queue("new_history", c_id, c_d_id, c_w_id, payment.d_id, payment.w_id, payment.amount, warehouse .. "    " .. district)
+  tx:tally("paid", payment.amount)
+  tx:commit()
+end)
+
+tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's last order" }, function(tx, pick, terminal)
+  local w_id, d_id = terminal.w_id, pick.integer(1, districts)
+  tx:begin()
+  local c_id = find_customer(tx, pick, w_id, d_id)
+  tx:one("balance", w_id, d_id, c_id)
+  local order = tx:one("last_order", w_id, d_id, c_id)
+  tx:rows("lines_of_order", w_id, d_id, order.o_id)
+  tx:commit()
+end)
+
+tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each district, at once" }, function(tx, pick, terminal)
+  local w_id, carrier = terminal.w_id, pick.integer(1, 10)
+  tx:begin()
+  for d_id = 1, districts do
+    local oldest = tx:one("oldest_order", w_id, d_id)
+    if oldest then -- 2.7.4.2: a district without one is skipped
+      local o_id = oldest.no_o_id
+      tx:queue("delivered", w_id, d_id, o_id)
+      tx:queue("set_carrier", carrier, w_id, d_id, o_id)
+      tx:queue("deliver_lines", w_id, d_id, o_id)
+      local c_id = tx:one("customer_of_order", w_id, d_id, o_id).o_c_id
+      local amount = tx:one("amount_of_order", w_id, d_id, o_id).amount
+      tx:queue("charge", amount, w_id, d_id, c_id)
+      tx:tally("deliveries", 1)
+    end
+  end
+  tx:commit()
+end)
+
+tpcc:transaction("stock_level", { read_only = true, help = "2.8: which of a district's last items run low" }, function(tx, pick, terminal)
+  local w_id, d_id = terminal.w_id, terminal.d_id
+  tx:begin()
+  local next_order = tx:one("next_order_id", w_id, d_id).d_next_o_id
+  tx:one("low_stock", w_id, d_id, next_order - 20, next_order, pick.integer(10, 20))
+  tx:commit()
+end)
+
+-- 5.2.3: the least shares of the four others; New-Order has the rest.
+local standard = { new_order = 45, payment = 43, order_status = 4, delivery = 4, stock_level = 4 }
+tpcc:mix("TPCC", standard)
+tpcc:mix("RW", standard)
+tpcc:mix("RO", { order_status = 1, stock_level = 1 })
+
+tpcc:invariant("condition_1", "3.3.2.1: a warehouse has been paid what its districts have")
+tpcc:invariant("condition_2", "3.3.2.2: a district's next order follows the last order, and the last new order")
+tpcc:invariant("condition_3", "3.3.2.3: a district's new orders have no gap")
+tpcc:invariant("condition_4", "3.3.2.4: a district has as many order lines as its orders say")
+tpcc:invariant("condition_5", "3.3.2.5: an order has no carrier as long as it is new")
+tpcc:invariant("condition_6", "3.3.2.6: an order has as many lines as it says")
+tpcc:invariant("condition_7", "3.3.2.7: a line is delivered when its order has a carrier")
+tpcc:invariant("condition_8", "3.3.2.8: a warehouse has been paid what its history says")
+tpcc:invariant("condition_9", "3.3.2.9: a district has been paid what its history says")
+tpcc:invariant("condition_10", "3.3.2.10: a customer's balance is what was delivered, less what was paid")
+tpcc:invariant("condition_11", { when = "loaded" }, "3.3.2.11: 70 % of a district's orders are delivered")
+tpcc:invariant("condition_12", "3.3.2.12: a customer's balance and payments make what was delivered")
+tpcc:invariant("orders_are_there", "every order that was acknowledged is there")
+tpcc:invariant("payments_are_there", "every payment that was acknowledged is there")
+tpcc:invariant("deliveries_are_there", "every delivery that was acknowledged is there")

@@ -1,0 +1,2 @@
+-- name: keys
+ANALYZE TABLE contestants, area_code_state, votes;

@@ -1,0 +1,168 @@
+-- YCSB's core workloads A to F: B. Cooper, A. Silberstein, E. Tam, R. Ramakrishnan, R. Sears, "Benchmarking Cloud
+-- Serving Systems with YCSB", SoCC 2010, Table 2 and section 4. Scale factor 1 has 1,000 records of 10 fields of
+-- 100 characters, the defaults of its property files (recordcount, fieldcount, fieldlength).
+-- Which keys are popular is said by the load's access.
+
+local w = workload "ycsb"
+w:describe "YCSB's core workloads A to F on a table of records"
+
+local fields = w:option("fields", "integer", 10, "how many fields a record has")
+local length = w:option("field_length", "integer", 100, "how long a field is, at most, in characters")
+local law = w:option("field_length_distribution", { "constant", "uniform", "zipfian" }, "constant",
+  "how long fields are: all the same, or from 1 character on, each length alike or short ones more often")
+local order = w:option("insert_order", { "hashed", "ordered" }, "hashed",
+  "whether neighbours in the order of loading are neighbours in the index")
+local run = { data = false }
+local longest = w:option("max_scan_length", "integer", 100, "how many records a scan reads, at most", run)
+local read_all = w:option("read_all_fields", "boolean", true, "read all fields, or one", run)
+local write_all = w:option("write_all_fields", "boolean", false, "update all fields, or one", run)
+
+local THETA = 0.99
+
+-- FNV-1a of the 8 octets of a number; the prime is 2^40 + 435.
+local function hash(number)
+  local high, low = 0xcbf29ce4, 0x84222325
+  for _ = 1, 8 do
+    low = low - low % 256 + bit.bxor(low % 256, number % 256)
+    number = math.floor(number / 256)
+    local product = low * 435
+    high = (high * 435 + math.floor(product / 2 ^ 32) + low * 256) % 2 ^ 32
+    low = product % 2 ^ 32
+  end
+  return ("%08x%08x"):format(high, low)
+end
+
+local function key_of(number)
+  return order == "hashed" and "user" .. hash(number) or ("user%019d"):format(number)
+end
+
+-- Fields by the zipfian law are cut out of one text.
+local letter, text = 1, {}
+for at = 1, 2 * length do
+  letter = letter * 16807 % 2147483647
+  text[at] = string.char(97 + letter % 26)
+end
+text = table.concat(text)
+
+local function cut(_, random, letters)
+  local first = random(length)
+  return text:sub(first, first + letters - 1)
+end
+
+-- A table and its SQL have as many fields as the option says.
+local names, parameters, settings, definitions, filled = {}, {}, {}, {}, {}
+local columns = {
+  { "number", serial(), stored = false },
+  { "ycsb_key", derive("text", { "number" }, function(_, _, number) return key_of(number) end) },
+}
+for at = 1, fields do
+  local name = "field" .. at - 1
+  names[at], parameters[at] = name, ":" .. name
+  settings[at], definitions[at] = name .. " = :" .. name, name .. " text NOT NULL"
+  filled[at] = ("length(%s) NOT BETWEEN 1 AND %d"):format(name, length)
+  if law == "zipfian" then
+    columns[#columns + 1] = { "length" .. at, zipfian(1, length, THETA), stored = false }
+    columns[#columns + 1] = { name, derive("text", { "length" .. at }, cut) }
+  else
+    columns[#columns + 1] = { name, letters(law == "uniform" and 1 or length, length) }
+  end
+  w:statement("read_" .. name, "SELECT " .. name .. " FROM usertable WHERE ycsb_key = :key")
+  w:statement("update_" .. name, "UPDATE usertable SET " .. settings[at] .. " WHERE ycsb_key = :key")
+end
+names, parameters = table.concat(names, ", "), table.concat(parameters, ", ")
+w:table("usertable", { rows = 1000 * w.scale, columns = columns })
+
+local key_is = w.dialect == "postgres" and " NOT NULL, " or " PRIMARY KEY, "
+w:schema("create", "CREATE TABLE usertable (ycsb_key varchar(255)" .. key_is .. table.concat(definitions, ", ") .. ")")
+w:schema("keys", ({
+  postgres = "ALTER TABLE usertable ADD PRIMARY KEY (ycsb_key); ANALYZE usertable",
+  mysql = "ANALYZE TABLE usertable",
+})[w.dialect] or "ANALYZE")
+w:schema("drop", "DROP TABLE IF EXISTS usertable")
+
+w:statement("read", "SELECT " .. names .. " FROM usertable WHERE ycsb_key = :key")
+w:statement("scan", "SELECT " .. names .. " FROM usertable WHERE ycsb_key >= :key ORDER BY ycsb_key LIMIT :count")
+w:statement("insert", "INSERT INTO usertable (ycsb_key, " .. names .. ") VALUES (:key, " .. parameters .. ")")
+w:statement("delete", "DELETE FROM usertable WHERE ycsb_key = :key")
+w:statement("update", "UPDATE usertable SET " .. table.concat(settings, ", ") .. " WHERE ycsb_key = :key")
+w:statement("records_are_counted", ([[
+SELECT records, CAST(:tally_inserted AS decimal(30)) AS inserted, CAST(:tally_deleted AS decimal(30)) AS deleted
+FROM (SELECT count(*) AS records FROM usertable) AS u
+WHERE abs(records - %d - CAST(:tally_inserted AS decimal(30)) + CAST(:tally_deleted AS decimal(30)))
+  > CAST(:uncertain_inserted AS decimal(30)) + CAST(:uncertain_deleted AS decimal(30))]]):format(1000 * w.scale))
+w:statement("fields_are_filled",
+  "SELECT ycsb_key FROM usertable WHERE " .. table.concat(filled, " OR ") .. " LIMIT 10")
+
+local function pick_field(pick)
+  local least, most = length, length
+  if law == "uniform" then
+    least = 1
+  elseif law == "zipfian" then
+    least = pick.zipf(length, THETA)
+    most = least
+  end
+  return pick.letters(least, most)
+end
+
+local function read(tx, pick, key)
+  return tx:one(read_all and "read" or "read_field" .. pick.integer(0, fields - 1), key)
+end
+
+local function update(tx, pick, key)
+  if not write_all then
+    return tx:exec("update_field" .. pick.integer(0, fields - 1), pick_field(pick), key)
+  end
+  local values = {}
+  for at = 1, fields do values[at] = pick_field(pick) end
+  values[fields + 1] = key
+  return tx:exec("update", unpack(values))
+end
+
+w:transaction("read", { read_only = true, help = "reads a record" }, function(tx, pick)
+  read(tx, pick, key_of(pick.usertable()))
+end)
+
+w:transaction("update", { help = "updates a record" }, function(tx, pick)
+  update(tx, pick, key_of(pick.usertable()))
+end)
+
+w:transaction("insert", { help = "inserts a record" }, function(tx, pick)
+  local number = pick.new("usertable")
+  local values = { key_of(number) }
+  for at = 1, fields do values[at + 1] = pick_field(pick) end
+  tx:exec("insert", unpack(values))
+  tx:inserted("usertable", number)
+  tx:tally("inserted", 1)
+end)
+
+w:transaction("scan", { read_only = true, help = "reads records in the order of their keys" }, function(tx, pick)
+  tx:rows("scan", key_of(pick.usertable()), pick.integer(1, longest))
+end)
+
+w:transaction("read_modify_write", { help = "reads a record and updates it" }, function(tx, pick)
+  local key = key_of(pick.usertable())
+  tx:begin()
+  read(tx, pick, key)
+  update(tx, pick, key)
+  tx:commit()
+end)
+
+w:transaction("delete", { help = "deletes a record that was loaded (none of the six workloads)" }, function(tx, pick)
+  local number = pick.once("usertable")
+  tx:tally("deleted", number and tx:exec("delete", key_of(number)) or 0)
+end)
+
+w:mix("A", { read = 50, update = 50 })
+w:mix("B", { read = 95, update = 5 })
+w:mix("C", { read = 100 })
+w:mix("D", { read = 95, insert = 5 })
+w:mix("E", { scan = 95, insert = 5 })
+w:mix("F", { read = 50, read_modify_write = 50 })
+w:mix("RO", { read = 100 })
+w:mix("RW", { read = 50, update = 50 })
+w:mix("WO", { update = 100 })
+-- OLTP-Bench's default.
+w:mix("SIX", { read = 50, insert = 5, scan = 15, update = 10, delete = 10, read_modify_write = 10 })
+
+w:invariant("records_are_counted", "there are as many records as were loaded and inserted, less those deleted")
+w:invariant("fields_are_filled", "no field is empty, or longer than the option says")
