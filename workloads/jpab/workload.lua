@@ -31,12 +31,14 @@ local PERSON = {
   { "zip", postcode(), "varchar(255)" },
 }
 
+local function alias_of(name, at) return ("%s%d_0_0_"):format(name, at + 1) end
+
 local columns, names, places, aliased, definitions, settings = { { "id", serial() } }, {}, {}, {}, {}, {}
 for at, column in ipairs(PERSON) do
   local name, kind = column[1], column[3]
   columns[at + 1] = { name, column[2] }
   names[at], places[at] = name, ":" .. name
-  aliased[at] = ("person0_.%s as %s%d_0_0_"):format(name, name, at)
+  aliased[at] = ("person0_.%s as %s"):format(name, alias_of(name, at))
   definitions[at] = name .. " " .. kind
   settings[at] = name .. "=:" .. name
 end
@@ -70,7 +72,7 @@ local function find(tx, id)
   local row = tx:one("find_person", id)
   if not row then return nil end
   local person = {}
-  for at, column in ipairs(PERSON) do person[column[1]] = row[at + 1] end
+  for at, column in ipairs(PERSON) do person[column[1]] = row[alias_of(column[1], at)] end
   return person
 end
 
@@ -136,7 +138,7 @@ end)
 local function retrieve_below(tx, id, depth)
   local node = tx:one("find_node", id)
   if depth == 1 then return end
-  local left, right = node[2], node[3]
+  local left, right = node.child2_1_0_, node.child3_1_0_
   if left then retrieve_below(tx, left, depth - 1) end
   if right then retrieve_below(tx, right, depth - 1) end
 end

@@ -185,6 +185,11 @@ unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     unsafe { finish(l, statement(l, Shape::Nothing)) }
 }
 
+unsafe extern "C-unwind" fn key(l: *mut lua_State) -> Results {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::Key)) }
+}
+
 unsafe extern "C-unwind" fn one(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::One)) }
@@ -366,7 +371,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, one, rows, results, tally, \
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, tally, \
                          inserted, now, null, session, sessions, attempt"
                     ));
                 }
@@ -392,6 +397,7 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
             (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
+            (c"key", key),
             (c"one", one),
             (c"rows", rows),
             (c"results", results),
