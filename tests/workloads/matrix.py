@@ -14,6 +14,7 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
+    "auctionmark": {"scale": 0.01},
     "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
     "epinions": {"scale": 0.2},
     "jpab": {"scale": 0.05},
