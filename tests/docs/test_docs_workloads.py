@@ -80,6 +80,7 @@ def test_the_sources_are_still_read_rightly() -> None:
         "help",
         "when",
         "data",
+        "parts",
     } == allowed_keys()
 
 

@@ -271,12 +271,14 @@ class LineView(_Base):
         self._shown: dict[str, int] = {}
 
     def loading(self, tables: Sequence[tuple[str, int, int]]) -> None:
-        """Tell each quarter of the whole."""
-        done, rows = sum(done for _, done, _ in tables), sum(rows for _, _, rows in tables)
-        quarter = 4 * done // max(rows, 1)
-        if self._shown.get("load", 0) < quarter < 4:  # noqa: PLR2004
-            self._shown["load"] = quarter
-            self.say(f"loading: {done:,} of {rows:,} rows")
+        """Tell each quarter of the rows, then of the parts of ``w:load``, which come last."""
+        is_procedural = bool(tables) and tables[-1][0] == "w:load"
+        what, told = ("parts of w:load", tables[-1:]) if is_procedural else ("rows", tables)
+        done, whole = sum(done for _, done, _ in told), sum(whole for _, _, whole in told)
+        quarter = 4 * done // max(whole, 1)
+        if self._shown.get(what, 0) < quarter < 4:  # noqa: PLR2004
+            self._shown[what] = quarter
+            self.say(f"loading: {done:,} of {whole:,} {what}")
 
     def phase(self, record: Mapping[str, Any]) -> None:
         """Tell the phase."""
