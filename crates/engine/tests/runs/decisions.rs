@@ -16,7 +16,7 @@ fn load(url: &str, lua: &str) -> (LoadSpec, tempfile::TempDir) {
     let weights: serde_json::Map<_, _> = names.map(|name| (name.to_owned(), json!(1))).collect();
     assert_eq!(weights.len(), mix);
     let mut spec = spec(url, [phase("all", 1.0, json!({"concurrency": 8, "mix": weights}))]);
-    spec.tenants[0].workload.folder = folder.path().to_owned();
+    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
     (spec, folder)
 }
 

@@ -59,12 +59,9 @@ impl Session {
             let ended = self.steps(role, step).await;
             (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
             self.affected = 0;
-            let trouble = match ended {
-                Ok(_) => {
-                    self.course.tally(&self.tenant, self.script.take_tallies(), true);
-                    return Ok(());
-                }
-                Err(trouble) => trouble,
+            let Err(trouble) = ended else {
+                self.course.tally(&self.tenant, self.script.take_tallies(), true);
+                return Ok(());
             };
             self.script.abandon();
             self.recover(role).await;
