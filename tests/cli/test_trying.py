@@ -96,7 +96,7 @@ def test_an_invariant_that_the_loaded_data_breaks_is_found(tmp_path: Path) -> No
 
 def test_what_a_dialect_refuses_is_not_tried_there(tmp_path: Path) -> None:
     lua = """w:needs "generated_keys"
-    w:transaction("add", function(tx) local _, key = tx:exec("find", 1, 1) end)"""
+    w:transaction("add", function(tx) tx:key("find", 1, 1) end)"""
     code, trials, _ = tried(tmp_path, lua)
     assert code == 0
     assert "needs generated_keys" in trials["postgres"]["not_tried"]

@@ -73,7 +73,9 @@ mixes = (
     | st.dictionaries(names, st.floats(0, 1e12, exclude_max=True), max_size=4)
 )  # fmt: skip
 accesses = (
-    st.sampled_from(["uniform", "latest-10", "zipfian", "zipfian-0.5", "hotspot-0.2-0.8"])
+    st.sampled_from(
+        ["uniform", "latest-10", "zipfian", "zipfian-0.5", "latest-zipfian-0.5", "hotspot-0.2-0.8"]
+    )
     | st.fixed_dictionaries({"distribution": st.just("zipfian"), "theta": st.floats(0, 10)})
     | st.fixed_dictionaries({"distribution": st.just("latest"), "k": counts})
 )

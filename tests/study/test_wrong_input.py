@@ -115,16 +115,16 @@ WRONG_PHASE = {
     "think='400h'": "think.time: a pause must be shorter than 1000000s; it is '400h'",
     "think={law='normal',time=1}": "think.law: input should be 'constant', 'exponential' or 'workload'; it is 'normal'",
     "think={law='exponential'}": "think: time is missing: how long the pause is",
-    "think={law='workload',time=1}": 'think: the workload itself says how long its pauses are, so the law "workload"',
+    "think={law='workload',time=1}": "think: the workload itself says how long its pauses are, so the law "
+    '"workload" has no time',
     "arrivals='bursty'": "arrivals: input should be 'constant' or 'poisson'; it is 'bursty'",
     "mix=3": "mix: input should be a valid string or a table; it is 3",
     "mix={select_only=-1}": "mix.select_only: input should be greater than or equal to 0; it is -1",
-    "access='random'": "access: expected uniform, latest-10, zipfian-0.99, hotspot-0.2-0.8, or a table with "
-    "\"distribution\"; it is 'random'",
-    "access={}": 'access: "distribution" is missing; it is one of uniform, latest, zipfian, hotspot',
+    "access='random'": "access: expected uniform, latest-10, zipfian-0.99, latest-zipfian-0.99, "
+    "hotspot-0.2-0.8, or a table with \"distribution\"; it is 'random'",
+    "access={}": 'access: "distribution" is missing; it is one of uniform, latest, zipfian, latest-zipfian, hotspot',
     "access={distribution='random'}": "access: \"distribution\" is 'random'; it must be one of "
-    "uniform, latest, zipfian, "
-    "hotspot",
+    "uniform, latest, zipfian, latest-zipfian, hotspot",
     "access={distribution='zipfian',k=1}": "access.k: there is no such key; allowed are distribution, theta",
     "access='latest-0'": "access.k: input should be greater than or equal to 1; it is 0",
     "access='hotspot-2-0.5'": "access.keys: input should be less than or equal to 1; it is 2.0",

@@ -149,7 +149,8 @@ end)
 
 w:transaction("delete", { help = "deletes a record that was loaded (none of the six workloads)" }, function(tx, pick)
   local number = pick.once("usertable")
-  tx:tally("deleted", number and tx:exec("delete", key_of(number)) or 0)
+  if not number then return tx:skip() end
+  tx:tally("deleted", tx:exec("delete", key_of(number)))
 end)
 
 w:mix("A", { read = 50, update = 50 })

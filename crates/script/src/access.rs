@@ -22,6 +22,11 @@ pub enum Access {
         /// The skew; 0 is uniform, 0.99 is YCSB's.
         theta: f64,
     },
+    /// The i-th newest key with a probability proportional to 1/i^theta: YCSB's "latest".
+    LatestZipfian {
+        /// The skew.
+        theta: f64,
+    },
     /// A share of the keys gets a share of the accesses.
     Hotspot {
         /// The share of keys that is hot, 0–1.
@@ -145,18 +150,8 @@ impl Picker {
         match self.access {
             Access::Uniform => random.below(rows),
             Access::Latest { k } => rows - 1 - random.below(k.clamp(1, rows)),
-            Access::Zipfian { theta } => {
-                // A law for a slightly smaller table does until it has grown by a hundredth.
-                if self.zipf.is_none()
-                    || rows < self.zipf_rows
-                    || rows > self.zipf_rows + self.zipf_rows / 100
-                {
-                    self.zipf = Ranks::new(rows, theta).ok();
-                    self.zipf_rows = rows;
-                }
-                let rank = self.zipf.map_or(0, |zipf| zipf.draw(random.source()));
-                shuffle.place(rank.min(rows - 1))
-            }
+            Access::Zipfian { theta } => shuffle.place(self.rank(rows, theta, random)),
+            Access::LatestZipfian { theta } => rows - 1 - self.rank(rows, theta, random),
             Access::Hotspot { keys: share, accesses } => {
                 let hot = ((share * rows as f64).ceil() as u64).clamp(1, rows);
                 let rank = if hot == rows || random.uniform() < accesses {
@@ -167,6 +162,17 @@ impl Picker {
                 shuffle.place(rank)
             }
         }
+    }
+
+    /// A rank from 0 by Zipf's law.
+    #[inline]
+    fn rank(&mut self, rows: u64, theta: f64, random: &mut Random) -> u64 {
+        // A law for a slightly smaller table does until it has grown by a hundredth.
+        if self.zipf.is_none() || rows < self.zipf_rows || rows > self.zipf_rows + self.zipf_rows / 100 {
+            self.zipf = Ranks::new(rows, theta).ok();
+            self.zipf_rows = rows;
+        }
+        self.zipf.map_or(0, |zipf| zipf.draw(random.source())).min(rows - 1)
     }
 }
 
@@ -225,6 +231,31 @@ mod tests {
     }
 
     #[test]
+    fn latest_zipfian_is_zipfian_in_the_distance_from_the_newest_and_moves() {
+        let keys = KeySpace::new(1, 100, 0, 0);
+        let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
+        picker.set_access(Access::LatestZipfian { theta: 0.99 });
+        let norm: f64 = (1..=100).map(|rank| f64::from(rank).powf(-0.99)).sum();
+        for arrived in [0, 50] {
+            keys.arrived(100 + arrived);
+            let rows = 100 + arrived;
+            let norm =
+                if arrived == 0 { norm } else { (1..=rows).map(|rank| (rank as f64).powf(-0.99)).sum() };
+            let mut counts = vec![0.0; rows as usize];
+            for _ in 0..400_000 {
+                counts[(rows - picker.pick(&keys, &mut random).unwrap()) as usize] += 1.0;
+            }
+            let expected = |rank: usize| 400_000.0 * (rank as f64 + 1.0).powf(-0.99) / norm;
+            let chi: f64 = counts
+                .iter()
+                .enumerate()
+                .map(|(rank, count): (usize, &f64)| (count - expected(rank)).powi(2) / expected(rank))
+                .sum();
+            assert!(chi < rows as f64 + 6.0 * (2.0 * rows as f64).sqrt(), "chi-square {chi} of {rows} ranks");
+        }
+    }
+
+    #[test]
     fn hotspot_gives_a_share_of_keys_a_share_of_accesses() {
         let mut counts = counts(Access::Hotspot { keys: 0.2, accesses: 0.8 }, 1000, 400_000);
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -262,10 +293,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_stay_in_the_table(rows in 1_u64..5000, arrived in 0_u64..5000, seed in any::<u64>(), which in 0..4_usize) {
+        fn keys_stay_in_the_table(rows in 1_u64..5000, arrived in 0_u64..5000, seed in any::<u64>(), which in 0..5_usize) {
             let keys = KeySpace::new(1, rows, 0, 0);
             keys.arrived((rows + arrived) as i64);
-            let access = [Access::Uniform, Access::Latest { k: 10 }, Access::Zipfian { theta: 0.8 }, Access::Hotspot { keys: 0.1, accesses: 0.9 }][which];
+            let access = [Access::Uniform, Access::Latest { k: 10 }, Access::Zipfian { theta: 0.8 }, Access::Hotspot { keys: 0.1, accesses: 0.9 }, Access::LatestZipfian { theta: 0.8 }][which];
             let (mut picker, mut random) = (Picker::new(), Random::new(seed, 1));
             picker.set_access(access);
             for _ in 0..100 {

@@ -120,6 +120,14 @@ class ZipfianAccess(Settings):
     """The skew: 0 is uniform, 0.99 is YCSB's."""
 
 
+class LatestZipfianAccess(Settings):
+    """The i-th newest key in proportion to 1/i**theta."""
+
+    distribution: Literal["latest-zipfian"] = "latest-zipfian"
+    theta: Annotated[float, Field(ge=0, le=10)] = 0.99
+    """The skew: 0 is uniform, 0.99 is YCSB's."""
+
+
 class HotspotAccess(Settings):
     """A share of the keys gets a share of the accesses."""
 
@@ -134,6 +142,7 @@ ACCESS_WORDS = {
     "uniform": re.compile(r"uniform"),
     "latest": re.compile(r"latest-(?P<k>\d+)"),
     "zipfian": re.compile(r"zipfian(-(?P<theta>\d+(\.\d+)?))?"),
+    "latest-zipfian": re.compile(r"latest-zipfian(-(?P<theta>\d+(\.\d+)?))?"),
     "hotspot": re.compile(r"hotspot(-(?P<keys>\d+(\.\d+)?)-(?P<accesses>\d+(\.\d+)?))?"),
 }
 
@@ -148,13 +157,15 @@ def _access(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
             whole = {key: int(number) for key, number in numbers.items() if key == "k"}
             return {"distribution": distribution, **numbers, **whole}
     raise ValueError(
-        'expected uniform, latest-10, zipfian-0.99, hotspot-0.2-0.8, or a table with "distribution"'
+        "expected uniform, latest-10, zipfian-0.99, latest-zipfian-0.99, hotspot-0.2-0.8, or a table with "
+        '"distribution"'
     )
 
 
 AccessSetting = Annotated[
     Annotated[
-        UniformAccess | LatestAccess | ZipfianAccess | HotspotAccess, Field(discriminator="distribution")
+        UniformAccess | LatestAccess | ZipfianAccess | LatestZipfianAccess | HotspotAccess,
+        Field(discriminator="distribution"),
     ],
     BeforeValidator(_access),
 ]

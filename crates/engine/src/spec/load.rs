@@ -310,7 +310,10 @@ fn access(spec: AccessSpec) -> Result<Access, String> {
         AccessSpec::Latest { k: 0 } => return Err("access.k is 0; it must be above 0".to_owned()),
         AccessSpec::Latest { k } => Access::Latest { k },
         AccessSpec::Zipfian { theta } if (0.0..=10.0).contains(&theta) => Access::Zipfian { theta },
-        AccessSpec::Zipfian { theta } => {
+        AccessSpec::LatestZipfian { theta } if (0.0..=10.0).contains(&theta) => {
+            Access::LatestZipfian { theta }
+        }
+        AccessSpec::Zipfian { theta } | AccessSpec::LatestZipfian { theta } => {
             return Err(format!("access.theta is {theta}; it must be from 0 to 10"));
         }
         AccessSpec::Hotspot { keys, accesses } => {

@@ -374,6 +374,11 @@ pub enum AccessSpec {
         /// The skew.
         theta: f64,
     },
+    /// Newer ones more often, by Zipf's law.
+    LatestZipfian {
+        /// The skew.
+        theta: f64,
+    },
     /// A share of the keys gets a share of the accesses.
     Hotspot {
         /// The share of keys, 0–1.
