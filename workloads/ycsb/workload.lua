@@ -150,7 +150,8 @@ end)
 w:transaction("delete", { help = "deletes a record (none of the six workloads)" }, function(tx, pick)
   -- Each loaded one once; then any, which may be gone.
   local number = pick.once("usertable") or pick.usertable()
-  tx:tally("deleted", tx:exec("delete", key_of(number)))
+  local deleted = tx:exec("delete", key_of(number))
+  tx:tally("deleted", deleted)
 end)
 
 w:mix("A", { read = 50, update = 50 })
