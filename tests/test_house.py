@@ -233,6 +233,7 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
         "worker.course": {"spec", "worker"},
         "run": {"spec", "worker"},
         "probes": {"spec"},
+        "loading": set(),
     },
     "script": {"vm": set(), "define": {"vm"}},
 }

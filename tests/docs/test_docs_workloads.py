@@ -67,7 +67,20 @@ def test_the_sources_are_still_read_rightly() -> None:
     assert {"begin", "one", "tally", *FIELDS} <= tx_words()
     assert {"once", "integer", "chance", "row", "zipf"} <= pick_words()
     assert {"describe", "table", "mix"} <= methods()
-    assert {"rows", "columns", "stored", "read_only", "aborts_on", "help", "when", "data"} == allowed_keys()
+    assert {
+        "rows",
+        "columns",
+        "stored",
+        "read_only",
+        "aborts_on",
+        "keying",
+        "think",
+        "law",
+        "seconds",
+        "help",
+        "when",
+        "data",
+    } == allowed_keys()
 
 
 @pytest.mark.parametrize(

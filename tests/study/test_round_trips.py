@@ -77,7 +77,7 @@ accesses = (
     | st.fixed_dictionaries({"distribution": st.just("zipfian"), "theta": st.floats(0, 10)})
     | st.fixed_dictionaries({"distribution": st.just("latest"), "k": counts})
 )
-thinks = times | st.fixed_dictionaries({"law": st.just("exponential"), "time": times})
+thinks = times | st.just("workload") | st.fixed_dictionaries({"law": st.just("exponential"), "time": times})
 sweeps = st.fixed_dictionaries(
     {"evaluator": st.just("throughput")},
     optional={

@@ -14,12 +14,14 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
+    "auctionmark": {"scale": 0.01},
     "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
     "epinions": {"scale": 0.2},
     "jpab": {"scale": 0.05},
     "noop": {},
     "resourcestresser": {"scale": 1},
     "sales": {"scale": 0.002},
+    "seats": {"scale": 0.01},
     "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FAULTS = [
+    ("seats", "UPDATE flight SET f_seats_left = f_seats_left - 1 WHERE f_id = 7", "as many seats left"),
+    ("seats", "DELETE FROM reservation WHERE r_id = 7", "every reservation that was acknowledged is there"),
+    (
+        "auctionmark",
+        "UPDATE item SET i_num_bids = i_num_bids + 1 WHERE i_id = 7",
+        "as many bids and comments",
+    ),
+    ("auctionmark", "DELETE FROM item_purchase", "each was paid once"),
     ("chbenchmark", "DELETE FROM supplier WHERE su_suppkey = 7", "every stock has a supplier"),
     ("epinions", "UPDATE review SET rating = 6 WHERE a_id = 7", "each review is of an item"),
     ("epinions", "UPDATE review_rating SET a_id = 0 WHERE rowid = 7", "each rating is of a review"),

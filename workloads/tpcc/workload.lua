@@ -205,7 +205,10 @@ tpcc:table("order_line", {
 
 -- The transactions: clause 2. A session is a terminal of one warehouse, and of one district for stock levels.
 
-local function home(tx) return (tx.session - 1) % warehouses + 1 end
+tpcc:session(function(tx)
+  local place = tx.session - 1
+  return { w_id = place % warehouses + 1, d_id = math.floor(place / warehouses) % districts + 1 }
+end)
 
 local function other(pick, warehouse)
   return (warehouse + pick.integer(0, warehouses - 2)) % warehouses + 1
@@ -245,8 +248,8 @@ local function order_line(tx, order, number, line)
   return true
 end
 
-tpcc:transaction("new_order", { help = "2.4: enters an order; 1 % are rolled back" }, function(tx, pick)
-  local order = { w_id = home(tx), d_id = pick.integer(1, districts), c_id = by_id(pick) }
+tpcc:transaction("new_order", { help = "2.4: enters an order; 1 % are rolled back" }, function(tx, pick, terminal)
+  local order = { w_id = terminal.w_id, d_id = pick.integer(1, districts), c_id = by_id(pick) }
   local lines, all_local = draw_lines(pick, order.w_id)
   tx:begin()
   tx:queue("count_order", order.w_id, order.d_id)
@@ -270,8 +273,8 @@ local function record(tx, customer, payment)
   tx:queue("record_payment", (line .. before):sub(1, 500), w_id, d_id, c_id)
 end
 
-tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another warehouse" }, function(tx, pick)
-  local payment = { w_id = home(tx), d_id = pick.integer(1, districts), amount = pick.number(1, 5000, 2) }
+tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another warehouse" }, function(tx, pick, terminal)
+  local payment = { w_id = terminal.w_id, d_id = pick.integer(1, districts), amount = pick.number(1, 5000, 2) }
   local c_w_id, c_d_id = payment.w_id, payment.d_id
   if warehouses > 1 and pick.chance(0.15) then
     c_w_id, c_d_id = other(pick, payment.w_id), pick.integer(1, districts)
@@ -290,8 +293,8 @@ tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another ware
   tx:commit()
 end)
 
-tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's last order" }, function(tx, pick)
-  local w_id, d_id = home(tx), pick.integer(1, districts)
+tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's last order" }, function(tx, pick, terminal)
+  local w_id, d_id = terminal.w_id, pick.integer(1, districts)
   tx:begin()
   local c_id = find_customer(tx, pick, w_id, d_id)
   tx:one("balance", w_id, d_id, c_id)
@@ -300,8 +303,8 @@ tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's l
   tx:commit()
 end)
 
-tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each district, at once" }, function(tx, pick)
-  local w_id, carrier = home(tx), pick.integer(1, 10)
+tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each district, at once" }, function(tx, pick, terminal)
+  local w_id, carrier = terminal.w_id, pick.integer(1, 10)
   tx:begin()
   for d_id = 1, districts do
     local oldest = tx:one("oldest_order", w_id, d_id)
@@ -319,9 +322,8 @@ tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each di
   tx:commit()
 end)
 
-tpcc:transaction("stock_level", { read_only = true, help = "2.8: which of a district's last items run low" }, function(tx, pick)
-  local w_id = home(tx)
-  local d_id = math.floor((tx.session - 1) / warehouses) % districts + 1
+tpcc:transaction("stock_level", { read_only = true, help = "2.8: which of a district's last items run low" }, function(tx, pick, terminal)
+  local w_id, d_id = terminal.w_id, terminal.d_id
   tx:begin()
   local next_order = tx:one("next_order_id", w_id, d_id).d_next_o_id
   tx:one("low_stock", w_id, d_id, next_order - 20, next_order, pick.integer(10, 20))

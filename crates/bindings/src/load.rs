@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 
 use nephoscope_datagen::{LoadOptions, LoadReport, Progress, load as load_rows};
 use nephoscope_drivers::{Driver, Error, Interrupt, Settings, open};
+use nephoscope_engine::loading::{PartsOptions, load_parts};
 use nephoscope_engine::spec::WorkloadSpec;
-use nephoscope_script::Workload;
+use nephoscope_script::{Source, Workload};
 use pyo3::prelude::*;
 
 use crate::signals::{LOOK, await_end};
@@ -18,14 +19,16 @@ type Done = Vec<(String, u64, u64)>;
 
 enum News {
     Progress(Done),
-    Over(Result<LoadReport, Error>),
+    /// What was loaded, and how many statements `w:load` has run.
+    Over(Result<(LoadReport, u64), Error>),
 }
 
 /// Makes the rows of a workload (a JSON object: see the engine's `WorkloadSpec`) and loads them into its tables, which
 /// exist and are empty. `threads` is 0 for one per core. `progress` is called several times a second with a list of
-/// table, rows done and rows in all.
+/// table, rows done and rows in all; then comes what the workload's `w:load` makes, and the list has one entry more, of
+/// its parts.
 ///
-/// Gives the rows of each table and the seconds it took. Raises `InputError` for a workload that is wrong,
+/// Gives the rows of each table, and how many statements `w:load` has run. Raises `InputError` for a workload that is wrong,
 /// `MeasurementError` for what goes wrong on the way. An exception of `progress`, or of a signal's handler, ends the
 /// load: its servers are asked to give up, and what does not end within a moment is left behind.
 #[pyfunction]
@@ -36,14 +39,14 @@ pub(crate) fn load(
     url: &str,
     threads: usize,
     progress: Py<PyAny>,
-) -> PyResult<(Vec<(String, u64)>, f64)> {
+) -> PyResult<(Vec<(String, u64)>, u64)> {
     let spec: WorkloadSpec = errors::parse(py, workload)?;
     let settings = Settings::default();
     let driver = open(url, &settings).map_err(|error| errors::input(py, &error.0))?;
-    let (_, workload) = workload::read(py, spec, driver.dialect())?;
+    let (source, workload) = workload::read(py, spec, driver.dialect())?;
     let (cancel, interrupt) = (Arc::new(AtomicBool::new(false)), settings.interrupt);
     let (sender, mut news) = channel();
-    let loader = Loader { driver, workload, threads, cancel: Arc::clone(&cancel), news: sender };
+    let loader = Loader { driver, source, workload, threads, cancel: Arc::clone(&cancel), news: sender };
     std::thread::Builder::new().name("loader".to_owned()).spawn(move || loader.run())?;
     loop {
         let came;
@@ -55,8 +58,8 @@ pub(crate) fn load(
         let told = match came {
             Ok(News::Over(loaded)) => {
                 logging::raise_later(attended);
-                let report = loaded.map_err(|error| errors::failed(py, &error.to_string()))?;
-                return Ok((report.tables, report.seconds));
+                let (report, statements) = loaded.map_err(|error| errors::failed(py, &error.to_string()))?;
+                return Ok((report.tables, statements));
             }
             Ok(News::Progress(done)) => progress.call1(py, (done,)).map(drop),
             Err(RecvTimeoutError::Timeout) => Ok(()),
@@ -80,6 +83,7 @@ fn give_up(py: Python<'_>, cancel: &AtomicBool, interrupt: &Interrupt, news: Rec
 /// What the loading thread is made with.
 struct Loader {
     driver: Arc<dyn Driver>,
+    source: Source,
     workload: Workload,
     threads: usize,
     cancel: Arc<AtomicBool>,
@@ -91,12 +95,25 @@ impl Loader {
     fn run(self) {
         let options =
             LoadOptions { threads: self.threads, cancel: Some(&self.cancel), ..LoadOptions::default() };
+        let mut done = Done::new();
         let mut report = |progress: &Progress<'_>| {
             let tables = progress.tables.iter();
-            let done = tables.map(|table| (table.name.to_owned(), table.done, table.rows)).collect();
-            let _ = self.news.send(News::Progress(done));
+            done = tables.map(|table| (table.name.to_owned(), table.done, table.rows)).collect();
+            let _ = self.news.send(News::Progress(done.clone()));
         };
         let loaded = load_rows(&self.workload.dataset, &options, &|| self.driver.admin(), &mut report);
+        let loaded = loaded.and_then(|report| Ok((report, self.parts(&done)?)));
         let _ = self.news.send(News::Over(loaded));
+    }
+
+    /// Loads what `w:load` makes, if the workload has one, after the tables that are `done`.
+    fn parts(&self, done: &Done) -> Result<u64, Error> {
+        let Some(parts) = self.workload.load_parts else { return Ok(0) };
+        let options = PartsOptions { threads: self.threads, cancel: &self.cancel };
+        let mut report = |part: u32| {
+            let all = done.iter().cloned().chain([("w:load".to_owned(), part.into(), parts.into())]);
+            let _ = self.news.send(News::Progress(all.collect()));
+        };
+        load_parts(&self.source, &self.workload, &self.driver, &options, &mut report)
     }
 }

@@ -13,11 +13,13 @@
 //!   workers and coordinator tell each other.
 //! * `run`: the coordinator. `open`: what a run begins with; `intake`: what comes in; `collect`: the workers' shards
 //!   put together; `heartbeat`: whether the tool itself ran; `json`: records as text.
+//! * [`loading`]: the part of a workload's data that its `w:load` makes; it knows none of the others.
 //! * [`probes`]: light measurements beside the load, on a thread of their own; of the others it knows `spec` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod error;
 pub mod histogram;
+pub mod loading;
 mod lock;
 pub mod probes;
 mod run;

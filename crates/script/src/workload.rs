@@ -90,8 +90,26 @@ pub struct OptionSpec {
     pub data: bool,
 }
 
+/// A pause of a session beside a transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Pause {
+    /// None.
+    #[default]
+    None,
+    /// Always the same.
+    Constant {
+        /// Its length.
+        seconds: f64,
+    },
+    /// With an exponential law.
+    Exponential {
+        /// Its mean.
+        seconds: f64,
+    },
+}
+
 /// A transaction of the workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
     /// Its name.
     pub name: String,
@@ -101,6 +119,10 @@ pub struct Transaction {
     pub help: String,
     /// Errors that it expects: they roll it back and count as its own decision.
     pub aborts_on: ErrorClasses,
+    /// How long a session pauses before it, where the load asks for the workload's own pauses.
+    pub keying: Pause,
+    /// How long a session pauses after it, likewise.
+    pub think: Pause,
 }
 
 /// Shares of transactions under a name.
@@ -204,6 +226,8 @@ pub struct Workload {
     pub tables: Vec<TableInfo>,
     /// Its transactions, in the order of the functions.
     pub transactions: Vec<Transaction>,
+    /// In how many parts its `w:load` loads, if it has one.
+    pub load_parts: Option<u32>,
     /// Its mixes.
     pub mixes: Vec<Mix>,
     /// Its invariants.

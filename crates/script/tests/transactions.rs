@@ -363,3 +363,34 @@ fn every_result_of_a_statement_can_be_read() {
     assert!(matches!(step, Step::Done { .. }), "{step:?}");
     assert_eq!(given, ["2", "2", "1", "3"]);
 }
+
+/// What `tx:key` gives where the statement has such a reply.
+fn key_of(reply: Reply) -> Result<String, String> {
+    let lua = format!(
+        "{HEAD}w:transaction('t', function(tx)\nlocal key = tx:key('none')\ntx:exec('note', key)\nend)"
+    );
+    let loaded = Loaded::new(&lua).unwrap();
+    let mut script = loaded.vm.script(1, 1).unwrap();
+    let step = script.begin(0);
+    assert!(matches!(step, Step::Call { want: Want::Rows, flush: true, .. }));
+    // The last of two results has the rows 2 and 3.
+    let result = reply.result.is_some().then(|| two_results(script.rows()).result).flatten();
+    match script.resume(Reply { result, ..reply }) {
+        Step::Failed(error) => Err(error.to_string()),
+        _ => Ok(script.params().iter().map(support::text).collect()),
+    }
+}
+
+#[test]
+fn a_key_is_what_is_returned_or_else_what_the_server_generated() {
+    let told = Reply { affected: 1, inserted_id: std::num::NonZeroU64::new(7), ..Reply::default() };
+    let result = two_results(&mut Rows::default()).result;
+    let returned = Reply { affected: 2, result, ..Reply::default() };
+    assert_eq!(key_of(told).unwrap(), "7");
+    assert_eq!(key_of(returned).unwrap(), "2", "the first row's first column");
+    assert_eq!(key_of(Reply { inserted_id: told.inserted_id, ..returned }).unwrap(), "2");
+    assert_eq!(key_of(Reply::default()).unwrap(), "null", "no row was inserted");
+    let error = key_of(Reply { affected: 1, ..Reply::default() }).unwrap_err();
+    let expected = "workload.lua:5: tx:key: none touched a row, and the server told no key of it; let it end with RETURNING";
+    assert!(error.starts_with(expected), "{error}");
+}

@@ -215,7 +215,7 @@ class WorkloadData:
                 return LoadOutcome(loaded=False, message=f"{name}: already loaded, {self._identity}")
             self._refuse_while_in_use(admin, record)
             made = self._make_tables(admin, presence, record)
-            rows, _ = _engine.load(
+            rows, statements = _engine.load(
                 json.dumps(self.workload.spec()), self._url, self._threads(threads), progress
             )
             with self._transaction(admin):
@@ -223,7 +223,8 @@ class WorkloadData:
                 self._write(admin, Record(self._identity, "loaded", Detail(made=made, rows=dict(rows))))
         seconds = (_engine.monotonic_ns() - started) / 1e9
         total = sum(count for _, count in rows)
-        message = f"{name}: loaded {total:,} rows, {self._identity}, in {seconds:.1f} s"
+        more = f" and {statements:,} statements of w:load" if statements else ""
+        message = f"{name}: loaded {total:,} rows{more}, {self._identity}, in {seconds:.1f} s"
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
 
     def _threads(self, wanted: int) -> int:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
@@ -52,20 +52,36 @@ HIGHEST_RATE = 1e8
 class ThinkSetting(Settings):
     """The pause of a session between two transactions."""
 
-    law: Literal["constant", "exponential"] = "constant"
-    """Always the same, or exponential with ``time`` as its mean."""
-    time: Duration
-    """How long the pause is."""
+    law: Literal["constant", "exponential", "workload"] = "constant"
+    """Always the same, or exponential with ``time`` as its mean, or as the workload says."""
+    time: Duration | None = None
+    """How long the pause is; required, but for the law ``workload``."""
 
     @field_validator("time")
     @classmethod
-    def _ends(cls, seconds: float) -> float:
-        if seconds >= 1e6:  # noqa: PLR2004
+    def _ends(cls, seconds: float | None) -> float | None:
+        if seconds is not None and seconds >= 1e6:  # noqa: PLR2004
             raise ValueError("a pause must be shorter than 1000000s")
         return seconds
 
+    @model_validator(mode="after")
+    def _has_a_time(self) -> ThinkSetting:
+        if self.law == "workload" and self.time is not None:
+            raise ValueError(
+                'the workload itself says how long its pauses are, so the law "workload" has no time'
+            )
+        if self.law != "workload" and self.time is None:
+            raise ValueError("time is missing: how long the pause is")
+        return self
+
+    def to_engine(self) -> dict[str, Any]:
+        """Describe the pause for the engine."""
+        return {"law": self.law} if self.time is None else {"law": self.law, "ms": self.time * 1000}
+
 
 def _think(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    if value == "workload":
+        return {"law": value}
     return {"time": value} if isinstance(value, str | int | float) else value
 
 
@@ -212,7 +228,7 @@ class Load:
         if self.rate is not None:
             description["rate"] = _level(self.rate, seconds)
         if self.think is not None:
-            description["think"] = {"law": self.think.law, "ms": self.think.time * 1000}
+            description["think"] = self.think.to_engine()
         if self.arrivals is not None:
             description["arrivals"] = self.arrivals
         if self.mix is not None:

@@ -302,13 +302,15 @@ impl Prepared {
                 let message = "interrupted while the sessions were connected".to_owned();
                 self.hear(0, Report::NotReady(EngineError::Failed(message)))?;
             }
+            // Seen before reports are read: whoever is gone by now has sent all that it had to say.
+            let has_died = self.intake.threads.iter().any(JoinHandle::is_finished);
             match self.intake.reports.recv_timeout(Duration::from_millis(100)) {
                 Ok((number, report)) => self.hear(number, report)?,
                 Err(_) if self.intake.watch() => {
                     let stuck = self.intake.failure.take().unwrap_or_default();
                     self.hear(0, Report::NotReady(EngineError::Failed(stuck)))?;
                 }
-                Err(_) if self.intake.threads.iter().any(JoinHandle::is_finished) => {
+                Err(_) if has_died => {
                     let died = EngineError::Failed("a worker died before the start".to_owned());
                     self.hear(0, Report::NotReady(died))?;
                 }

@@ -13,7 +13,7 @@ use crate::error::{EngineError, GiveUp};
 use crate::run::collect::SeriesName;
 use crate::spec::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::spec::routes::{Opener, TenantPlan};
-use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, Role, TenantSpec, WorkloadSpec};
+use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, Role, TenantSpec, Think, WorkloadSpec};
 use crate::worker::TenantSetup;
 
 /// What a run begins with.
@@ -123,6 +123,7 @@ fn open_tenant(
         statements,
         read_only: workload.transactions.iter().map(|transaction| transaction.read_only).collect(),
         aborts_on: workload.transactions.iter().map(|transaction| transaction.aborts_on).collect(),
+        pauses: workload.transactions.iter().map(|of| [of.keying, of.think].map(Think::from)).collect(),
         sessions: spec.sessions,
         backlog: spec.backlog,
         // Each tenant has random numbers of its own.

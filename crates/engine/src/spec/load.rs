@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::Dialect;
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
-use nephoscope_script::{Access, Transaction, Workload};
+use nephoscope_script::{Access, Pause, Transaction, Workload};
 
 use crate::error::EngineError;
 use crate::spec::routes::{Endpoint, Opener, RoutesChange};
@@ -153,6 +153,13 @@ impl Resolver {
         }
         if let Some(think) = load.think {
             check_think(think)?;
+            let has_pause = |of: &Transaction| [of.keying, of.think] != [Pause::None; 2];
+            if think == Think::Workload && !self.workload.transactions.iter().any(has_pause) {
+                let name = &self.workload.name;
+                return Err(format!(
+                    "think is \"workload\", and {name} gives no transaction keying or think"
+                ));
+            }
         }
         let weights = load.mix.as_ref().map(|mix| self.weights(mix)).transpose()?;
         let is_mixed = weights.is_some() || self.mixed.is_some_and(|mixed| mixed <= at);
@@ -283,7 +290,8 @@ fn check_think(think: Think) -> Result<(), String> {
 /// How long a session pauses, drawn by `uniform` from [0, 1).
 pub(crate) fn pause(think: Think, uniform: f64) -> Nanos {
     match think {
-        Think::None => 0,
+        // The workload's own pauses are each of one of the other laws.
+        Think::None | Think::Workload => 0,
         Think::Constant { ms } => (ms * MILLISECOND as f64) as Nanos,
         Think::Exponential { ms } => (-(1.0 - uniform).ln() * ms * MILLISECOND as f64) as Nanos,
     }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_runtime::Io;
-use nephoscope_script::LONGEST;
+use nephoscope_script::{LONGEST, Pause};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -324,6 +324,18 @@ pub enum Think {
         /// Its mean.
         ms: f64,
     },
+    /// What the workload says of each transaction: keying before it, think time after it.
+    Workload,
+}
+
+impl From<Pause> for Think {
+    fn from(pause: Pause) -> Self {
+        match pause {
+            Pause::None => Self::None,
+            Pause::Constant { seconds } => Self::Constant { ms: seconds * 1e3 },
+            Pause::Exponential { seconds } => Self::Exponential { ms: seconds * 1e3 },
+        }
+    }
 }
 
 /// How the arrivals of an open load lie.

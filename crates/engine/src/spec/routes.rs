@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::{Dialect, Driver, ErrorClasses, Settings, Statement};
 
 use crate::error::EngineError;
-use crate::spec::{Balance, EndpointsSpec, Reads, Role};
+use crate::spec::{Balance, EndpointsSpec, Reads, Role, Think};
 
 /// What all workers know of a tenant.
 pub(crate) struct TenantPlan {
@@ -21,6 +21,8 @@ pub(crate) struct TenantPlan {
     pub(crate) read_only: Vec<bool>,
     /// Errors that each transaction expects.
     pub(crate) aborts_on: Vec<ErrorClasses>,
+    /// The pauses before and after each transaction, where the load asks for the workload's own.
+    pub(crate) pauses: Vec<[Think; 2]>,
     /// Sessions of an open load, over all workers.
     pub(crate) sessions: usize,
     /// Arrivals that may wait, over all workers.

@@ -176,7 +176,10 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (mut transaction, mut role) = self.tenant.choose(&mut self.random, self.reads);
+        let (mut transaction, mut role) = match job.transaction {
+            None => self.tenant.choose(&mut self.random, self.reads),
+            Some(known) => (known, self.tenant.role_of(known, self.reads)),
+        };
         let mut series = self.tenant.plan.series[transaction][role as usize];
         let mut start = clock::now();
         if job.session_was_free {
@@ -208,7 +211,7 @@ impl Session {
         let affected = std::mem::take(&mut self.affected);
         let has_waited = job.waited_since().is_some();
         self.course.ended(series, &Sample { intended, start, end, outcome, attempts, affected, has_waited });
-        self.tenant.ended(self.number, end, outcome, &mut self.random);
+        self.tenant.ended(self.number, transaction, end, outcome, &mut self.random);
         (role, outcome, end)
     }
 

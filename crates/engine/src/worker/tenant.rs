@@ -1,5 +1,6 @@
 //! One tenant on one worker: which transactions, when, by which session.
 
+mod pauses;
 mod places;
 mod unstarted;
 
@@ -16,10 +17,11 @@ use crate::spec::routes::{Endpoint, Routes, TenantPlan};
 use crate::spec::schedule::{Arrivals, Ramp};
 use crate::spec::{Role, Think};
 use crate::worker::connecting::ConnectLimits;
-use crate::worker::recorder::{Outcome, TenantGauges};
+use crate::worker::recorder::TenantGauges;
 use crate::worker::rest::Rest;
 use crate::worker::turn::{Job, Standing, Turn};
 
+use pauses::OwnPause;
 use unstarted::{Deal, Dropped};
 
 #[derive(Default)]
@@ -35,6 +37,8 @@ struct Slot {
     /// the moment: a change of the law is also one for who is thinking.
     thinks_since: Option<Nanos>,
     thinks: f64,
+    /// Where the pauses are the workload's own.
+    own: OwnPause,
     /// It runs an arrival that had to wait for it: when that was due, and its series.
     late: Option<(Nanos, usize)>,
 }
@@ -260,10 +264,7 @@ impl Tenant {
     #[inline]
     pub(crate) fn choose(&self, random: &mut Random, own: Role) -> (usize, Role) {
         let state = self.state.borrow();
-        let total = state.mix.last().copied().unwrap_or(0.0);
-        let draw = random.uniform() * total;
-        let last = state.mix.len().saturating_sub(1);
-        let transaction = state.mix.iter().position(|bound| draw < *bound).unwrap_or(last);
+        let transaction = drawn(&state.mix, random.uniform());
         (transaction, state.routes.role(self.plan.read_only[transaction], own))
     }
 
@@ -292,19 +293,26 @@ impl Tenant {
         match state.model {
             Model::Closed(_) => {
                 if wanted {
+                    let mut transaction = None;
                     if let Some(since) = slot.thinks_since {
-                        let until = since.saturating_add(pause(state.think, slot.thinks));
+                        let mut pauses = pause(state.think, slot.thinks);
+                        if state.think == Think::Workload {
+                            let next = drawn(&state.mix, slot.own.next);
+                            pauses = slot.own.pauses(slot.thinks, &self.plan.pauses, next);
+                            transaction = Some(next);
+                        }
+                        let until = since.saturating_add(pauses);
                         if until > time {
                             return Poll::Ready(Turn::Pause(until));
                         }
                     }
-                    return Poll::Ready(Turn::Work(Job { intended: None, session_was_free: false }));
+                    return Poll::Ready(Turn::Work(Job { transaction, ..Job::default() }));
                 }
             }
             Model::Open(_) => {
                 if wanted {
                     if let intended @ Some(_) = state.backlog.pop_front() {
-                        return Poll::Ready(Turn::Work(Job { intended, session_was_free: false }));
+                        return Poll::Ready(Turn::Work(Job { intended, ..Job::default() }));
                     }
                     if !slot.idle {
                         slot.idle = true;
@@ -352,23 +360,6 @@ impl Tenant {
         }
     }
 
-    /// A session has ended a transaction and begins to think, if the load has it think.
-    #[inline]
-    pub(crate) fn ended(&self, session: usize, end: Nanos, outcome: Outcome, random: &mut Random) {
-        let state = &mut *self.state.borrow_mut();
-        if outcome == Outcome::Committed
-            && let woken @ Some(_) = state.rest.committed(end)
-        {
-            state.gauges.woken = woken;
-        }
-        let slot = &mut state.slots[session];
-        slot.late = None;
-        if state.think != Think::None {
-            slot.thinks_since = Some(end);
-            slot.thinks = random.uniform();
-        }
-    }
-
     /// When the next arrival is due, on the monotonic clock.
     pub(crate) fn next_arrival(&self, origin: Nanos) -> Option<Nanos> {
         let state = self.state.borrow();
@@ -393,7 +384,7 @@ impl Tenant {
                 let slot = &mut state.slots[session];
                 debug_assert!(slot.idle && slot.job.is_none(), "arrivals go to sessions that wait for them");
                 slot.idle = false;
-                slot.job = Some(Job { intended: Some(due), session_was_free: true });
+                slot.job = Some(Job { intended: Some(due), session_was_free: true, transaction: None });
                 if let Some(waker) = &slot.waker {
                     waker.wake_by_ref();
                 }
@@ -421,6 +412,13 @@ impl Tenant {
         let backlog = gauges.backlog + state.backlog.len() as u64;
         TenantGauges { backlog, sessions: wanted, disconnected, moving, ..gauges }
     }
+}
+
+/// The transaction of a mix, by its cumulated weights, that a number in [0, 1) draws.
+#[inline]
+fn drawn(mix: &[f64], uniform: f64) -> usize {
+    let draw = uniform * mix.last().copied().unwrap_or(0.0);
+    mix.iter().position(|bound| draw < *bound).unwrap_or(mix.len().saturating_sub(1))
 }
 
 /// How much of something is worker number `worker`'s of `workers`.

@@ -3,12 +3,14 @@
 use nephoscope_runtime::Nanos;
 
 /// Work for a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
     /// When it should start; `None` in a closed loop, where that is when it does.
     pub(crate) intended: Option<Nanos>,
     /// A session was free when it was due, so that its lateness is the client's own.
     pub(crate) session_was_free: bool,
+    /// Which transaction, where that is known already.
+    pub(crate) transaction: Option<usize>,
 }
 
 impl Job {

@@ -9,6 +9,7 @@ mod endpoints;
 mod errors;
 mod idle;
 mod limits;
+mod pauses;
 mod repeats;
 mod roles;
 #[path = "../support/mod.rs"]

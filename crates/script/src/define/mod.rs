@@ -21,6 +21,7 @@ mod checks;
 pub(crate) mod columns;
 mod files;
 mod laws;
+mod loading;
 pub(crate) mod reading;
 mod reuse;
 mod settings;
@@ -51,6 +52,7 @@ pub(crate) struct Draft {
     pub(crate) session: Option<Function>,
     pub(crate) mixes: Vec<Mix>,
     pub(crate) invariants: Vec<Invariant>,
+    pub(crate) load: Option<loading::LoadFunction>,
     /// The statements that the file has asked for.
     pub(crate) asked: Vec<String>,
     /// Statements and schema of the folder's files, and what the Lua file has added to them.
@@ -298,7 +300,7 @@ const MOST: usize = 5;
 type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
 
 /// The words of a workload, with how many arguments each takes.
-const WORDS: [(&str, usize, Declare); 12] = [
+const WORDS: [(&str, usize, Declare); 13] = [
     ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
@@ -320,6 +322,9 @@ const WORDS: [(&str, usize, Declare); 12] = [
     }),
     ("session", 1, |lua, draft, [function, ..]| {
         words::session(lua, &mut draft.borrow_mut(), function).map(|()| Value::Nil)
+    }),
+    ("load", 2, |lua, draft, [first, second, ..]| {
+        loading::load(lua, &mut draft.borrow_mut(), first, second).map(|()| Value::Nil)
     }),
     ("mix", 2, |lua, draft, [name, weights, ..]| {
         words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)

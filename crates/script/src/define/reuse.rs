@@ -60,6 +60,7 @@ pub(super) struct Base {
     pub(super) transactions: BTreeSet<String>,
     pub(super) mixes: BTreeSet<String>,
     pub(super) invariants: BTreeSet<String>,
+    pub(super) load: bool,
     /// The session's own function.
     pub(super) session: bool,
     statements: Vec<Statement>,
@@ -115,6 +116,7 @@ impl Draft {
             transactions: base.transactions.iter().map(|(transaction, _)| transaction.name.clone()).collect(),
             mixes: base.mixes.iter().map(|mix| mix.name.clone()).collect(),
             invariants: base.invariants.iter().map(|invariant| invariant.statement.clone()).collect(),
+            load: base.load.is_some(),
             session: base.session.is_some(),
             statements,
             schema,
@@ -125,6 +127,7 @@ impl Draft {
         self.mixes = base.mixes;
         self.session = base.session;
         self.invariants = base.invariants;
+        self.load = base.load;
         self.asked = base.asked;
         for (name, dialects) in base.elsewhere {
             self.elsewhere.entry(name).or_insert(dialects);

@@ -4,14 +4,21 @@ use mlua::{Lua, Table, Value};
 use nephoscope_drivers::{ErrorClass, ErrorClasses};
 
 use super::{Keys, at, text};
-use crate::workload::Transaction;
+use crate::workload::{Pause, Transaction};
 
 /// The classes of errors that a workload may expect. The others tell of the system, not of the data.
 const EXPECTED: [ErrorClass; 2] = [ErrorClass::Constraint, ErrorClass::LockTimeout];
 
 /// What a transaction of a name says of itself.
 pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> mlua::Result<Transaction> {
-    let mut of = Transaction { name, read_only: false, help: String::new(), aborts_on: ErrorClasses::NONE };
+    let mut of = Transaction {
+        name,
+        read_only: false,
+        help: String::new(),
+        aborts_on: ErrorClasses::NONE,
+        keying: Pause::None,
+        think: Pause::None,
+    };
     let Some(table) = settings else { return Ok(of) };
     let what = format!("transaction {}", of.name);
     Keys {
@@ -19,7 +26,7 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         table: table.clone(),
         what: what.clone(),
         unnamed: 0,
-        allowed: &["read_only", "help", "aborts_on"],
+        allowed: &["read_only", "help", "aborts_on", "keying", "think"],
     }
     .check()?;
     of.read_only = match table.get::<Value>("read_only")? {
@@ -32,7 +39,51 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
     };
     of.help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
     of.aborts_on = aborts_on(lua, &what, &table.get::<Value>("aborts_on")?)?;
+    of.keying = pause(lua, &format!("{what}: keying"), &table.get::<Value>("keying")?)?;
+    of.think = pause(lua, &format!("{what}: think"), &table.get::<Value>("think")?)?;
     Ok(of)
+}
+
+/// The longest pause, in seconds.
+const LONGEST_PAUSE: f64 = 1e6;
+
+/// `think = 12`, in seconds, or `think = { law = "exponential", seconds = 12 }`.
+fn pause(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Pause> {
+    let (law, seconds) = match value {
+        Value::Nil => return Ok(Pause::None),
+        Value::Table(table) => {
+            Keys {
+                lua,
+                table: table.clone(),
+                what: what.to_owned(),
+                unnamed: 0,
+                allowed: &["law", "seconds"],
+            }
+            .check()?;
+            (text(lua, &table.get::<Value>("law")?, &format!("{what}: law"))?, table.get::<Value>("seconds")?)
+        }
+        number => (String::new(), number.clone()),
+    };
+    let seconds = match seconds {
+        Value::Integer(seconds) => seconds as f64,
+        Value::Number(seconds) => seconds,
+        other => {
+            let kind = other.type_name();
+            return Err(at(lua, &format!("{what}: a number of seconds is expected, not {kind}")));
+        }
+    };
+    if !(0.0..LONGEST_PAUSE).contains(&seconds) {
+        let message = format!("{what} is {seconds} s; it must be from 0 to less than {LONGEST_PAUSE} s");
+        return Err(at(lua, &message));
+    }
+    match &*law {
+        "" | "constant" => Ok(Pause::Constant { seconds }),
+        "exponential" => Ok(Pause::Exponential { seconds }),
+        other => {
+            let message = format!("{what}: law is {other:?}; allowed are \"constant\" and \"exponential\"");
+            Err(at(lua, &message))
+        }
+    }
 }
 
 /// `aborts_on = "constraint"`, or a list of classes.

@@ -83,6 +83,12 @@ impl Source {
         self
     }
 
+    /// The seed of the data.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// Lets the Lua file have another limit than [`LONGEST`].
     #[must_use]
     pub fn within(mut self, limit: Duration) -> Self {
@@ -138,7 +144,11 @@ impl Source {
             return Err(draft.error("the workload declares no transaction"));
         }
         let (transactions, of_transactions) = draft.transactions.iter().cloned().unzip();
-        let functions = Functions { transactions: of_transactions, session: draft.session.clone() };
+        let functions = Functions {
+            transactions: of_transactions,
+            session: draft.session.clone(),
+            load: draft.load.as_ref().map(|load| load.function.clone()),
+        };
         let workload = Workload {
             name: draft.name.clone(),
             description: draft.description.clone(),
@@ -146,6 +156,7 @@ impl Source {
             dataset: Arc::new(dataset),
             tables,
             transactions,
+            load_parts: draft.load.as_ref().map(|load| load.parts),
             mixes: draft.mixes.clone(),
             invariants: draft.invariants.clone(),
             statements,

@@ -179,7 +179,12 @@ fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
 }
 
 /// Reads two arguments of which the first may be left out: settings, then something else.
-fn with_settings(lua: &Lua, what: &str, second: Value, third: Value) -> mlua::Result<(Option<Table>, Value)> {
+pub(super) fn with_settings(
+    lua: &Lua,
+    what: &str,
+    second: Value,
+    third: Value,
+) -> mlua::Result<(Option<Table>, Value)> {
     match (second, third) {
         (Value::Table(settings), other) => Ok((Some(settings), other)),
         (other, Value::Nil) => Ok((None, other)),

@@ -21,6 +21,8 @@ pub(crate) enum Shape {
     Nothing,
     /// The number of rows.
     Affected,
+    /// The key of the row that was inserted, or nil.
+    Key,
     /// The first row, or nil.
     One,
     /// A list of all rows.
@@ -48,6 +50,8 @@ pub(crate) enum Ending {
     Skipped,
     /// It is the session's own function, whose result is kept.
     SetUp,
+    /// It is a part of `w:load`.
+    Part,
 }
 
 /// What a transaction has picked, so that a further attempt picks the same, whatever has changed since.

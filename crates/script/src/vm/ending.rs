@@ -39,13 +39,35 @@ impl Script {
         self.step::<true>(2)
     }
 
-    /// A function has returned that has run no statement, or has called `tx:skip()`, or is the session's own.
+    /// Begins a part of the workload's `w:load`, which are counted from 1.
+    pub fn begin_part(&mut self, part: u32, parts: u32) -> Step {
+        let Some(function) = self.core.load else { return Step::Done { aborted: false } };
+        self.clear(Running::SET_UP);
+        self.context.ending = Ending::Part;
+        // SAFETY: as in `set_up`; there is room for two arguments more.
+        unsafe {
+            let l = self.coroutine;
+            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, function.into());
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushnumber(l, part.into());
+            ffi::lua_pushnumber(l, parts.into());
+            ffi::lua_pushvalue(l, 2);
+        }
+        self.step::<true>(4)
+    }
+
+    /// A function has returned that has run no statement, or has called `tx:skip()`, or is the session's own, or loads.
     #[cold]
     pub(super) fn ended(&mut self, has_run_nothing: bool) -> Step {
         match self.context.ending {
             Ending::SetUp => {
                 self.keep();
                 return Step::Done { aborted: false };
+            }
+            Ending::Part => {
+                self.context.ending = Ending::Usual;
+                self.rewind();
+                return Step::Done { aborted: self.context.aborted };
             }
             Ending::Skipped if has_run_nothing => {
                 self.end_skip();

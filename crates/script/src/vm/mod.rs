@@ -34,6 +34,7 @@ use crate::workload::Workload;
 pub(crate) mod api;
 mod context;
 mod ending;
+mod key;
 pub(crate) mod loaded;
 mod pulse;
 pub(crate) mod sandbox;
@@ -51,6 +52,8 @@ pub(crate) struct Functions {
     pub(crate) transactions: Vec<Function>,
     /// What each session runs once.
     pub(crate) session: Option<Function>,
+    /// What loads that columns cannot say.
+    pub(crate) load: Option<Function>,
 }
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -59,6 +62,7 @@ struct Core {
     /// References into the registry: the workload's functions, `tx`, `pick`, the metatable of rows.
     functions: Vec<c_int>,
     session: Option<c_int>,
+    load: Option<c_int>,
     tx: c_int,
     pick: c_int,
     row_metatable: c_int,
@@ -89,8 +93,8 @@ impl Drop for Core {
 pub struct Vm(Rc<Core>);
 
 impl Vm {
-    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are
-    /// the key spaces of the tables that have one; `pipeline` lets commands without a result ride with the next.
+    /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
+    /// one; `pipeline` lets commands without a result ride with the next.
     pub(crate) fn of(
         lua: Lua,
         workload: &Workload,
@@ -142,8 +146,9 @@ impl Vm {
             kept.map(|()| reference).map_err(|error| ScriptError::plain(error.to_string()))
         };
         let session = functions.session.map(keep).transpose()?;
+        let load = functions.load.map(keep).transpose()?;
         let functions = functions.transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
-        let core = Core { state, functions, session, tx, pick, row_metatable, lua, shared };
+        let core = Core { state, functions, session, load, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }

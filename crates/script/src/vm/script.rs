@@ -1,7 +1,6 @@
 //! The script side of one session: its coroutine, resumed step by step.
 
 use std::ffi::{c_int, c_void};
-use std::num::NonZeroU64;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -147,14 +146,19 @@ impl Script {
     /// Goes on with the reply to the call that the last step asked for.
     #[inline]
     pub fn resume(&mut self, reply: Reply) -> Step {
-        let shape = self.context.call.take().map_or(Shape::Nothing, |call| call.shape);
+        let call = self.context.call.take();
+        let shape = call.map_or(Shape::Nothing, |call| call.shape);
         let arguments = match shape {
             Shape::Nothing => 0,
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
-                1 + reply.inserted_id.map_or(0, |key| self.push_inserted(key))
+                1
             }
+            Shape::Key => match self.push_key(&reply, call) {
+                Ok(()) => 1,
+                Err(error) => return self.refused(error),
+            },
             Shape::One => {
                 match reply.result.filter(|result| self.context.rows.count(*result) > 0) {
                     Some(result) => self.push_row(result.number(), 0),
@@ -312,14 +316,6 @@ impl Script {
                 row,
             });
         }
-    }
-
-    /// Pushes the key of a row that was inserted.
-    fn push_inserted(&mut self, key: NonZeroU64) -> c_int {
-        // SAFETY: a yielded coroutine has room for a few values.
-        self.core
-            .unlimited(|| unsafe { api::push_whole(self.coroutine, &self.core.shared, key.get().into()) });
-        1
     }
 
     /// Pushes a list of the lists of rows.

@@ -33,6 +33,12 @@ pub(crate) unsafe fn interruption(l: *mut lua_State, limit: Duration) -> String 
     with_calls(format!("the transaction has run for {seconds} s without an end; is this a loop?"), &trace)
 }
 
+/// An error about what a suspended coroutine has asked for, at the place where it did.
+pub(crate) unsafe fn at_call(l: *mut lua_State, message: String) -> String {
+    // SAFETY: a suspended coroutine has room.
+    unsafe { with_calls(message, &trace(l)) }
+}
+
 unsafe fn trace(l: *mut lua_State) -> String {
     // SAFETY: the stack has room, and is left as it was.
     unsafe {

@@ -7,7 +7,10 @@ use nephoscope_datagen::{Ranks, write_pattern};
 
 use super::integer::push_integer;
 use super::pick::whole_bounds;
-use super::{Message, Results, context, finish, number, shared, sheltered, table, text, type_name};
+use super::{
+    Message, Results, at_most, context, finish, not_while_loading, number, shared, sheltered, table, text,
+    type_name,
+};
 use crate::random::Random;
 use crate::vm::Way;
 
@@ -19,6 +22,8 @@ pub(super) unsafe extern "C-unwind" fn pick_new(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let key = sheltered(shared, || {
+                at_most(l, 1, "pick.new", "a table")?;
+                not_while_loading(context, "pick.new")?;
                 let index = table(l, 1, shared)?;
                 let new = |_: &mut Random| Some(shared.tables[index].1.new_key());
                 Ok(context.picks.pick((index, Way::New), &mut context.random, new).unwrap_or_default())
@@ -39,6 +44,7 @@ pub(super) unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let key = sheltered(shared, || {
+                at_most(l, 2, "pick.key", "two bounds")?;
                 let (low, high) = whole_bounds(l, "pick.key")?;
                 let keys = high.abs_diff(low).saturating_add(1);
                 let draw =
@@ -64,6 +70,7 @@ pub(super) unsafe extern "C-unwind" fn pick_zipf(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let rank = sheltered(shared, || {
+                at_most(l, 2, "pick.zipf", "a number of ranks and theta")?;
                 let (ranks, theta) = (number(l, 1, "the number of ranks")?, number(l, 2, "theta")?);
                 if !(1.0..=9e15).contains(&ranks) || ranks.fract() != 0.0 {
                     return Err(format!(
@@ -89,6 +96,7 @@ pub(super) unsafe extern "C-unwind" fn pick_pattern(l: *mut lua_State) -> Result
             let shared = shared(l);
             let context = context(shared)?;
             let written = sheltered(shared, || {
+                at_most(l, 1, "pick.pattern", "a text")?;
                 let Some(pattern) = text(l, 1) else {
                     return Err(format!("pick.pattern takes a text, not {}", type_name(l, 1)));
                 };

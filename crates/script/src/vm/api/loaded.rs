@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use mlua::ffi::{self, lua_State};
 
 use super::rows::push_value;
-use super::{Message, Results, context, finish, push_metatable, shared, sheltered, text, type_name};
+use super::{Message, Results, at_most, context, finish, push_metatable, shared, sheltered, text, type_name};
 use crate::random::Random;
 use crate::vm::{Shared, Way};
 
@@ -23,6 +23,7 @@ unsafe extern "C-unwind" fn pick_row(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             let row = sheltered(shared, || {
+                at_most(l, 1, "pick.row", "the name of a table")?;
                 let Some(name) = text(l, 1) else {
                     return Err(format!("pick.row takes the name of a table, not {}", type_name(l, 1)));
                 };

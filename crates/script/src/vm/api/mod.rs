@@ -22,12 +22,12 @@ mod pick;
 mod rows;
 mod tx;
 
-pub(crate) use failure::{error_message, interruption};
+pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
-pub(crate) use rows::push_row_metatable;
+pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use tx::push_tx;
 
 /// An error for the workload's author, without its place in the file.
@@ -155,6 +155,14 @@ unsafe fn at_most(l: *mut lua_State, most: c_int, word: &str, takes: &str) -> Re
 fn surplus(count: c_int, word: &str, takes: &str) -> Message {
     let values = if count == 1 { "one value" } else { &format!("{count} values") };
     format!("{word} takes {takes}; {values} too many")
+}
+
+/// Refuses, in `w:load`, a word whose effect is for transactions alone.
+fn not_while_loading(context: &Context, word: &str) -> Result<(), Message> {
+    if context.ending == Ending::Part {
+        return Err(format!("{word} is for transactions; w:load cannot use it"));
+    }
+    Ok(())
 }
 
 /// The table named at an index of the stack.

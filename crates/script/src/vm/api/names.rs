@@ -27,6 +27,11 @@ impl Names {
         Self { known, params: params.collect(), seen: [(std::ptr::null(), 0); 64] }
     }
 
+    /// The name of a statement.
+    pub(crate) fn name(&self, statement: usize) -> &str {
+        self.known.get(statement).map_or("the statement", String::as_str)
+    }
+
     /// The names of a statement's parameters.
     #[inline]
     pub(super) fn params(&self, statement: usize) -> &[CString] {

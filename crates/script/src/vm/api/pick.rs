@@ -8,8 +8,8 @@ use super::integer::push_integer;
 use super::laws;
 use super::loaded::push_row_picker;
 use super::{
-    Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, table,
-    text, type_name,
+    Function, Message, Results, at_most, context, finish, not_while_loading, number, set, set_index, shared,
+    sheltered, table, text, type_name,
 };
 use crate::random::Random;
 use crate::vm::{Shared, Way};
@@ -48,6 +48,7 @@ unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
             let shared = shared(l);
             let context = context(shared)?;
             at_most(l, 1, "pick.once", "a table")?;
+            not_while_loading(context, "pick.once")?;
             let key = sheltered(shared, || {
                 let index = table(l, 1, shared)?;
                 let once = |_: &mut Random| shared.tables[index].1.once();

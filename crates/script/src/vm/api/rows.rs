@@ -52,7 +52,7 @@ unsafe fn no_column(l: *mut lua_State, context: &Context, result: ResultIndex) -
 }
 
 #[inline]
-pub(super) unsafe fn push_value(l: *mut lua_State, shared: &Shared, value: Value<'_>) {
+pub(crate) unsafe fn push_value(l: *mut lua_State, shared: &Shared, value: Value<'_>) {
     // SAFETY: a C function has room for a result.
     unsafe {
         let push_text = |text: &[u8]| {

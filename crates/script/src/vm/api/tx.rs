@@ -47,7 +47,11 @@ unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) 
                 type_name(l, 2)
             ));
         };
-        let index = shared.statements.borrow_mut().find(name)?;
+        let (index, wanted) = {
+            let mut names = shared.statements.borrow_mut();
+            let index = names.find(name)?;
+            (index, names.params(index).len())
+        };
         context.params.clear();
         let top = ffi::lua_gettop(l);
         if top == 3 && ffi::lua_type(l, 3) == ffi::LUA_TTABLE {
@@ -57,7 +61,7 @@ unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) 
                 let value = parameter(l, shared, at).map_err(|kind| unfit(at - 2, name, &kind))?;
                 context.params.push(value);
             }
-            if context.params.len() != shared.statements.borrow().params(index).len() {
+            if context.params.len() != wanted {
                 return Err(wrong_count(shared, index, name, context.params.len()));
             }
         }
@@ -185,6 +189,11 @@ unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     unsafe { finish(l, statement(l, Shape::Nothing)) }
 }
 
+unsafe extern "C-unwind" fn key(l: *mut lua_State) -> Results {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, statement(l, Shape::Key)) }
+}
+
 unsafe extern "C-unwind" fn one(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::One)) }
@@ -222,6 +231,7 @@ fn border(context: &mut Context, command: Command, values: c_int) -> Result<(), 
     }
     context.within = begins;
     context.aborted = command == Command::Rollback;
+    context.params.clear();
     Ok(())
 }
 
@@ -366,7 +376,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, one, rows, results, tally, \
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, tally, \
                          inserted, now, null, session, sessions, attempt"
                     ));
                 }
@@ -392,6 +402,7 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
             (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
+            (c"key", key),
             (c"one", one),
             (c"rows", rows),
             (c"results", results),

@@ -1,0 +1,126 @@
+//! `w:load`: what columns cannot say, part by part.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nephoscope_drivers::{Driver, Settings, open};
+use nephoscope_engine::loading::{PartsOptions, load_parts};
+use nephoscope_script::Source;
+
+const STATEMENTS: &str = "
+-- name: add
+INSERT INTO edge (part, number, value, word) VALUES (:part, :number, :value, :word);
+-- name: count
+SELECT count(*) AS rows FROM edge WHERE part = :part;
+";
+
+/// A database of its own with an empty table, and a workload whose `w:load` has a body.
+struct Place {
+    folder: tempfile::TempDir,
+    driver: Arc<dyn Driver>,
+}
+
+impl Place {
+    fn new(settings: &str, body: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let lua = format!(
+            r#"local w = workload "graph"
+w:table("node", {{ rows = 50, columns = {{ {{ "n_id", serial() }} }} }})
+w:load({settings}function(tx, part, parts, pick)
+{body}
+end)
+w:transaction("t", function() end)"#
+        );
+        std::fs::write(folder.path().join("workload.lua"), lua).unwrap();
+        std::fs::write(folder.path().join("statements.sql"), STATEMENTS).unwrap();
+        let url = format!("sqlite:{}", folder.path().join("data.db").display());
+        let driver = open(&url, &Settings::default()).unwrap();
+        let mut admin = driver.admin().unwrap();
+        admin.query("CREATE TABLE edge (part, number, value, word)").unwrap();
+        Self { folder, driver }
+    }
+
+    /// Loads on some threads: how many statements were run.
+    fn load(&self, threads: usize, seed: u64, cancelled: bool) -> Result<u64, String> {
+        let dialect = self.driver.dialect();
+        let source = Source::read(self.folder.path(), BTreeMap::new(), 1.0, seed, dialect).unwrap();
+        let workload = source.workload().unwrap();
+        let cancel = AtomicBool::new(cancelled);
+        let mut last = 0;
+        let options = PartsOptions { threads, cancel: &cancel };
+        let loaded = load_parts(&source, &workload, &self.driver, &options, &mut |done| last = done);
+        assert_eq!(loaded.is_ok(), Some(last) == workload.load_parts);
+        loaded.map_err(|error| error.to_string())
+    }
+
+    fn rows(&self) -> Vec<Vec<Option<String>>> {
+        let sql = "SELECT part, number, value, word FROM edge ORDER BY part, number";
+        self.driver.admin().unwrap().query(sql).unwrap().rows
+    }
+}
+
+const BODY: &str = r#"
+tx:begin()
+for number = 1, 700 do
+  tx:queue("add", part, number, pick.integer(1, 1000000) + pick.node(), pick.pattern("??") .. pick.row("node").n_id)
+end
+tx:commit()
+assert(tx:one("count", part).rows == 700 and parts == 6)"#;
+
+#[test]
+fn the_data_does_not_depend_on_the_number_of_threads() {
+    let rows = |threads, seed| {
+        let place = Place::new("{ parts = 6 }, ", BODY);
+        assert_eq!(place.load(threads, seed, false).unwrap(), 6 * 701);
+        place.rows()
+    };
+    let (one, three, other) = (rows(1, 7), rows(3, 7), rows(1, 8));
+    assert_eq!(one.len(), 4200);
+    assert!(one == three);
+    assert!(one != other);
+    assert_ne!(one[0][2], one[700][2], "each part draws numbers of its own");
+}
+
+#[test]
+fn an_error_names_its_part() {
+    for (body, message) in [
+        (
+            "if part == 3 then tx:exec('add', 1, 2, 3) end",
+            "w:load, part 3 of 16: workload.lua:4: add takes 4 parameters",
+        ),
+        ("tx:begin()", "the function returned within a transaction: tx:commit() or tx:rollback() is missing"),
+        ("tx:tally('sum', 1)", "tx:tally is for transactions; w:load cannot use it"),
+        ("pick.new('node')", "workload.lua:4: pick.new is for transactions; w:load cannot use it"),
+        ("pick.once('node')", "workload.lua:4: pick.once is for transactions; w:load cannot use it"),
+    ] {
+        let error = Place::new("", body).load(2, 7, false).unwrap_err();
+        assert!(error.contains("w:load, part ") && error.contains(message), "{error}");
+    }
+}
+
+#[test]
+fn a_database_that_refuses_ends_the_load() {
+    let place = Place::new("", "tx:exec('add', part, 1, 1, 'a')");
+    let sql = "CREATE TRIGGER no BEFORE INSERT ON edge WHEN new.part = 5 BEGIN SELECT raise(ABORT, 'not this one'); END";
+    place.driver.admin().unwrap().query(sql).unwrap();
+    let error = place.load(1, 7, false).unwrap_err();
+    assert!(error.contains("w:load, part 5 of 16") && error.contains("not this one"), "{error}");
+    assert_eq!(place.rows().len(), 4);
+}
+
+#[test]
+fn statements_are_prepared_before_the_load() {
+    let place = Place::new("", "");
+    place.driver.admin().unwrap().query("DROP TABLE edge").unwrap();
+    let error = place.load(1, 7, false).unwrap_err();
+    assert!(error.contains("connecting for w:load") && error.contains("edge"), "{error}");
+}
+
+#[test]
+fn a_cancelled_load_says_so() {
+    let place = Place::new("", BODY);
+    assert_eq!(place.load(2, 7, true).unwrap_err(), "the load was interrupted");
+    assert!(place.rows().is_empty());
+}
