@@ -124,8 +124,9 @@ w:transaction("delete", { help = "removes persons, unless another session has ch
   local removed = 0
   tx:begin()
   for _ = 1, batch do
-    local id = pick.once("person")
-    local person = id and find(tx, id)
+    -- Each loaded one once; then any, which may be gone.
+    local id = pick.once("person") or pick.person()
+    local person = find(tx, id)
     if person then
       if tx:exec("delete_person", id, person.version) == 0 then return tx:rollback() end
       removed = removed + 1

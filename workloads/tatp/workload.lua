@@ -69,17 +69,19 @@ local function number_of(s_id) return ("%015d"):format(s_id) end
 local function pick_type(pick) return pick.integer(1, 4) end
 local function pick_start(pick) return pick.integer(0, 2) * 8 end
 
+-- A transaction that finds nothing is none of TATP's successful ones: it counts as aborted.
+
 w:transaction("get_subscriber_data", { read_only = true, help = "reads all of a subscriber" }, function(tx, pick)
   tx:one("subscriber", pick_subscriber(pick))
 end)
 
 w:transaction("get_new_destination", { read_only = true, help = "where a call is forwarded to" }, function(tx, pick)
   local s_id, start_time, time = pick_subscriber(pick), pick_start(pick), pick.integer(1, 24)
-  tx:one("new_destination", s_id, pick_type(pick), start_time, time)
+  if not tx:one("new_destination", s_id, pick_type(pick), start_time, time) then tx:abort() end
 end)
 
 w:transaction("get_access_data", { read_only = true, help = "reads how access is validated" }, function(tx, pick)
-  tx:one("access_data", pick_subscriber(pick), pick_type(pick))
+  if not tx:one("access_data", pick_subscriber(pick), pick_type(pick)) then tx:abort() end
 end)
 
 w:transaction("update_subscriber_data", { help = "updates a subscriber and a facility" }, function(tx, pick)
@@ -94,7 +96,9 @@ w:transaction("update_location", { help = "a subscriber is in another place" }, 
   tx:exec("update_location", pick.integer(1, 2 ^ 32 - 1), number_of(pick_subscriber(pick)))
 end)
 
-w:transaction("insert_call_forwarding", { help = "forwards calls, if the facility and the time allow" }, function(tx, pick)
+w:transaction("insert_call_forwarding", {
+  aborts_on = "constraint", help = "forwards calls, if the facility and the time allow",
+}, function(tx, pick)
   local sub_nbr, sf_type, start_time = number_of(pick_subscriber(pick)), pick_type(pick), pick_start(pick)
   local end_time, numberx = start_time + pick.integer(1, 8), number_of(pick_subscriber(pick))
   tx:begin()
