@@ -22,7 +22,7 @@ _TURN_S = 0.05
 _HURRY_S = 3.0
 """How long an abandoned action has to restore the system before it is cancelled, in s: a paused node has to resume."""
 GRACE_S = 5.0
-"""How long what was cancelled may take to end."""
+"""The timeout for the end of a cancelled action, in s."""
 
 
 class Acting(Generic[T]):

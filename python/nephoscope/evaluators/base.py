@@ -34,7 +34,7 @@ _REST_S = 0.2
 
 @dataclass(frozen=True)
 class Means:
-    """What an evaluator drives."""
+    """The means of an evaluator: the load, the provider and the system."""
 
     load: LoadRun
     provider: Provider

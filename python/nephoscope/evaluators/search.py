@@ -55,7 +55,7 @@ class SearchSettings(Settings):
 
 @dataclass(frozen=True)
 class _Step:
-    """What a step of a search has shown."""
+    """The result of a step of a search."""
 
     concurrency: int
     tps: float

@@ -17,7 +17,7 @@ fn thinking(url: &str, sessions: u32, seconds: f64, think: &Value, weights: &Val
     );
     let load = json!({"concurrency": sessions, "think": think, "mix": weights});
     let mut spec = spec(url, [phase("all", seconds, load)]);
-    spec.tenants[0].workload.folder = folder.path().to_owned();
+    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
     run(&spec)
 }
 

@@ -170,7 +170,10 @@ impl Session<'_> {
                 let name = self.loaded.workload.statements[index].name();
                 format!("{name}({})", shown(self.script.params()))
             }
-            other => format!("{other:?}").to_lowercase(),
+            other => {
+                assert_eq!(self.script.params().len(), 0, "{other:?} takes no parameters");
+                format!("{other:?}").to_lowercase()
+            }
         };
         let (want, flush) =
             (if want == Want::Rows { " rows" } else { "" }, if flush { "" } else { " queued" });

@@ -50,7 +50,7 @@ class Step:
     low_s: float
     high_s: float
     gap_s: float = 0.0
-    """How far the two answers were apart; 0 where the provider keeps a time line of its own."""
+    """The time between the two answers; 0 where the provider keeps a time line of its own."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class AllocationTimeline:
 
     @property
     def answers(self) -> int:
-        """How often a polled provider has answered; 0 for one with a time line of its own."""
+        """The number of answers of a polled provider; 0 for one with a time line of its own."""
         return len(self._answers)
 
     def gap(self, start_s: float, end_s: float) -> float:

@@ -51,7 +51,7 @@ class Elasticity(Evaluator):
         self._told: set[Allocation] = set()
 
     def seconds(self) -> float:
-        """Sum the slots and what is around them; a search is not counted, as its length is not known."""
+        """Sum the slots and the rests around them; a search is omitted, as its length is unknown."""
         settings = self._settings
         each = [
             settings.rest
@@ -94,7 +94,7 @@ class Elasticity(Evaluator):
         return search(means.load, steps, ask, room.shared(max(highest, 1.0)) if room else None)
 
     def _level(self, mix: str, concurrency: int) -> Load:
-        """Describe a closed load; who is not wanted closes his connections, so that an idle system may pause."""
+        """Describe a closed load; unwanted sessions close their connections, so that an idle system may pause."""
         settings = self._settings
         return Load(
             concurrency=float(concurrency),

@@ -41,7 +41,7 @@ class CustomSettings(Settings):
     """A pattern of one's own."""
 
     name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
-    """What the report calls it; without ``|`` and commas, at most 40 characters."""
+    """Its name in the report; without ``|`` and commas, at most 40 characters."""
     shares: Annotated[list[Share], Field(min_length=1, max_length=1000)]
     """The share of τ in each slot."""
 
@@ -57,7 +57,7 @@ PatternName = Literal["single-peak", "large-spike", "single-valley", "zero-valle
 
 
 def _tag(value: Any) -> str:  # noqa: ANN401 - whatever TOML can hold
-    """Tell which sort of pattern is meant, so that a message is of that one alone."""
+    """Tell the kind of a pattern, so that a message is about that kind alone."""
     if isinstance(value, str):
         return "PatternName"
     own = isinstance(value, CustomSettings) or (

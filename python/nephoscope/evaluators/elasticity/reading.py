@@ -68,7 +68,7 @@ class Played:
 def read_elasticity(
     stored: Stored, window_s: float, slo_s: float | None, steps: SearchSettings
 ) -> Measurements:
-    """Read what an entry of ``[[measure]]`` with patterns has brought."""
+    """Read the results of an entry of ``[[measure]]`` with patterns."""
     read = read_points(stored, slo_s)
     points = read.points
     found = Measurements(points=points, warnings=read.warnings, shortfalls=read.shortfalls)

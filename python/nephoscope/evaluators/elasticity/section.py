@@ -1,4 +1,4 @@
-"""Patterns of load: what was asked for, what was served, and what the system had, over one time axis."""
+"""Patterns of load: demand, throughput and allocation over one time axis."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class PatternRow(Part):
 
 
 class TransitionRow(Part):
-    """A change of the load, and what the system did about it; shares are 0 to 1."""
+    """A change of the load, and the system's reaction; shares are 0 to 1."""
 
     pattern: str
     load: str
@@ -59,7 +59,7 @@ class TransitionRow(Part):
 
 
 class ElasticitySection(Part):
-    """Patterns of load, what was served, and what the system had."""
+    """Patterns of load, their throughput, and the system's allocation."""
 
     charts: tuple[TimeChart, ...] = ()
     patterns: tuple[PatternRow, ...]
@@ -169,7 +169,7 @@ def _throughput(
 def _allocation(
     run: Run, buckets: TimeBuckets, inside: NDArray[np.bool_], patterns: Sequence[Mapping[str, Any]]
 ) -> TimeChart | None:
-    """Draw the vCores that there were, and those that a system would have that follows its load exactly."""
+    """Draw the allocated vCores, and those of a system that follows its load exactly."""
     events = [
         (event.get("time_s"), scored.table(event.get("resources"))) for event in run.events_of("allocation")
     ]

@@ -1,4 +1,4 @@
-"""What a study says of elasticity."""
+"""The settings of elasticity in a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of patterns of load and of what the system did about them."""
+"""The tables of patterns of load and of the system's reactions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _scaling(row: Row, which: str = "") -> str:
 
 
 def _range_of(which: str = "") -> list[Column]:
-    """Return the two columns of what a scaling time is known to be between."""
+    """Return the two columns of the bounds of a scaling time."""
     return [
         number(
             f"{which}scaling_{end}_s",
@@ -168,7 +168,7 @@ def transitions(runs: Sequence[RunFigures]) -> Table:
 
 
 def _asked_for(runs: Sequence[RunFigures]) -> str:
-    """Say how finely scaling times are known, where the allocation had to be asked for."""
+    """Describe the resolution of scaling times, where the provider was polled."""
     gaps = [gap for run in runs if (gap := run.detail("E1").get("allocation_gap_s"))]
     return f"; scaling times to {seconds(max(gaps))}, as the allocation was asked for" if gaps else ""
 

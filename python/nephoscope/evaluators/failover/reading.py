@@ -57,7 +57,7 @@ class Recovery:
     back_s: float | None
     """In seconds since the start of the load; None where it was not seen."""
     least_tps: float | None = None
-    """What a closed load had to come back to."""
+    """The TPS at which a closed load counts as recovered."""
     most_p95_ms: float | None = None
     """The p95 latency that an open load had to come back to after its backlog."""
 
@@ -258,7 +258,7 @@ def _backlog(stored: Stored, phase: Phase, count: int) -> NDArray[np.float64]:
     return backlog
 
 
-# --- what was stored --------------------------------------------------------------------------------------------
+# --- the stored events --------------------------------------------------------------------------------------------
 
 
 class _Samples:

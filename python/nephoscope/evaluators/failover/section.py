@@ -51,7 +51,7 @@ class FailureRow(Part):
 
 
 class FailureSection(Part):
-    """Nodes that failed, and what came of it (the paper's Figure 7 for each)."""
+    """Nodes that failed, and the consequences (the paper's Figure 7 for each)."""
 
     statement: str
     charts: tuple[XYChart, ...]
@@ -61,7 +61,7 @@ class FailureSection(Part):
     medians: tuple[str, ...] = ()
     """For each role a sentence of its medians."""
     later: tuple[str, ...] = ()
-    """What interrupted the service again, after an outage."""
+    """A later interruption of the service, after an outage."""
     note: str = ""
     method: tuple[Method, ...] = ()
 
@@ -117,7 +117,7 @@ class _Failure:
 
     @property
     def later(self) -> list[Mapping[str, Any]]:
-        """What interrupted the service again, after the outage."""
+        """Later interruptions of the service, after the outage."""
         return [scored.table(entry) for entry in scored.sequence(self.told.get("later"))]
 
 
@@ -167,7 +167,7 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 
 def _statement(found: Sequence[_Failure]) -> str:
-    """Say in a sentence how long the service and its throughput were away, and what was lost."""
+    """Write a sentence on the outage of service and throughput, and on lost commits."""
     outages = [failure.outage_s for failure in found if failure.outage_s is not None]
     never = len(found) - len(outages)
     kinds = ", ".join(dict.fromkeys(f"{failure.fault} of {failure.role}" for failure in found))
@@ -306,7 +306,7 @@ def _throughput(run: Run, phase: ShownPhase, fault: float) -> tuple[tuple[float,
 
 
 def _rules(run: Run, failure: _Failure, phase: ShownPhase, fault: float) -> tuple[Rule, ...]:
-    """Mark the fault, the ends of the actions, and what was back when."""
+    """Mark the fault, the ends of the actions, and the times of return."""
     rules = [Rule(x=0.0, label="fault", color="problem")]
     for event in run.events_of("fault", "action"):
         at, took = finite(event.get("time_s")), finite(event.get("took_s"))

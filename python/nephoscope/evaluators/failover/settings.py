@@ -1,4 +1,4 @@
-"""What a study says of failures."""
+"""The settings of failures in a study."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
     "promote": (Action.PROMOTE,),
     "pause": (Action.PAUSE, Action.RESUME),
 }
-"""What is done to a node, one action after the other."""
+"""The actions on a node, in their order."""
 
 
 class FailoverSettings(MeasureSettings):

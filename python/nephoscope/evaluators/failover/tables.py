@@ -37,7 +37,7 @@ def _failures_of(run: RunFigures) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 def failures(runs: Sequence[RunFigures]) -> Table:
-    """Failures, with what each came to, as in the paper's Table VIII."""
+    """Failures with their results, as in the paper's Table VIII."""
     classes = _engine.error_classes()
     rows = []
     for run in runs:
@@ -113,7 +113,7 @@ def _outage(row: Row) -> str:
 
 
 def _recovery(row: Row) -> str:
-    """Write a recovery; one below its resolution as what it is known to be."""
+    """Write a recovery; one below its resolution as an upper bound."""
     if row["recovery_s"] is None:
         return "not seen"
     least = row.get("recovery_resolution_s") or 0.0
@@ -203,7 +203,7 @@ def _mean(row: Row, name: str) -> str:
 
 
 def interruptions(runs: Sequence[RunFigures]) -> Table:
-    """List what interrupted the service again after an outage: no part of F."""
+    """List later interruptions after an outage, which are no part of F."""
     rows = []
     for run in runs:
         for fault, told in _failures_of(run):

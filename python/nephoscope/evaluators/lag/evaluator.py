@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nephoscope.study.workload import DescribedWorkload
 
 KINDS = ("insert", "update", "delete")
-"""What markers do, in the order of equation 6."""
+"""The kinds of markers, in the order of equation 6."""
 
 
 _MIX = "IUD"
@@ -148,7 +148,7 @@ class Lag(Evaluator):
         by_load: Mapping[str, Mapping[str, LagSummary | None]],
         stored: Stored,
     ) -> Score | Absent:
-        # Idle lags are told, and do not count where the paper's loads were measured.
+        # Idle lags are shown, and do not count where the paper's loads were measured.
         counted = [name for name, mix in self._loads if mix is not None] or [name for name, _ in self._loads]
         values = []
         for repetition in sorted({int(phase.labels.get("repetition", 1)) for phase in phases}):
@@ -310,5 +310,5 @@ def lag_quantile(lags: NDArray[np.float64], unseen: NDArray[np.bool_], share: fl
 
 
 def _middles(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Take each lag for the middle of its bounds; what was not seen took at least as long as it was looked for."""
+    """Take the middle of each lag's bounds; the lag of an unseen marker is at least the time of the search."""
     return np.where(np.isnan(upper), lower, (lower + upper) / 2)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run
 
 KINDS = ("insert", "update", "delete")
-"""What markers do, in the order of the paper's equation 6."""
+"""The kinds of markers, in the order of the paper's equation 6."""
 
 _AFTER_MS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 60_000)
 _MOST_TIMES = 8
@@ -36,7 +36,7 @@ class LagSamples:
 
     time_s: NDArray[np.float64]
     lag_ms: NDArray[np.float64]
-    """The middle between the bounds; of a marker that was not seen, how long it was looked for."""
+    """The middle of the bounds; of an unseen marker the time of the search for it."""
     half_width_ms: NDArray[np.float64]
     """NaN for a marker that was not seen."""
     load: NDArray[np.str_]
@@ -101,7 +101,7 @@ class LagSamples:
         return Survival.of(self.lag_ms, self.unseen)
 
     def quantile(self, share: float) -> float | None:
-        """Return a quantile in ms; of markers that were not seen, what it is at least."""
+        """Return a quantile in ms; a lower bound where it falls on unseen markers."""
         if not len(self):
             return None
         return self.survival.quantile(share) if self.unseen.any() else float(np.quantile(self.lag_ms, share))

@@ -48,7 +48,7 @@ class StaleRow(Part):
 
 
 class LagSection(Part):
-    """How long what was committed took to be seen on the read-only endpoints."""
+    """The time from a commit to its visibility on the read-only endpoints."""
 
     statement: str
     charts: tuple[XYChart, ...]
@@ -62,7 +62,7 @@ class LagSection(Part):
 
 
 _FINEST_MS = 0.01
-"""What is shorter is drawn there: a logarithmic axis has no zero."""
+"""Shorter lags are drawn here: a logarithmic axis has no zero."""
 _FLOORED = "Lags below 10 µs are drawn at 10 µs."
 _REPLICA = "replica:"
 _STEPS = 160
@@ -188,7 +188,7 @@ def _distribution(samples: LagSamples, kind: str) -> XYChart:
         if of.unseen.all():
             continue
         lags = of.survival.times
-        # So many points as can be told apart: each is a true one of the distribution.
+        # As many points as a reader can tell apart; each is a true point of the distribution.
         places = np.unique(np.linspace(0, len(lags) - 1, min(len(lags), _STEPS)).astype(int))
         seen = 100 * (1 - of.survival.shares)
         data = tuple((max(float(lags[n]), _FINEST_MS), float(seen[n])) for n in places.tolist())
@@ -301,11 +301,11 @@ _TOLD = {
     "replay_lag_ms": ("Lag by the primary's own account", "ms"),
     "bytes_behind": ("Log not yet replayed, by the primary's own account", "bytes"),
 }
-"""What a primary tells of its replicas (metrics of the sources ``replica:``), as titles and units."""
+"""A primary's metrics of its replicas (sources ``replica:``), as titles and units."""
 
 
 def _servers_view(run: Run, samples: LagSamples) -> list[XYChart]:
-    """Draw what the primary says itself of its replicas, on the same clock; nothing where the run has none of it."""
+    """Draw the primary's own metrics of its replicas, on the same clock; nothing where the run has none."""
     axis = _x_axis(samples)
     low, high = axis.low or 0.0, axis.high or 0.0
     series: dict[str, dict[str, list[tuple[float, float]]]] = {}

@@ -1,4 +1,4 @@
-"""What a study says of lag."""
+"""The settings of lag in a study."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LagLoad(Settings):
     """A load beside which the lag is measured."""
 
     name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
-    """What the report calls it."""
+    """Its name in the report."""
     mix: MixSetting | None = None
     """Which transactions run: see [mixes](#mixes). None: the system is idle."""
 

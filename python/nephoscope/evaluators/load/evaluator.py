@@ -46,7 +46,7 @@ class LoadEvaluator(Evaluator):
         return sum(phase.duration for phase in self._settings.phases) * self._settings.repetitions
 
     def demands(self, sessions: int) -> Iterator[Demand]:
-        """Give each phase; what a phase leaves out stays as it was."""
+        """Give each phase; values that a phase leaves out stay."""
         weights: Mapping[str, float] = {}
         for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
             weights = mix[1] if mix else weights

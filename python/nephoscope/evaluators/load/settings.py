@@ -1,4 +1,4 @@
-"""What a study says of a course of load."""
+"""The settings of a course of load in a study."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class PhaseSettings(Settings):
-    """A phase. What is left out stays as the phase before it had it."""
+    """A phase. Values that are left out stay those of the phase before it."""
 
     name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,80}$")] | None = None
-    """What the report calls it; without ``|`` and commas, at most 80 characters."""
+    """Its name in the report; without ``|`` and commas, at most 80 characters."""
     kind: Literal["warm_up", "measure", "ramp_down", "pause"] = "measure"
-    """What it is for: only phases of the kind ``measure`` become points."""
+    """Its purpose: only phases of the kind ``measure`` become points."""
     duration: Duration
     """How long it lasts."""
     concurrency: Level | None = None

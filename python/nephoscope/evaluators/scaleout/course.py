@@ -29,7 +29,7 @@ _BEGIN_S = 0.5
 
 @dataclass
 class _Course:
-    """The nodes that come and go, so that in the end there are those that were there."""
+    """The nodes that are added and removed; at the end the system has its first nodes again."""
 
     means: Means
     settings: ScaleoutSettings
@@ -37,7 +37,7 @@ class _Course:
     added: list[str | None] = field(default_factory=list)
     """The nodes that were added and are still there; None for one without a name."""
     removed: int = 0
-    """How many there were before, and are taken away for as long as it is measured."""
+    """The number of earlier nodes, which are removed during the measurement."""
     acting: Acting[Done] | None = None
 
     def endpoints(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Scaleout(Evaluator):
-    """Adds read-only nodes under load, and measures what each of them brings."""
+    """Adds read-only nodes under load, and measures the gain of each."""
 
     name: ClassVar[str] = "scaleout"
     summary: ClassVar[str] = (
@@ -53,7 +53,7 @@ class Scaleout(Evaluator):
         return of.repetitions * of.rounds * (of.nodes + 1) * len(self._mixes) * (of.warmup + of.duration)
 
     def demands(self, sessions: int) -> Iterator[Demand]:
-        """Give the load of each mix, as it is before a node comes."""
+        """Give the load of each mix, as it is before a node is added."""
         del sessions
         for mix, weights in self._mixes.items():
             yield Demand(f"{mix} c={self._settings.concurrency}", (self._settings.concurrency,), weights)
@@ -149,5 +149,5 @@ class Scaleout(Evaluator):
     # --- reading --------------------------------------------------------------------------------------------
 
     def read(self, stored: Stored) -> Measurements:
-        """Read the TPS with each number of nodes, what each brought, how long it took to come, and E2."""
+        """Read the TPS with each number of nodes, the gain and the start-up time of each, and E2."""
         return read_scaleout(stored, self._settings.nodes, self._settings.delta)

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.stored import Stored
 
 SERVED = "the first transaction of the load that was committed at the new endpoint"
-"""What ends the time until a new node serves."""
+"""The event that ends the time until a new node serves."""
 
 Steps = dict[int, list["Point"]]
 """The points of a mix by the number of read-only nodes, each in the order of repetitions."""
 
 
 def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
-    """Read what an entry of ``[[measure]]`` has brought that adds so many nodes."""
+    """Read the results of an entry of ``[[measure]]`` that adds so many nodes."""
     read = read_points(stored, None)
     labels = {phase.number: phase.labels for phase in stored.run.phases}
     by_mix: dict[str, Steps] = {}
@@ -92,7 +92,7 @@ def _within(steps: Steps, delta: float) -> tuple[float, float] | None:
 
 
 def _mix(stored: Stored, steps: Steps, added: int, delta: float) -> dict[str, Any]:
-    """Describe a mix: its steps, and how what it does grows with the nodes."""
+    """Describe a mix: its steps, and the growth of its TPS with the nodes."""
     entries: list[dict[str, Any]] = []
     for nodes in sorted(steps):
         points = steps[nodes]

@@ -1,4 +1,4 @@
-"""Read-only nodes that were added one by one under load: what each brought, and how long it took to serve."""
+"""Read-only nodes that were added one by one under load: the gain and the start-up time of each."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class ScaledMix(Part):
 
 
 class ScaleOutEntry(Part):
-    """What an entry of ``[[measure]]`` came to that adds read-only nodes."""
+    """The results of an entry of ``[[measure]]`` that adds read-only nodes."""
 
     name: str
     statement: str
@@ -60,7 +60,7 @@ class ScaleOutEntry(Part):
 
 
 class ScaleOutSection(Part):
-    """Read-only nodes that were added one by one, and what each brought."""
+    """Read-only nodes that were added one by one, with the gain of each."""
 
     entries: tuple[ScaleOutEntry, ...]
     score: Estimate
@@ -70,7 +70,7 @@ class ScaleOutSection(Part):
 
 _ORDINALS = ("first", "second", "third")
 _MOST_TOLD = len(_ORDINALS)
-"""Of more gains than this the sentence tells those of the second and of the last node."""
+"""With more gains than this the sentence has those of the second and of the last node."""
 _MARGIN = 0.4
 """How far the axis goes on beyond the first and the last number of nodes."""
 
@@ -95,7 +95,7 @@ def build(run: Run) -> ScaleOutSection | None:
 
 
 def _note(run: Run, score: Mapping[str, Any]) -> str:
-    """Tell E2, or why there is none."""
+    """Describe E2, or the reason of its absence."""
     value = finite(score.get("value"))
     if value is None:
         why = scored.table(run.scores.get("absent")).get("E2") or "this run's scores do not tell it"
@@ -120,7 +120,7 @@ def _tps(step: Mapping[str, Any]) -> float | None:
 
 
 def _gains(steps: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Return what each step brought over the one before it; the first has none."""
+    """Return the gain of each step over the one before it; the first has none."""
     rates = [_tps(step) or 0.0 for step in steps]
     return [after - before for before, after in itertools.pairwise(rates)]
 
@@ -148,7 +148,7 @@ def _entry(place: str, found: Mapping[str, Any], *, several: bool) -> ScaleOutEn
 
 
 def _statement(mixes: Mapping[str, Sequence[Mapping[str, Any]]], found: Mapping[str, Any]) -> str:
-    """Say in a sentence what a node brought in each mix, and then how long nodes took to serve."""
+    """Write sentences on a node's gain in each mix and on the nodes' start-up times."""
     said = [
         f"in {mix} {_brought(steps)}" if len(mixes) > 1 else _brought(steps) for mix, steps in mixes.items()
     ]
@@ -187,7 +187,7 @@ def _added(tps: float) -> str:
 
 
 def _share(gains: Sequence[float], place: int) -> str:
-    """Say what a node brought beside the first, which brought something."""
+    """Describe a node's gain beside the first node's, which is above 0."""
     name = "the last" if place >= _MOST_TOLD else f"the {_ORDINALS[place]}"
     gain = gains[place]
     if gain < 0:

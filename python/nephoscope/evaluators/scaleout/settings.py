@@ -1,4 +1,4 @@
-"""What a study says of scale-out."""
+"""The settings of scale-out in a study."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def scaleout(runs: Sequence[RunFigures]) -> Table:
-    """Read-only nodes added one by one, with what each brought (CloudyBench, equation 5)."""
+    """Read-only nodes added one by one, with the gain of each (CloudyBench, equation 5)."""
     rows = [
         {"run": run.name, "measure": place, "mix": mix, **_step(step), **_came(found, step["nodes"])}
         for run in runs

@@ -190,7 +190,7 @@ class Sweep(Evaluator):
     def _value(
         self, stored: Stored, place: int, groups: Mapping[tuple[int, str, float], Sequence[Point]]
     ) -> dict[str, Any]:
-        """Describe a value: what it was set to and held, what that costs, and what it brings in each mix."""
+        """Describe a value: the setting, its cost, and the results of each mix."""
         resources = stored.resources
         if resources is not None and self._settings.resources:
             resources = self._settings.resources[place].over(resources)
@@ -216,7 +216,7 @@ class Sweep(Evaluator):
 
 
 def _settings_of(stored: Stored) -> list[Mapping[str, Any]]:
-    """List when the parameter was set, and to what."""
+    """List the times and values of the parameter's settings."""
     return [e for e in stored.run.events if e.get("event") == "setting" and e.get("measure") == stored.index]
 
 

@@ -1,4 +1,4 @@
-"""What a study says of a sweep."""
+"""The settings of a sweep in a study."""
 
 from __future__ import annotations
 

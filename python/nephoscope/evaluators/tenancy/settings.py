@@ -1,4 +1,4 @@
-"""What a study says of tenancy."""
+"""The settings of tenancy in a study."""
 
 from __future__ import annotations
 

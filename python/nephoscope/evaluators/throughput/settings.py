@@ -1,4 +1,4 @@
-"""What a study says of throughput."""
+"""The settings of throughput in a study."""
 
 from __future__ import annotations
 

@@ -47,7 +47,11 @@ unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) 
                 type_name(l, 2)
             ));
         };
-        let index = shared.statements.borrow_mut().find(name)?;
+        let (index, wanted) = {
+            let mut names = shared.statements.borrow_mut();
+            let index = names.find(name)?;
+            (index, names.params(index).len())
+        };
         context.params.clear();
         let top = ffi::lua_gettop(l);
         if top == 3 && ffi::lua_type(l, 3) == ffi::LUA_TTABLE {
@@ -57,7 +61,7 @@ unsafe fn parameters(l: *mut lua_State, shared: &Shared, context: &mut Context) 
                 let value = parameter(l, shared, at).map_err(|kind| unfit(at - 2, name, &kind))?;
                 context.params.push(value);
             }
-            if context.params.len() != shared.statements.borrow().params(index).len() {
+            if context.params.len() != wanted {
                 return Err(wrong_count(shared, index, name, context.params.len()));
             }
         }
@@ -227,6 +231,7 @@ fn border(context: &mut Context, command: Command, values: c_int) -> Result<(), 
     }
     context.within = begins;
     context.aborted = command == Command::Rollback;
+    context.params.clear();
     Ok(())
 }
 
