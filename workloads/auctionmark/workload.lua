@@ -1,6 +1,6 @@
--- AuctionMark, an auction site: V. Angkanawaraphan, A. Pavlo, "AuctionMark: A Stored Procedure Benchmark for Main Memory
--- Database Systems", 2012, with the nine transactions that D. Difallah et al., "OLTP-Bench", PVLDB 7(4), 2013, Table 1,
--- counts, in the shares of its standard configuration. Scale factor 1 has 100,000 users.
+-- AuctionMark, an auction site: V. Angkanawaraphan, A. Pavlo, "AuctionMark: A Stored Procedure Benchmark for Main
+-- Memory Database Systems", 2012, with the nine transactions that D. Difallah et al., "OLTP-Bench", PVLDB 7(4), 2013,
+-- Table 1, counts, in the shares of its standard configuration. Scale factor 1 has 100,000 users.
 
 local w = workload "auctionmark"
 w:describe "AuctionMark: users, their auctions, bids, comments and purchases"
@@ -17,7 +17,9 @@ w:table("category", {
     { "c_id", serial() },
     { "c_name", letters(6, 50) },
     -- A tree: each category is below one that has a tenth of its number; the first ones are roots.
-    { "c_parent_id", derive("integer", { "c_id" }, function(_, _, id) if id >= 10 then return math.floor(id / 10) end end) },
+    { "c_parent_id", derive("integer", { "c_id" }, function(_, _, id)
+      if id >= 10 then return math.floor(id / 10) end
+    end) },
   },
 })
 w:table("global_attribute_group", {
@@ -105,7 +107,11 @@ w:table("item_bid", {
   },
 })
 w:table("useracct_watch", {
-  columns = { { "uw_u_id", parent("useracct", { [0] = 6, 2, 1, 1 }) }, { "uw_place", line() }, { "uw_i_id", reference("item") } },
+  columns = {
+    { "uw_u_id", parent("useracct", { [0] = 6, 2, 1, 1 }) },
+    { "uw_place", line() },
+    { "uw_i_id", reference("item") },
+  },
 })
 -- These follow from bids, and are filled when the keys are made; feedback comes with the run.
 local function later(name, columns)
@@ -138,7 +144,8 @@ w:transaction("get_item", { read_only = true, help = "an item and its seller" },
   tx:commit()
 end)
 
-w:transaction("get_user_info", { read_only = true, help = "a user, what others say, and what the user sells, buys and watches" }, function(tx, pick)
+w:transaction("get_user_info", { read_only = true, help = "a user, with feedback, comments and items" },
+  function(tx, pick)
   local user = pick.useracct()
   tx:begin()
   tx:one("user", user)
@@ -178,7 +185,8 @@ w:transaction("new_comment_response", { help = "answers a question" }, function(
   tx:exec("respond", pick.letters(10, 100), comment.ic_i_id, comment.ic_id)
 end)
 
-w:transaction("new_feedback", { aborts_on = "constraint", help = "rates a seller, once for an item" }, function(tx, pick, own)
+w:transaction("new_feedback", { aborts_on = "constraint", help = "rates a seller, once for an item" },
+  function(tx, pick, own)
   local item, from, rating = some_item(own, pick), pick.useracct(), pick.integer(-1, 1)
   tx:begin()
   tx:exec("new_feedback", item.u_id, item.i_id, from, rating)
@@ -191,7 +199,9 @@ w:transaction("new_item", { help = "offers an item with its attributes and image
   local category = pick.category()
   tx:begin()
   tx:one("category", category)
-  tx:queue("new_item", item.i_id, item.u_id, category, pick.letters(6, 100), pick.letters(50, 255), pick.integer(1, 1000), tx.now, tx.now + 86400 * pick.integer(1, 10))
+  local name, description, price = pick.letters(6, 100), pick.letters(50, 255), pick.integer(1, 1000)
+  local last = tx.now + 86400 * pick.integer(1, 10)
+  tx:queue("new_item", item.i_id, item.u_id, category, name, description, price, tx.now, last)
   for number = 1, pick.integer(1, 4) do
     local group, value = pick.global_attribute_group(), pick.integer(1, VALUES)
     tx:one("attribute", group, value)
@@ -218,7 +228,8 @@ w:transaction("new_purchase", { help = "pays for the item that has waited longes
   tx:commit()
 end)
 
-w:transaction("update_item", { help = "changes the description of an item, and perhaps its first attribute" }, function(tx, pick, own)
+w:transaction("update_item", { help = "changes the description of an item, and perhaps its first attribute" },
+  function(tx, pick, own)
   local item = some_item(own, pick)
   tx:begin()
   tx:queue("describe_item", pick.letters(50, 255), item.i_id, item.u_id)

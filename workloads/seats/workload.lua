@@ -1,7 +1,7 @@
--- SEATS, an airline's ticketing: M. Stonebraker, A. Pavlo, "The SEATS Airline Ticketing Systems Benchmark", 2012, with the
--- transactions that D. Difallah et al., "OLTP-Bench", PVLDB 7(4), 2013, Table 1, counts, in the shares of its standard
--- configuration. The paper takes flights from real traffic; here airports are popular by Zipf's law. Scale factor 1 has
--- 100,000 customers and 20,000 flights.
+-- SEATS, an airline's ticketing: M. Stonebraker, A. Pavlo, "The SEATS Airline Ticketing Systems Benchmark", 2012, with
+-- the transactions that D. Difallah et al., "OLTP-Bench", PVLDB 7(4), 2013, Table 1, counts, in the shares of its
+-- standard configuration. The paper takes flights from real traffic; here airports are popular by Zipf's law. Scale
+-- factor 1 has 100,000 customers and 20,000 flights.
 
 local w = workload "seats"
 w:describe "SEATS: an airline's flights, open seats and reservations"
@@ -12,7 +12,13 @@ local KEPT = 100 -- open seats, and own reservations, that a session remembers
 
 -- The tables. The first column is the key; its SQL is made here, as attributes are many and without a meaning.
 
-local types = { integer = "integer", bigint = "bigint", text = "varchar(32)", price = "decimal(12, 2)", real = "double precision" }
+local types = {
+  integer = "integer",
+  bigint = "bigint",
+  text = "varchar(32)",
+  price = "decimal(12, 2)",
+  real = "double precision",
+}
 local time = w.dialect == "mysql" and "datetime" or "timestamp"
 local key_with_table = w.dialect == "mysql" or w.dialect == "sqlite"
 
@@ -59,7 +65,8 @@ local function latitude(airport) return 25 + 24 * ((airport - 0.5) / AIRPORTS) e
 local function longitude(airport) return -124 + 57 * (airport * 0.6180339887498949 % 1) end
 local function miles(from, to)
   local a, b = math.rad(latitude(from)), math.rad(latitude(to))
-  local cosine = math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(math.rad(longitude(from) - longitude(to)))
+  local between = math.rad(longitude(from) - longitude(to))
+  local cosine = math.sin(a) * math.sin(b) + math.cos(a) * math.cos(b) * math.cos(between)
   return 3959 * math.acos(math.min(1, cosine))
 end
 
@@ -79,7 +86,9 @@ make("airport", AIRPORTS, "ap_id", attributes({
 make("airport_distance", nil, "d_ap_id0, d_ap_id1", {
   { "d_ap_id0", "integer", parent("airport", AIRPORTS) },
   { "d_ap_id1", "integer", line() },
-  { "d_distance", "real", derive("float", { "d_ap_id0", "d_ap_id1" }, function(_, _, from, to) return miles(from, to) end) },
+  { "d_distance", "real", derive("float", { "d_ap_id0", "d_ap_id1" }, function(_, _, from, to)
+    return miles(from, to)
+  end) },
 })
 
 make("airline", AIRLINES, "al_id", attributes({
@@ -153,7 +162,8 @@ local function day(number)
   return number > 31 and string.format("2024-02-%02d", number - 31) or string.format("2024-01-%02d", number)
 end
 
-w:transaction("find_flights", { read_only = true, help = "flights between two airports, or near to the second, of two days" }, function(tx, pick)
+w:transaction("find_flights", { read_only = true, help = "flights of two days between two airports, or near to them" },
+  function(tx, pick)
   local flight, distance = pick.row("flight"), pick.choice({ 0, 0, 0, 50, 100 })
   local arrive = { flight.f_arrive_ap_id, flight.f_arrive_ap_id, flight.f_arrive_ap_id }
   local first = pick.integer(1, DAYS - 2)
@@ -189,13 +199,18 @@ w:transaction("find_open_seats", { read_only = true, help = "the open seats of a
   end
 end)
 
-w:transaction("new_reservation", { help = "books a seat that was open when the session looked" }, function(tx, pick, own)
+w:transaction("new_reservation", { help = "books a seat that was open when the session looked" },
+  function(tx, pick, own)
   local r_id, customer = pick.new("reservation"), pick.customer()
   local wanted = own.open[#own.open]
     or { flight = pick.flight(), seat = pick.integer(0, SEATS - 1), price = pick.number(100, 1000, 2) }
   tx:begin()
   local flight = tx:one("lock_flight", wanted.flight)
-  if flight.f_seats_left <= 0 or tx:one("seat_taken", wanted.flight, wanted.seat) or tx:one("reservation_of", wanted.flight, customer) then
+  if
+    flight.f_seats_left <= 0
+    or tx:one("seat_taken", wanted.flight, wanted.seat)
+    or tx:one("reservation_of", wanted.flight, customer)
+  then
     tx:rollback()
     own.open[#own.open] = nil
     return
@@ -212,7 +227,8 @@ w:transaction("new_reservation", { help = "books a seat that was open when the s
   keep(own.made, { r_id = r_id, flight = wanted.flight, customer = customer, price = price })
 end)
 
-w:transaction("delete_reservation", { help = "cancels a reservation, the customer being known by number, name or card" }, function(tx, pick, own)
+w:transaction("delete_reservation", { help = "cancels a reservation of a customer" },
+  function(tx, pick, own)
   local chosen, place = some_reservation(own, pick)
   tx:begin()
   local flight = tx:one("lock_flight", chosen.flight)
@@ -243,10 +259,12 @@ w:transaction("update_reservation", { help = "moves a customer to another seat o
   tx:commit()
 end)
 
-w:transaction("update_customer", { help = "changes a customer's attributes, and those of the cards" }, function(tx, pick)
+w:transaction("update_customer", { help = "changes a customer's attributes, and those of the cards" },
+  function(tx, pick)
   local customer, one, two = pick.customer(), pick.integer(0, 1000000), pick.integer(0, 1000000)
   tx:begin()
-  local found = pick.chance(0.5) and tx:one("customer_by_name", string.format("C%012d", customer)) or tx:one("customer", customer)
+  local by_name = pick.chance(0.5)
+  local found = by_name and tx:one("customer_by_name", string.format("C%012d", customer)) or tx:one("customer", customer)
   tx:one("airport", found.c_base_ap_id)
   tx:queue("change_customer", one, two, customer)
   if pick.chance(0.25) then tx:queue("change_cards", one, two, customer) end
@@ -276,7 +294,8 @@ w:invariant("money_is_paid_back", "customers have what was paid back to them")
 local function references(table_name, column, other, key)
   -- SQLite cannot add a foreign key to a table; checked, MariaDB would copy the table.
   if w.dialect == "sqlite" then return end
-  w:schema("keys", "ALTER TABLE " .. table_name .. " ADD FOREIGN KEY (" .. column .. ") REFERENCES " .. other .. " (" .. key .. ")")
+  w:schema("keys",
+    "ALTER TABLE " .. table_name .. " ADD FOREIGN KEY (" .. column .. ") REFERENCES " .. other .. " (" .. key .. ")")
 end
 
 w:schema("keys", "CREATE UNIQUE INDEX reservation_seat ON reservation (r_f_id, r_seat)")
@@ -299,7 +318,8 @@ references("flight", "f_arrive_ap_id", "airport", "ap_id")
 references("reservation", "r_f_id", "flight", "f_id")
 references("reservation", "r_c_id", "customer", "c_id")
 if w.dialect == "mysql" then w:schema("keys", "SET foreign_key_checks = DEFAULT") end
-local all = { "reservation", "flight", "frequent_flyer", "customer", "airline", "airport_distance", "airport", "country" }
+local all =
+  { "reservation", "flight", "frequent_flyer", "customer", "airline", "airport_distance", "airport", "country" }
 w:schema("keys", w.dialect == "sqlite" and "ANALYZE" or
   (w.dialect == "mysql" and "ANALYZE TABLE " or "ANALYZE ") .. table.concat(all, ", "))
 for _, name in ipairs(all) do

@@ -210,6 +210,12 @@ tpcc:session(function(tx)
   return { w_id = place % warehouses + 1, d_id = math.floor(place / warehouses) % districts + 1 }
 end)
 
+-- 5.2.5.2 and 5.2.5.4: the time that keys take, and the mean of the time to think; for loads that ask for them.
+local function paced(keying, thinking, settings)
+  settings.keying, settings.think = keying, { law = "exponential", seconds = thinking }
+  return settings
+end
+
 local function other(pick, warehouse)
   return (warehouse + pick.integer(0, warehouses - 2)) % warehouses + 1
 end
@@ -231,7 +237,8 @@ local function draw_lines(pick, warehouse)
     if warehouses > 1 and pick.chance(0.01) then
       supply, all_local = other(pick, warehouse), 0
     end
-    lines[number] = { item = nurand(pick.integer, 8191, C.item, 1, items), supply = supply, quantity = pick.integer(1, 10) }
+    lines[number] = { item = nurand(pick.integer, 8191, C.item, 1, items), supply = supply,
+      quantity = pick.integer(1, 10) }
   end
   -- 2.4.1.4: one order in a hundred ends with an item that does not exist, and is rolled back.
   if pick.chance(0.01) then lines[#lines].item = no_item end
@@ -244,11 +251,13 @@ local function order_line(tx, order, number, line)
   local amount = line.quantity * item.i_price
   tx:queue("take_stock", line.quantity, line.supply == order.w_id and 0 or 1, line.supply, line.item)
   local info = tx:one("stock", order.d_id, line.supply, line.item).s_dist
-  tx:queue("new_order_line", order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity, amount, info)
+  tx:queue("new_order_line", order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity,
+    amount, info)
   return true
 end
 
-tpcc:transaction("new_order", { help = "2.4: enters an order; 1 % are rolled back" }, function(tx, pick, terminal)
+tpcc:transaction("new_order", paced(18, 12, { help = "2.4: enters an order; 1 % are rolled back" }),
+  function(tx, pick, terminal)
   local order = { w_id = terminal.w_id, d_id = pick.integer(1, districts), c_id = by_id(pick) }
   local lines, all_local = draw_lines(pick, order.w_id)
   tx:begin()
@@ -273,7 +282,8 @@ local function record(tx, customer, payment)
   tx:queue("record_payment", (line .. before):sub(1, 500), w_id, d_id, c_id)
 end
 
-tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another warehouse" }, function(tx, pick, terminal)
+tpcc:transaction("payment", paced(3, 12, { help = "2.5: a customer pays; 15 % at another warehouse" }),
+  function(tx, pick, terminal)
   local payment = { w_id = terminal.w_id, d_id = pick.integer(1, districts), amount = pick.number(1, 5000, 2) }
   local c_w_id, c_d_id = payment.w_id, payment.d_id
   if warehouses > 1 and pick.chance(0.15) then
@@ -288,12 +298,14 @@ tpcc:transaction("payment", { help = "2.5: a customer pays; 15 % at another ware
   tx:queue("pay", payment.amount, c_w_id, c_d_id, c_id)
   local customer = tx:one("customer", c_w_id, c_d_id, c_id)
   if customer.c_credit == "BC" then record(tx, { c_w_id, c_d_id, c_id }, payment) end
-  tx:queue("new_history", c_id, c_d_id, c_w_id, payment.d_id, payment.w_id, payment.amount, warehouse .. "    " .. district)
+  tx:queue("new_history", c_id, c_d_id, c_w_id, payment.d_id, payment.w_id, payment.amount,
+    warehouse .. "    " .. district)
   tx:tally("paid", payment.amount)
   tx:commit()
 end)
 
-tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's last order" }, function(tx, pick, terminal)
+tpcc:transaction("order_status", paced(2, 10, { read_only = true, help = "2.6: a customer's last order" }),
+  function(tx, pick, terminal)
   local w_id, d_id = terminal.w_id, pick.integer(1, districts)
   tx:begin()
   local c_id = find_customer(tx, pick, w_id, d_id)
@@ -303,7 +315,8 @@ tpcc:transaction("order_status", { read_only = true, help = "2.6: a customer's l
   tx:commit()
 end)
 
-tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each district, at once" }, function(tx, pick, terminal)
+tpcc:transaction("delivery", paced(2, 5, { help = "2.7: delivers the oldest order of each district, at once" }),
+  function(tx, pick, terminal)
   local w_id, carrier = terminal.w_id, pick.integer(1, 10)
   tx:begin()
   for d_id = 1, districts do
@@ -322,7 +335,8 @@ tpcc:transaction("delivery", { help = "2.7: delivers the oldest order of each di
   tx:commit()
 end)
 
-tpcc:transaction("stock_level", { read_only = true, help = "2.8: which of a district's last items run low" }, function(tx, pick, terminal)
+tpcc:transaction("stock_level", paced(2, 5, { read_only = true, help = "2.8: a district's last items that run low" }),
+  function(tx, pick, terminal)
   local w_id, d_id = terminal.w_id, terminal.d_id
   tx:begin()
   local next_order = tx:one("next_order_id", w_id, d_id).d_next_o_id
