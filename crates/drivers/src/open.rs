@@ -1,27 +1,24 @@
 //! The one place that knows every driver.
 
-use std::sync::Arc;
-
 use crate::contract::dialect::Dialect;
 use crate::contract::driver::Settings;
 use crate::contract::error::ConfigError;
 use crate::net::entry::{Entry, Opened};
 use crate::net::secret;
 
-/// Every driver, in the order in which they are listed.
-const DRIVERS: &[&Entry] =
-    &[&crate::postgres::ENTRY, &crate::mysql::ENTRY, &crate::sqlite::ENTRY, &NOOP, &crate::sim::ENTRY];
-
-/// The dialects of databases, as the driver without one speaks them.
-const SPOKEN: [&Dialect; 3] = [
-    &crate::noop::spoken(crate::postgres::DIALECT),
-    &crate::noop::spoken(crate::mysql::DIALECT),
-    &crate::noop::spoken(crate::sqlite::DIALECT),
+/// Every driver, in the order in which they are listed: those of databases first.
+const DRIVERS: &[&Entry] = &[
+    &crate::postgres::ENTRY,
+    &crate::mysql::ENTRY,
+    &crate::sqlite::ENTRY,
+    // Without a database.
+    &crate::noop::ENTRY,
+    &crate::sim::ENTRY,
 ];
 
-/// The driver without a database knows others' dialects, and no other driver: they are given to it here.
-const NOOP: Entry =
-    Entry { open: |url, _| Ok(Arc::new(crate::noop::Noop::new(url, &SPOKEN)?)), ..crate::noop::ENTRY };
+/// The dialects of databases, for the driver that answers without one.
+static SPOKEN: [Dialect; 3] =
+    [DRIVERS[0].dialect.spoken(), DRIVERS[1].dialect.spoken(), DRIVERS[2].dialect.spoken()];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
 /// malformed. Where it is not clear what belongs to the password, more is hidden rather than less. A driver's
@@ -52,13 +49,23 @@ pub fn schemes() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match drivers.iter().find(|entry| entry.schemes.contains(&scheme)) {
-        Some(entry) => (entry.open)(url, settings),
+        Some(entry) => match (entry.open_as, url.split_once("?dialect=")) {
+            (Some(open_as), Some((_, name))) => spoken(name).map(open_as),
+            _ => (entry.open)(url, settings),
+        },
         None => {
             let allowed: Vec<String> = listed(drivers).map(|(scheme, _)| format!("{scheme}://")).collect();
             let allowed = allowed.join(", ");
             Err(ConfigError(format!("url: the scheme {scheme:?} has no driver; allowed are {allowed}")))
         }
     }
+}
+
+fn spoken(name: &str) -> Result<&'static Dialect, ConfigError> {
+    SPOKEN.iter().find(|dialect| dialect.name == name).ok_or_else(|| {
+        let known = SPOKEN.each_ref().map(|dialect| dialect.name).join(", ");
+        ConfigError(format!("url: there is no dialect {name:?}; dialects are {known}"))
+    })
 }
 
 fn listed(drivers: &[&'static Entry]) -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -74,6 +81,7 @@ mod tests {
         schemes: &["toy", "toys"],
         about: "a toy",
         open: |url, settings| (crate::noop::ENTRY.open)(&url.replacen("toys", "noop", 1), settings),
+        open_as: None,
         keys: None,
         dialect: Dialect::NONE,
     };

@@ -192,6 +192,10 @@ fn what_extends_wrongly_is_told_where() {
         ("w:extends \"none\"", "workload.lua:2: w:extends \"none\": no workload of this name comes with"),
         ("w:extends \"../base\"", "workload.lua:2: the workload that is extended must be one word"),
         ("w:extends \"base\"\nw:extends \"base\"", "workload.lua:3: w:extends comes once, before everything"),
+        (
+            "w:load(function() end)\nw:extends \"base\"",
+            "workload.lua:3: w:extends comes once, before everything",
+        ),
         ("w:has(\"x\")\nw:extends \"base\"", "workload.lua:3: w:extends comes once, before everything"),
         (
             "w:extends \"base\"\nw:table(\"item\", { rows = 1, columns = { { \"a\", serial() } } })",

@@ -25,6 +25,13 @@ impl Dialect {
         probes: ProbeStatements::STANDARD,
         capabilities: Capabilities { stores: false, ..Capabilities::SERVER },
     };
+
+    /// The dialect's words without its database, and without a server.
+    pub(crate) const fn spoken(&self) -> Self {
+        let capabilities =
+            Capabilities { stores: false, probes: false, blocking: false, ..self.capabilities };
+        Self { name: self.name, lexer: self.lexer, probes: self.probes, capabilities }
+    }
 }
 
 impl PartialEq for Dialect {

@@ -67,6 +67,7 @@ pub(crate) const ENTRY: Entry = Entry {
     schemes: &["mysql", "mariadb"],
     about: "MySQL, MariaDB and what speaks their protocol: Aurora MySQL, PolarDB, TiDB …",
     open: |url, settings| Ok(Arc::new(Mysql::new(url, settings)?)),
+    open_as: None,
     keys: Some(&config::KEYS),
     dialect: DIALECT,
 };

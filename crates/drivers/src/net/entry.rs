@@ -18,8 +18,10 @@ pub(crate) struct Entry {
     pub(crate) about: &'static str,
     /// Reads a URL of one of these schemes. Nothing is connected yet.
     pub(crate) open: fn(&str, &Settings) -> Opened,
+    /// Opens it in the words of a dialect (`?dialect=`), where it has none of its own.
+    pub(crate) open_as: Option<fn(&'static Dialect) -> Arc<dyn Driver>>,
     /// The settings that its URLs may have, where it reads them by `given`.
     pub(crate) keys: Option<&'static Keys>,
-    #[cfg_attr(not(test), expect(dead_code, reason = "the tests of all dialects go through it"))]
+    /// The dialect of its statements.
     pub(crate) dialect: &'static Dialect,
 }

@@ -60,6 +60,7 @@ pub(crate) const ENTRY: Entry = Entry {
     schemes: &["postgresql", "postgres"],
     about: "PostgreSQL and what speaks its protocol: Aurora, Neon, AlloyDB, CockroachDB, YugabyteDB …",
     open: |url, settings| Ok(Arc::new(Postgres::new(url, settings)?)),
+    open_as: None,
     keys: Some(&config::KEYS),
     dialect: DIALECT,
 };

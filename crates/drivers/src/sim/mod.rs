@@ -36,6 +36,7 @@ pub(crate) const ENTRY: Entry = Entry {
     schemes: &["sim"],
     about: "a simulated database with planted latency, capacity, stalls, outages and errors: known truth",
     open: |url, settings| Ok(Arc::new(Sim::new(url, settings)?)),
+    open_as: None,
     keys: None,
     dialect: Dialect::NONE,
 };

@@ -70,6 +70,7 @@ pub(crate) const ENTRY: Entry = Entry {
     schemes: &["sqlite"],
     about: "SQLite in this process, without a server: sqlite:///absolute/path or sqlite:relative/path",
     open: |url, settings| Ok(Arc::new(Sqlite::new(url, settings)?)),
+    open_as: None,
     keys: Some(&KEYS),
     dialect: DIALECT,
 };

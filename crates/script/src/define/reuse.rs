@@ -102,6 +102,7 @@ impl Draft {
         declared + self.invariants.len() + self.asked.len() == 0
             && self.statements.len() == in_files
             && self.session.is_none()
+            && self.load.is_none()
             && !self.base.is_there
     }
 
