@@ -96,12 +96,7 @@ sales:transaction("new_order", { help = "places an order with its lines (not in 
   end
   tx:begin()
   local values = { c_id = pick.customer(), total = sum, now = tx.now }
-  local _, order
-  if without_returning then
-    _, order = tx:exec("new_order", values)
-  else
-    order = tx:one("new_order", values).o_id
-  end
+  local order = tx:key("new_order", values)
   for _, line in ipairs(lines) do
     tx:queue("new_orderline", order, line[1], line[2], line[3], tx.now)
   end
