@@ -266,9 +266,11 @@ def test_tables_that_cannot_be_made_anew_leave_the_old_ones(url: str, tmp_path: 
     study = tickets(url, tmp_path)
     assert call("load", study).code == 0
     schema = tmp_path / "tickets" / "schema.sql"
-    schema.write_text(schema.read_text().replace("ticket (id bigint)", "ticket (id nothing)"))
+    sound = schema.read_text()
+    schema.write_text(sound.replace("ticket (id bigint)", "ticket (id nothing)"))
     assert call("load", study, "--force").code == 1
     assert query(url, "SELECT count(*) FROM ticket") == [["5"]]
+    schema.write_text(sound)
     assert call("check", study).code == 0
 
 

@@ -140,13 +140,6 @@ w:table("watchlist", {
 w:schema("keys", [[UPDATE page SET page_latest = (SELECT max(rev_id) FROM revision WHERE rev_page = page_id);
 UPDATE page SET page_len = (SELECT rev_len FROM revision WHERE rev_id = page_latest)]])
 
--- PostgreSQL gives the key of an inserted row by RETURNING, the others with the reply.
-local function insert(tx, statement, values)
-  if w.dialect == "postgres" then return tx:one(statement, values).id end
-  local _, key = tx:exec(statement, values)
-  return key
-end
-
 local function pick_page(pick)
   local page = pick.page()
   return namespace_of(page), title_of(page)
@@ -188,8 +181,8 @@ w:transaction("update_page", { help = "a user edits a page, unless another one h
   local named, address = name_of(user), pick_address(pick)
   tx:begin()
   local page = tx:one("page", namespace, title)
-  local text_id = insert(tx, "insert_text", { text = text, page = page.page_id })
-  local revision = insert(tx, "insert_revision", {
+  local text_id = tx:key("insert_text", { text = text, page = page.page_id })
+  local revision = tx:key("insert_revision", {
     page = page.page_id, text_id = text_id, comment = comment, user = user, user_text = named, minor = minor,
     length = #text, parent = page.page_latest,
   })
