@@ -15,7 +15,7 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "auctionmark": {"scale": 0.01},
-    "chbenchmark": {"scale": 1, "options": {"items": 100, "customers": 10}},
+    "chbenchmark": {"scale": 1, "options": {"items": 10000, "customers": 10}},
     "epinions": {"scale": 0.2},
     "jpab": {"scale": 0.05},
     "noop": {},
@@ -26,7 +26,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
-    "tpcc": {"scale": 2, "options": {"items": 1000, "customers": 30}},
+    "tpcc": {"scale": 2, "options": {"items": 10000, "customers": 30}},
     "twitter": {"scale": 1},
     "voter": {},
     "wikipedia": {"scale": 0.1, "options": {"text_length": 500}},

@@ -230,6 +230,12 @@ local function find_customer(tx, pick, warehouse, district)
   return found[math.ceil(#found / 2)].c_id
 end
 
+local function before(line, other)
+  if line.supply == other.supply then return line.item < other.item end
+  return line.supply < other.supply
+end
+
+-- Lines are in the order of their stocks: else two orders could wait for each other's, one of them in vain.
 local function draw_lines(pick, warehouse)
   local lines, all_local = {}, 1
   for number = 1, pick.integer(5, 15) do
@@ -240,6 +246,7 @@ local function draw_lines(pick, warehouse)
     lines[number] = { item = nurand(pick.integer, 8191, C.item, 1, items), supply = supply,
       quantity = pick.integer(1, 10) }
   end
+  table.sort(lines, before)
   -- 2.4.1.4: one order in a hundred ends with an item that does not exist, and is rolled back.
   if pick.chance(0.01) then lines[#lines].item = no_item end
   return lines, all_local
