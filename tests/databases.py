@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
 from postgres_lab import Lab
 
 from nephoscope import _engine
 from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
+from nephoscope.systems.mariadb.install import NEEDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,9 +72,15 @@ def running_server(**settings: object) -> Iterator[Server]:
         lab.close()
 
 
+HAS_MARIADB = all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEEDED)
+NO_MARIADB = "no MariaDB is here"
+
+
 @contextmanager
 def running_mariadb(**settings: bool | int | str) -> Iterator[Server]:
     """Run a MariaDB server on a free port, with settings of one's own."""
+    if not HAS_MARIADB:
+        pytest.skip(NO_MARIADB)
     lab = Lab()
     quick = {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "innodb_log_file_size": 64 << 20}
     try:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import Lab, server_of
 
-from databases import query
+from databases import HAS_MARIADB, NO_MARIADB, query
 from nephoscope.systems.mariadb import node as mariadb_node
 from nephoscope.systems.mariadb.embedded import EmbeddedMariadb
-from nephoscope.systems.mariadb.install import NEEDED
 from nephoscope.systems.mariadb.server import MariadbServer
 from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.server import PostgresServer
@@ -191,9 +189,7 @@ class MariadbWords(Words):
         return self.shown(url, "binlog_expire_logs_seconds") == "3600"
 
 
-needs_mariadb = pytest.mark.skipif(
-    not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEEDED), reason="no MariaDB is here"
-)
+needs_mariadb = pytest.mark.skipif(not HAS_MARIADB, reason=NO_MARIADB)
 
 EVERY_PRODUCT = [
     pytest.param(PostgresWords(), id="PostgreSQL"),
