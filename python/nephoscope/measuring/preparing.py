@@ -50,8 +50,8 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     _check_processors(study.load.cpus)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
-    _check_isolation(study, workload)
     _check_service(study, workload)
+    _check_isolation(study, workload)
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -77,8 +77,9 @@ def _check_service(study: Study, workload: Workload) -> None:
         return
     schemes, wanted = DIALECTS[name].schemes, service(study.load.service).scheme
     if wanted not in schemes:
+        own = next(iter(schemes), name)
         raise InputError(
-            f"load.service: {study.load.service} is reached by {wanted}://, and this system by {schemes[0]}://"
+            f"load.service: {study.load.service} is reached by {wanted}://, and this system by {own}://"
         )
 
 
