@@ -63,11 +63,11 @@ def _starts_servers(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts servers. Begin with what takes long: others run beside it then."""
+    """Mark what starts servers. Begin with what takes long, then with servers: at the end all workers have something."""
     for item in items:
         if _starts_servers(item):
             item.add_marker("servers")
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("long", "servers")])
 
 
 @pytest.hookimpl(wrapper=True)
