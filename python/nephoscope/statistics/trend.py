@@ -124,9 +124,10 @@ def _slope(x: NDArray[np.float64]) -> tuple[float, float, int]:
 def _orthonormal(n: int, degree: int) -> NDArray[np.float64]:
     """Orthonormal polynomials of the degrees 1 … ``degree`` over n equal steps, rising lines first.
 
-    They are the discrete Chebyshev polynomials (DLMF 18.19, Hahn polynomials of α = β = 0), by their recurrence: a QR
-    decomposition has the same result, by threads of the linear algebra library that take a busy machine a hundred
-    times as long. ``degree`` is below 2.5 √n, where the recurrence is exact to rounding.
+    They are the discrete Chebyshev polynomials (DLMF 18.19, Hahn polynomials whose parameters are 0), by their
+    recurrence. A QR decomposition has the same result, by threads of the linear algebra library: on a busy machine
+    these wait for each other a hundred times as long. ``degree`` is below 2.5 √n: there the recurrence is exact to
+    rounding.
     """
     line = np.arange(n) - (n - 1) / 2
     before, last, share = np.zeros(n), np.full(n, 1 / math.sqrt(n)), 0.0
