@@ -271,7 +271,9 @@ def _verdicts(
 
 def _is_inside(run: StoredRun) -> bool:
     """Tell whether the database is a library in the client's own process."""
-    return bool((run.inputs or {}).get("workload", {}).get("blocking"))
+    kept = (run.inputs or {}).get("workload", {})
+    # Runs of format 3 keep the dialect alone.
+    return bool(kept.get("blocking", kept.get("dialect") == "sqlite"))
 
 
 def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:
