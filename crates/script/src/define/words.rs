@@ -188,9 +188,9 @@ pub(super) fn with_settings(
     match (second, third) {
         (Value::Table(settings), other) => Ok((Some(settings), other)),
         (other, Value::Nil) => Ok((None, other)),
-        (_, third) => {
-            let kind = third.type_name();
-            Err(at(lua, &format!("{what}: a {kind} comes last; settings come as second argument: {{ … }}")))
+        (first, third) => {
+            let (first, kind) = (first.type_name(), third.type_name());
+            Err(at(lua, &format!("{what}: a {kind} comes last; settings, {{ … }}, come before the {first}")))
         }
     }
 }
