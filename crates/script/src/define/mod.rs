@@ -36,6 +36,8 @@ pub use source::Source;
 pub(crate) struct Draft {
     /// The file, and all that is needed to run another.
     of: Option<reuse::Chunk>,
+    /// Something is declared beside the name and the description.
+    begun: bool,
     /// The file has run: nothing can be declared any more.
     closed: bool,
     scale: f64,
@@ -356,7 +358,7 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
             if given.pop_front() != Some(Value::Table(words_again.clone())) {
                 return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
             }
-            drop(open(lua, &draft)?);
+            open(lua, &draft)?.begun |= !["describe", "extends"].contains(&word);
             let given = within(lua, &format!("w:{word}"), most, given)?;
             declare(lua, &draft, given)
         })?;
