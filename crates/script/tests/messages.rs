@@ -360,6 +360,7 @@ fn files_and_studies() {
         ("no file", missing.replace(&format!("{}/", absent.path().display()), "")),
         ("a dialect's statement that there is not", with("statements.none.sql", "-- name: other\nSELECT 1")),
         ("another section of the schema", with("schema.sql", "-- name: indexes\nSELECT 1")),
+        ("a dialect's section that there is not", with("schema.none.sql", "-- name: keys\nSELECT 1")),
     ];
     compare("studies.txt", cases.into_iter().map(|(case, message)| (case.to_owned(), message)));
 }
