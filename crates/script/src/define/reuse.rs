@@ -94,6 +94,11 @@ impl Draft {
         (statements, self.schema.clone().upon(&self.base.schema))
     }
 
+    /// Whether there is a statement of a name, here or in the extended workload.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.statements.iter().chain(&self.base.statements).any(|known| known.name() == name)
+    }
+
     /// Begins with what another workload declares.
     fn inherit(&mut self, base: Self) {
         let (statements, schema) = base.sql();
