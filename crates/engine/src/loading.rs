@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
 
+use nephoscope_datagen::on_threads;
 use nephoscope_drivers::{Command, Connection, ConnectionState, Driver, Error, Reply, Statement};
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
@@ -52,18 +52,12 @@ pub fn load_parts(
         next: AtomicU32::new(1),
         done: AtomicU32::new(0),
         run: AtomicU64::new(0),
-        failure: Mutex::default(),
     };
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores() } else { options.threads };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.min(parts as usize)).map(|_| scope.spawn(|| load.work())).collect();
-        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            progress(load.done.load(Ordering::Relaxed));
-            std::thread::sleep(Duration::from_nanos(LOOK));
-        }
-    });
-    match load.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let threads = threads.min(parts as usize) as u64;
+    let report = &mut || progress(load.done.load(Ordering::Relaxed));
+    match on_threads(threads, &load.stop, &|| load.take_parts(), report) {
         Some(error) => Err(error),
         None if load.done.load(Ordering::Relaxed) == parts => {
             progress(parts);
@@ -88,7 +82,6 @@ struct Load<'a> {
     done: AtomicU32,
     /// How many statements were run.
     run: AtomicU64,
-    failure: Mutex<Option<Error>>,
 }
 
 fn interrupted() -> Error {
@@ -104,15 +97,7 @@ impl Load<'_> {
         self.stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed)
     }
 
-    /// One thread's share. Only the first error is kept: those of threads that were stopped say nothing new.
-    fn work(&self) {
-        if let Err(error) = self.take_parts()
-            && !self.stop.swap(true, Ordering::Relaxed)
-        {
-            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    }
-
+    /// One thread's share.
     fn take_parts(&self) -> Result<(), Error> {
         let runtime =
             Runtime::new().map_err(|error| Error::other(format!("no runtime for w:load: {error}")))?;
