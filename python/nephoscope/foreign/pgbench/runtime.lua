@@ -330,6 +330,9 @@ function P.sql(value, name, null)
   return value == NULL and null or value
 end
 
+-- The length of a pause, in seconds.
+function P.seconds(value, unit) return double(value) * unit end
+
 -- The columns of the one row of \gset; the last one of \aset.
 function P.row(rows, what, only)
   if only and #rows ~= 1 then refuse(what .. " expects one row; there are " .. #rows) end
