@@ -11,16 +11,22 @@ from nephoscope.evaluators.load.settings import LoadSettings, _highest, _levels,
 from nephoscope.evaluators.points import read_points
 from nephoscope.scoring.formulas import Absent
 from nephoscope.settings.loads import Load as LoadLevel
-from nephoscope.settings.loads import (
-    UniformAccess,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.loads import AccessSetting
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
+
+
+def _accesses(settings: LoadSettings, workload: DescribedWorkload) -> Iterator[AccessSetting | None]:
+    """Give the access distribution of each phase; None leaves that of the phase before."""
+    chosen = False
+    for phase in settings.phases:
+        chosen = chosen or phase.access is not None
+        yield phase.access or (None if chosen or phase.mix is None else workload.access(phase.mix))
 
 
 class LoadEvaluator(Evaluator):
@@ -40,6 +46,7 @@ class LoadEvaluator(Evaluator):
             workload.mix(phase.mix, f"measure.{index}.phases.{place}.mix") if phase.mix is not None else None
             for place, phase in enumerate(settings.phases)
         ]
+        self._access = list(_accesses(settings, workload))
 
     def seconds(self) -> float:
         """All phases, all repetitions."""
@@ -56,10 +63,9 @@ class LoadEvaluator(Evaluator):
     def drive(self, means: Means) -> None:
         """Ask for all phases, and wait until they are over."""
         for repetition in range(1, self._settings.repetitions + 1):
-            label, access = None, None
+            label = None
             for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
                 label = mix[0] if mix else label
-                access = phase.access or (UniformAccess() if place == 0 else None)
                 means.load.phase(
                     _name(phase, place),
                     phase.kind,
@@ -70,7 +76,7 @@ class LoadEvaluator(Evaluator):
                         rate=phase.rate,
                         arrivals=phase.arrivals,
                         mix=mix[1] if mix else None,
-                        access=access,
+                        access=self._access[place],
                     ),
                     self.labels(
                         self._index,
