@@ -249,7 +249,7 @@ pub(crate) fn prepare(
         orders.push(order_sender);
         recycle.push(used_sender);
     }
-    let keys = setups.iter().map(|setup| (setup.plan.name.clone(), setup.keys.clone())).collect();
+    let keys = setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect();
     let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
     let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
