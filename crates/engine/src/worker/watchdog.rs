@@ -22,6 +22,8 @@ use nephoscope_script::{Running, Watch};
 
 use crate::error::EngineError;
 
+/// What messages call a session's own function, which is no transaction.
+pub(crate) const SET_UP: &str = "the function of w:session";
 /// How often workers are looked at within the limit.
 const LOOKS: u32 = 10;
 /// How often a transaction is interrupted in vain until its worker is given up; a tenth of the limit lies between.
@@ -120,8 +122,7 @@ impl Watchdog {
     }
 
     fn message(&self, series: usize) -> String {
-        // A session's own function is no transaction.
-        let name = self.transactions.get(series).map_or("the function of w:session", String::as_str);
+        let name = self.transactions.get(series).map_or(SET_UP, String::as_str);
         let seconds = Duration::from_nanos(self.limit).as_secs_f64();
         format!(
             "{name}: it has run for {seconds} s without an end, and is within a function of Lua's library that cannot \
