@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 class RampSetting(Settings):
@@ -253,9 +254,10 @@ class Load:
         return description
 
 
-def lets_go(load: Load | Mapping[str, Load]) -> bool:
+def lets_go(load: Load | Sequence[Load] | Mapping[str, Load]) -> bool:
     """Tell whether no tenant has a load, and none keeps a connection."""
-    loads = [load] if isinstance(load, Load) else load.values()
+    several = load.values() if isinstance(load, Mapping) else load
+    loads = [several] if isinstance(several, Load) else several
     return all(one.concurrency == 0 and bool(one.release) for one in loads)
 
 

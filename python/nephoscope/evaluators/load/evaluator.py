@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
+from nephoscope.evaluators.load.reading import read_streams
 from nephoscope.evaluators.load.settings import LoadSettings, _highest, _levels, _name
 from nephoscope.evaluators.points import read_points
 from nephoscope.scoring.formulas import Absent
@@ -16,11 +18,41 @@ from nephoscope.settings.loads import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from nephoscope.evaluators.load.settings import LevelSettings, PhaseSettings
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
+
+
+_Mix = tuple[str, "Mapping[str, float]"]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A phase with its loads: one, or one for each stream. Values that are left out stay."""
+
+    name: str
+    phase: PhaseSettings
+    loads: Sequence[tuple[LevelSettings, _Mix | None]]
+    """Each with its mix, as labels have it and by weights."""
+
+    def labels(self) -> dict[str, Any]:
+        """Label the phase with its streams, and their levels together."""
+        if self.phase.streams is None:
+            return _levels(self.phase)
+        levels = [_levels(load) for load, _ in self.loads]
+        streams = [
+            {"mix": mix[0] if mix else None, **level}
+            for (_, mix), level in zip(self.loads, levels, strict=True)
+        ]
+        together = {
+            name: sum(level[name] for level in levels if name in level)
+            for name in ("concurrency", "rate")
+            if any(name in level for level in levels)
+        }
+        return {"streams": streams, **together}
 
 
 class LoadEvaluator(Evaluator):
@@ -28,7 +60,7 @@ class LoadEvaluator(Evaluator):
 
     name: ClassVar[str] = "load"
     summary: ClassVar[str] = (
-        "any course of load, phase by phase: closed or open, ramps, steps, changing mixes"
+        "any course of load, phase by phase: closed or open, ramps, steps, changing mixes, streams"
     )
     settings_type: ClassVar[type[MeasureSettings]] = LoadSettings
 
@@ -36,10 +68,19 @@ class LoadEvaluator(Evaluator):
         """Resolve the phases' mixes."""
         self._settings = settings
         self._index = index
-        self._mixes = [
-            workload.mix(phase.mix, f"measure.{index}.phases.{place}.mix") if phase.mix is not None else None
-            for place, phase in enumerate(settings.phases)
-        ]
+        self._steps: list[_Step] = []
+        for place, phase in enumerate(settings.phases):
+            where = f"measure.{index}.phases.{place}"
+            loads = []
+            for number, load in enumerate(phase.loads):
+                of = where if phase.streams is None else f"{where}.streams.{number}"
+                loads.append((load, None if load.mix is None else workload.mix(load.mix, f"{of}.mix")))
+            self._steps.append(_Step(_name(phase, place), phase, loads))
+
+    @property
+    def streams(self) -> int:
+        """The most loads of a phase."""
+        return max(len(step.loads) for step in self._steps)
 
     def seconds(self) -> float:
         """All phases, all repetitions."""
@@ -48,47 +89,64 @@ class LoadEvaluator(Evaluator):
     def demands(self, sessions: int) -> Iterator[Demand]:
         """Give each phase; values that a phase leaves out stay."""
         weights: Mapping[str, float] = {}
-        for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
-            weights = mix[1] if mix else weights
-            wanted = sessions if _highest(phase.rate) else math.ceil(_highest(phase.concurrency))
-            yield Demand(_name(phase, place), (wanted,), weights)
+        for step in self._steps:
+            if given := [mix[1] for _, mix in step.loads if mix]:
+                weights = {name: weight for mix in given for name, weight in mix.items()}
+            wanted = sum(
+                sessions if _highest(load.rate) else math.ceil(_highest(load.concurrency))
+                for load, _ in step.loads
+            )
+            yield Demand(step.name, (wanted,), weights)
 
     def drive(self, means: Means) -> None:
         """Ask for all phases, and wait until they are over."""
         for repetition in range(1, self._settings.repetitions + 1):
-            label, access = None, None
-            for place, (phase, mix) in enumerate(zip(self._settings.phases, self._mixes, strict=True)):
-                label = mix[0] if mix else label
-                access = phase.access or (UniformAccess() if place == 0 else None)
+            label, labels, running = None, {}, 1
+            for place, step in enumerate(self._steps):
+                if given := [mix[0] for _, mix in step.loads if mix]:
+                    label = " + ".join(given)
+                loads = [
+                    _level(load, mix, begins=place == 0 or step.phase.streams is not None)
+                    for load, mix in step.loads
+                ]
+                if self._has_streams and step.phase.streams is None:
+                    # All of them stay as they are.
+                    loads = [LoadLevel()] * running
+                else:
+                    labels, running = step.labels(), len(loads)
                 means.load.phase(
-                    _name(phase, place),
-                    phase.kind,
-                    phase.duration,
-                    LoadLevel(
-                        concurrency=phase.concurrency,
-                        think=phase.think,
-                        rate=phase.rate,
-                        arrivals=phase.arrivals,
-                        mix=mix[1] if mix else None,
-                        access=access,
-                    ),
-                    self.labels(
-                        self._index,
-                        mix=label,
-                        repetition=repetition,
-                        step=place + 1,
-                        **_levels(phase),
-                    ),
+                    step.name,
+                    step.phase.kind,
+                    step.phase.duration,
+                    loads,
+                    self.labels(self._index, mix=label, repetition=repetition, step=place + 1, **labels),
                 )
         means.load.wait()
+
+    @property
+    def _has_streams(self) -> bool:
+        return self._settings.phases[0].streams is not None
 
     def read(self, stored: Stored) -> Measurements:
         """Read the points; a course of load has no score of its own."""
         read = read_points(stored, self._settings.slo)
         reason = "a course of load is no measurement of productivity; the evaluator throughput is"
+        streams = read_streams(stored, read.points)
         return Measurements(
             scores={"P": Absent(reason=reason)},
             points=read.points,
             warnings=read.warnings,
             shortfalls=read.shortfalls,
+            details={self.name: {str(self._index): {"streams": streams}}} if streams else {},
         )
+
+
+def _level(load: LevelSettings, mix: _Mix | None, *, begins: bool) -> LoadLevel:
+    return LoadLevel(
+        concurrency=load.concurrency,
+        think=load.think,
+        rate=load.rate,
+        arrivals=load.arrivals,
+        mix=mix[1] if mix else None,
+        access=load.access or (UniformAccess() if begins else None),
+    )
