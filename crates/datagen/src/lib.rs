@@ -51,7 +51,6 @@ mod plan;
 mod random;
 mod resolve;
 mod spec;
-mod threads;
 
 pub use dataset::{ColumnPlan, Dataset, TablePlan};
 pub use decimal::{MAX_SCALE, decimal_units};
@@ -62,4 +61,3 @@ pub use load::{LoadOptions, LoadReport, Progress, TableProgress, load};
 pub use pattern::write_pattern;
 pub use random::{Draws, Key, MAX_THETA, Ranks, Shuffle};
 pub use spec::{Children, ColumnSpec, Generator, Literal, TableSpec};
-pub use threads::on_threads;

@@ -2,14 +2,17 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nephoscope_drivers::{Admin, Error, RowEncoder, RowSource};
 
 use crate::dataset::Dataset;
 use crate::generate::{Cells, TableRows};
-use crate::threads::on_threads;
+
+/// The time between two reports of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How a dataset is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -75,9 +78,15 @@ pub fn load(
 ) -> Result<LoadReport, Error> {
     let start = Instant::now();
     let load = Load::new(dataset, options);
-    let work = || load.store_chunks(connect);
-    let threads = load.threads(options.threads);
-    let failure = on_threads(threads, &load.stop, &work, &mut || progress(&load.progress(start)));
+    let (failed, failures) = mpsc::channel();
+    let failure = thread::scope(|scope| {
+        for _ in 0..load.threads(options.threads) {
+            let (load, failed) = (&load, failed.clone());
+            scope.spawn(move || load.work(connect, &failed));
+        }
+        drop(failed);
+        watch(&failures, &mut || progress(&load.progress(start)))
+    });
     match failure {
         Some(error) => Err(error),
         None if load.is_complete() => {
@@ -170,7 +179,18 @@ impl<'a> Load<'a> {
         Progress { tables: tables.collect(), seconds: start.elapsed().as_secs_f64() }
     }
 
-    /// One thread's part.
+    /// One thread's part. Only the first error is told: those of threads that were stopped say nothing new.
+    fn work(&self, connect: &(dyn Fn() -> Result<Box<dyn Admin>, Error> + Sync), failed: &Sender<Error>) {
+        let stop_on_panic = StopOnPanic(&self.stop);
+        if let Err(error) = self.store_chunks(connect)
+            && !self.stop.swap(true, Ordering::Relaxed)
+        {
+            // Nobody listens only if the caller panicked.
+            let _ = failed.send(error);
+        }
+        drop(stop_on_panic);
+    }
+
     fn store_chunks(
         &self,
         connect: &(dyn Fn() -> Result<Box<dyn Admin>, Error> + Sync),
@@ -208,8 +228,31 @@ impl<'a> Load<'a> {
     }
 }
 
+/// Reports progress until all threads have ended, and gives the first error.
+fn watch(failures: &Receiver<Error>, report: &mut dyn FnMut()) -> Option<Error> {
+    let mut first = None;
+    loop {
+        match failures.recv_timeout(PROGRESS_INTERVAL) {
+            Ok(error) => first = first.or(Some(error)),
+            Err(RecvTimeoutError::Timeout) => report(),
+            Err(RecvTimeoutError::Disconnected) => return first,
+        }
+    }
+}
+
 fn chunk_name(table: &str, rows: &Range<u64>) -> String {
     format!("table {table:?}, rows {} to {}", rows.start, rows.end - 1)
+}
+
+/// Lets the other threads end when one of them panics.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The rows of a chunk, counted as they are handed over, until the load is to stop.

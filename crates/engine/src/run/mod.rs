@@ -28,7 +28,7 @@ use crate::spec::load::{Change, Resolver};
 use crate::spec::routes::{Endpoint, is_same};
 use crate::spec::{LoadSpec, PhaseSpec};
 use crate::worker::report::{Order, Report};
-use crate::worker::watchdog::Watchdog;
+use crate::worker::watchdog::{SET_UP, Watchdog};
 use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
@@ -264,7 +264,7 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions),
+        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions, SET_UP),
         failure: None,
         keys,
     };
