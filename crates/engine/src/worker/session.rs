@@ -176,11 +176,8 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (mut transaction, mut role) = match job.transaction {
-            None => self.tenant.choose(&mut self.random, self.reads),
-            Some(known) => (known, self.tenant.role_of(known, self.reads)),
-        };
-        let mut series = self.tenant.plan.series[transaction][role as usize];
+        let (mut transaction, mut role, mut series) =
+            self.tenant.choose(job.transaction, &mut self.random, self.reads);
         let mut start = clock::now();
         if job.session_was_free {
             self.course.add_lag(start.saturating_sub(job.intended.unwrap_or(start)));
@@ -198,8 +195,7 @@ impl Session {
                 break ended;
             }
             skips += 1;
-            (transaction, role) = self.instead(&job, series, skips).await;
-            series = self.tenant.plan.series[transaction][role as usize];
+            (transaction, role, series) = self.instead(&job, series, skips).await;
             start = clock::now();
             if skips > MOST_SKIPS {
                 break (Outcome::Failed, 1);
