@@ -7,7 +7,8 @@ from pathlib import Path
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import is_file, is_there
+from nephoscope.files import is_file, is_there, packaged
+from nephoscope.foreign.naming import folder_of, named
 
 PACKAGED = Path(__file__).parent.parent / "workloads"
 """The workloads that come with nephoscope, a folder each."""
@@ -25,14 +26,16 @@ def packaged_workload(name: str) -> Path | None:
 
 
 def find_workload(name: str) -> Path:
-    """Find the folder of a workload, by its name or its path.
+    """Find the folder of a workload, by its name or its path; it is made where another tool's files describe it.
 
     Raises ``InputError``.
     """
-    if packaged := packaged_workload(name):
-        return packaged
+    if folder := packaged_workload(name):
+        return folder
     if is_file(Path(name) / "workload.lua"):
         return Path(name).resolve()
+    if found := named(name):
+        return folder_of(found)
     known = ", ".join(packaged_workloads())
     shown = _engine.redact(name) if "://" in name else name
     raise InputError(
@@ -48,9 +51,8 @@ def find_study(name: str) -> Path:
     path = Path(name)
     if is_there(path):
         return path
-    packaged = {study.stem: study for study in (Path(__file__).parent.parent / "studies").glob("*.toml")}
-    if name in packaged:
-        return packaged[name]
-    names = sorted(packaged)
+    studies = packaged("studies")
+    if name in studies:
+        return studies[name]
     shown = _engine.redact(name) if "://" in name else name
-    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")
+    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(studies)}")

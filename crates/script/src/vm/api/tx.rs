@@ -100,7 +100,6 @@ pub(super) fn border(context: &mut Context, command: Command, values: c_int) -> 
     }
     context.within = begins;
     context.aborted = command == Command::Rollback;
-    context.params.clear();
     Ok(())
 }
 
@@ -274,7 +273,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Option<Isolation>) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 18);
+        ffi::lua_createtable(l, 0, 15);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
