@@ -375,6 +375,11 @@ impl Course {
         &self.transactions[series]
     }
 
+    /// Counts a transaction of which nobody knows whether it was committed.
+    pub(crate) fn add_uncertain(&self) {
+        self.totals.borrow_mut().uncertain += 1;
+    }
+
     /// Adds to the tallies of a tenant what a transaction brought: surely, or perhaps.
     pub(crate) fn tally(
         &self,
@@ -382,13 +387,10 @@ impl Course {
         amounts: std::vec::Drain<'_, (usize, f64)>,
         surely: bool,
     ) {
-        let mut totals = self.totals.borrow_mut();
-        if !surely {
-            totals.uncertain += 1;
-        }
         if amounts.len() == 0 {
             return;
         }
+        let mut totals = self.totals.borrow_mut();
         let tenants = self.tenants.borrow();
         let Some(index) = tenants.iter().position(|other| Rc::ptr_eq(other, tenant)) else { return };
         for (tally, amount) in amounts {

@@ -37,8 +37,8 @@ struct Slot {
     /// the moment: a change of the law is also one for who is thinking.
     thinks_since: Option<Nanos>,
     thinks: f64,
-    /// Where the pauses are the workload's own.
-    own: OwnPause,
+    /// The last pause, if it began while the load had the workload's own, and has had them ever since.
+    own: Option<OwnPause>,
     /// It runs an arrival that had to wait for it: when that was due, and its series.
     late: Option<(Nanos, usize)>,
 }
@@ -208,6 +208,9 @@ impl Tenant {
             state.arrivals.respace(elapsed, spacing);
         }
         state.think = think.unwrap_or(state.think);
+        if state.think != Think::Workload {
+            state.slots.iter_mut().for_each(|slot| slot.own = None);
+        }
         let after = self.share(self.level(&state, at));
         // Who takes part from the beginning was connected before it.
         state.rest.change(change.release, if elapsed == 0 { after } else { before }, after, at);
@@ -296,9 +299,9 @@ impl Tenant {
                     let mut transaction = None;
                     if let Some(since) = slot.thinks_since {
                         let mut pauses = pause(state.think, slot.thinks);
-                        if state.think == Think::Workload {
-                            let next = drawn(&state.mix, slot.own.next);
-                            pauses = slot.own.pauses(slot.thinks, &self.plan.pauses, next);
+                        if let Some(own) = &slot.own {
+                            let next = drawn(&state.mix, own.next);
+                            pauses = own.pauses(slot.thinks, &self.plan.pauses, next);
                             transaction = Some(next);
                         }
                         let until = since.saturating_add(pauses);

@@ -91,6 +91,17 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
     }
 }
 
+/// As [`spec`], of a workload that lies in a folder.
+pub fn spec_of(
+    folder: &tempfile::TempDir,
+    url: &str,
+    phases: impl IntoIterator<Item = PhaseSpec>,
+) -> LoadSpec {
+    let mut spec = spec(url, phases);
+    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
+    spec
+}
+
 /// The load of a tenant from the words that a study has for it.
 pub fn load(load: Value) -> LoadChange {
     serde_json::from_value(load).unwrap()

@@ -12,7 +12,8 @@ use crate::worker::turn::Job;
 pub(super) const MOST_SKIPS: u32 = 10_000;
 
 impl Session {
-    /// Whether the workload expects the error, and nothing beside what has met it is unanswered.
+    /// Whether the workload expects the error, and nothing beside what has met it is unanswered. What the attempt has
+    /// committed before stays, and the outcome is known all the same.
     pub(super) fn is_expected(&self, transaction: usize, role: Role, error: &Error) -> bool {
         self.tenant.plan.aborts_on[transaction].contains(error.class())
             && !error.outcome_unknown()
@@ -63,8 +64,7 @@ impl Session {
                 self.course.tally(&self.tenant, self.script.take_tallies(), true);
                 return Ok(());
             };
-            self.script.abandon();
-            self.recover(role).await;
+            self.forget_attempt(role).await;
             match trouble {
                 Trouble::Database(error) if self.may_set_up_again(role, attempts, &error) => {}
                 Trouble::Database(error) => return Err(Trouble::Database(error.context(SET_UP))),

@@ -10,7 +10,7 @@ use crate::worker::recorder::Outcome;
 
 /// A pause as the workload has it: think time of the transaction that has ended, then keying of the next one, which is
 /// known beforehand.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct OwnPause {
     /// The transaction that has ended.
     ended: usize,
@@ -49,7 +49,8 @@ impl Tenant {
             slot.thinks_since = Some(end);
             slot.thinks = random.uniform();
             if state.think == Think::Workload {
-                slot.own = OwnPause { ended: transaction, next: random.uniform(), keying: random.uniform() };
+                let (next, keying) = (random.uniform(), random.uniform());
+                slot.own = Some(OwnPause { ended: transaction, next, keying });
             }
         }
     }
