@@ -28,7 +28,8 @@ ROOMS: dict[str, set[str]] = {
     "store": set(),
     "scoring": {"settings", "statistics"},
     "tables": {"scoring", "store.protocol"},
-    "study": {"settings", "scoring"},
+    "foreign": set(),
+    "study": {"settings", "scoring", "foreign"},
     "systems": {"settings", "dialects", "systems.machine", "systems.cluster"},
     "systems.machine": set(),
     "systems.cluster": {"systems.machine", "systems", "settings"},
@@ -183,7 +184,9 @@ def test_no_generic_room_knows_an_evaluator_by_name() -> None:
 
 PRODUCTS = re.compile(r"postgres|pg_|mariadb|mysql", re.IGNORECASE)
 
-OF_A_PRODUCT = re.compile(r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|calibration\b")
+OF_A_PRODUCT = re.compile(
+    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.pgbench\b|calibration\b"
+)
 """Where a product's name may stand."""
 
 NAMED = {

@@ -152,6 +152,8 @@ class LatencySection(Part):
     charts: tuple[XYChart, ...] = ()
     groups: tuple[LatencyGroup, ...] = ()
     tenants: tuple[LatencyGroup, ...] = ()
+    part_of_load: str = "tenant"
+    """What ``tenants`` are: tenants, or streams of one."""
     scope: str = ""
 
 
@@ -245,6 +247,18 @@ class Metrics(Part):
     note: str = ""
 
 
+class LimitRow(Part):
+    """What a workload demands of a mix at one load, and what was measured; figures are formatted."""
+
+    mix: str
+    load: str
+    what: str
+    wanted: str
+    measured: str
+    outcome: str
+    why: str = ""
+
+
 class Shown(Part):
     """The section of a measurement: ``place`` is where it stands on the page, ``template`` lays out ``part``."""
 
@@ -263,6 +277,7 @@ class ReportView(Part):
     headline: Headline
     scores: Scores
     verdicts: tuple[Verdict, ...]
+    limits: tuple[LimitRow, ...]
     sections: tuple[Shown, ...]
     timeline: TimelineSection
     latency: LatencySection

@@ -15,13 +15,14 @@ use nephoscope_runtime::{Nanos, clock};
 use crate::error::ScriptError;
 use crate::statements::mentions;
 use crate::vm::sandbox;
-use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Schema, Transaction};
+use crate::workload::{Invariant, Mix, OptionSpec, Schema, Transaction};
 
 mod checks;
 pub(crate) mod columns;
 mod files;
 mod laws;
 mod loading;
+mod mixes;
 pub(crate) mod reading;
 mod reuse;
 mod settings;
@@ -36,13 +37,10 @@ pub use source::Source;
 pub(crate) struct Draft {
     /// The file, and all that is needed to run another.
     of: Option<reuse::Chunk>,
+    /// Something is declared beside the name and the description.
+    begun: bool,
     /// The file has run: nothing can be declared any more.
     closed: bool,
-    scale: f64,
-    given: Vec<(String, OptionValue)>,
-    dialect: &'static str,
-    /// What a workload may need, and whether the system has it.
-    capabilities: Vec<(&'static str, bool)>,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) options: Vec<OptionSpec>,
@@ -255,6 +253,24 @@ fn text(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
     }
 }
 
+/// A number, if it is one.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// True or false, or else the default.
+fn flag(lua: &Lua, value: &Value, what: &str, default: bool) -> mlua::Result<bool> {
+    match value {
+        Value::Nil => Ok(default),
+        Value::Boolean(value) => Ok(*value),
+        other => Err(at(lua, &format!("{what} must be true or false, not {}", other.type_name()))),
+    }
+}
+
 /// Takes the keys of a table of settings; whatever is left is not allowed.
 struct Keys<'a> {
     lua: &'a Lua,
@@ -308,7 +324,7 @@ const WORDS: [(&str, usize, Declare); 13] = [
     ("option", 5, |lua, draft, given| words::option(lua, &mut draft.borrow_mut(), given)),
     ("table", 2, |lua, draft, [name, spec, ..]| {
         // A function for the rows may run while the table is read: the declarations are not held then.
-        let scale = draft.borrow().scale;
+        let scale = draft.borrow().chunk(lua)?.source.scale;
         let table = words::table(lua, scale, &name, &spec)?;
         let mut draft = draft.borrow_mut();
         if draft.tables.iter().any(|other| other.name == table.name) {
@@ -326,8 +342,8 @@ const WORDS: [(&str, usize, Declare); 13] = [
     ("load", 2, |lua, draft, [first, second, ..]| {
         loading::load(lua, &mut draft.borrow_mut(), first, second).map(|()| Value::Nil)
     }),
-    ("mix", 2, |lua, draft, [name, weights, ..]| {
-        words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)
+    ("mix", 3, |lua, draft, [name, weights, settings, ..]| {
+        mixes::mix(lua, &mut draft.borrow_mut(), &name, &weights, &settings).map(|()| Value::Nil)
     }),
     ("invariant", 3, |lua, draft, [statement, second, third, ..]| {
         words::invariant(lua, &mut draft.borrow_mut(), &statement, second, third).map(|()| Value::Nil)
@@ -356,14 +372,15 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
             if given.pop_front() != Some(Value::Table(words_again.clone())) {
                 return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
             }
-            drop(open(lua, &draft)?);
+            open(lua, &draft)?.begun |= !["describe", "extends"].contains(&word);
             let given = within(lua, &format!("w:{word}"), most, given)?;
             declare(lua, &draft, given)
         })?;
         words.set(word, function)?;
     }
-    words.set("scale", draft.borrow().scale)?;
-    words.set("dialect", draft.borrow().dialect)?;
+    let source = Arc::clone(&draft.borrow().chunk(lua)?.source);
+    words.set("scale", source.scale)?;
+    words.set("dialect", source.dialect.name)?;
     let metatable = lua.create_table()?;
     metatable.set("__metatable", false)?;
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {

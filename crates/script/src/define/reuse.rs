@@ -12,20 +12,16 @@ use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, MultiValue, Value};
 use nephoscope_drivers::Statement;
 
-use super::files::{Layer, Library, Reader};
+use super::files::Layer;
 use super::{Draft, Source, at, builder, named, open, within};
 use crate::statements::override_statements;
-use crate::workload::{OptionValue, Schema};
+use crate::workload::Schema;
 
 /// The Lua file of a folder, and all that is needed to run it.
 #[derive(Clone)]
 pub(super) struct Chunk {
     pub(super) layer: Arc<Layer>,
-    pub(super) dialect: Reader,
-    library: Library,
-    scale: f64,
-    given: BTreeMap<String, OptionValue>,
-    capabilities: Vec<(&'static str, bool)>,
+    pub(super) source: Arc<Source>,
     /// The folder, and those of the workloads that extend it.
     line: Vec<PathBuf>,
 }
@@ -37,11 +33,7 @@ impl Chunk {
         Self {
             line: vec![layer.folder.canonicalize().unwrap_or_default()],
             layer,
-            dialect: source.dialect,
-            library: source.library.clone(),
-            scale: source.scale,
-            given: source.options.clone(),
-            capabilities: source.capabilities.needed().to_vec(),
+            source: Arc::new(source.clone()),
         }
     }
 
@@ -56,7 +48,6 @@ impl Chunk {
 /// What a workload was given by the one that it extends: names are taken out as the workload declares them anew.
 #[derive(Default)]
 pub(super) struct Base {
-    is_there: bool,
     pub(super) transactions: BTreeSet<String>,
     pub(super) mixes: BTreeSet<String>,
     pub(super) invariants: BTreeSet<String>,
@@ -70,10 +61,6 @@ pub(super) struct Base {
 impl Draft {
     fn of(chunk: Chunk) -> Self {
         Self {
-            scale: chunk.scale,
-            given: chunk.given.clone().into_iter().collect(),
-            dialect: chunk.dialect.name,
-            capabilities: chunk.capabilities.clone(),
             statements: chunk.layer.statements.clone(),
             schema: chunk.layer.schema.clone(),
             elsewhere: chunk.layer.elsewhere.clone(),
@@ -95,15 +82,9 @@ impl Draft {
         (statements, self.schema.clone().upon(&self.base.schema))
     }
 
-    /// Whether nothing is declared but the name and the description.
-    fn is_new(&self) -> bool {
-        let declared = self.options.len() + self.tables.len() + self.transactions.len() + self.mixes.len();
-        let in_files = self.of.as_ref().map_or(0, |chunk| chunk.layer.statements.len());
-        declared + self.invariants.len() + self.asked.len() == 0
-            && self.statements.len() == in_files
-            && self.session.is_none()
-            && self.load.is_none()
-            && !self.base.is_there
+    /// Whether there is a statement of a name, here or in the extended workload.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.statements.iter().chain(&self.base.statements).any(|known| known.name() == name)
     }
 
     /// Begins with what another workload declares.
@@ -113,7 +94,6 @@ impl Draft {
             self.description = base.description;
         }
         self.base = Base {
-            is_there: true,
             transactions: base.transactions.iter().map(|(transaction, _)| transaction.name.clone()).collect(),
             mixes: base.mixes.iter().map(|mix| mix.name.clone()).collect(),
             invariants: base.invariants.iter().map(|invariant| invariant.statement.clone()).collect(),
@@ -201,12 +181,12 @@ fn workload(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
 /// `w:extends "tpcc"`: gives what the other file returns.
 pub(super) fn extends(lua: &Lua, draft: &RefCell<Draft>, name: &Value) -> mlua::Result<Value> {
     let name = named(lua, name, "the workload that is extended")?;
-    if !draft.borrow().is_new() {
+    if std::mem::replace(&mut draft.borrow_mut().begun, true) {
         let message = "w:extends comes once, before everything else but w:describe";
         return Err(at(lua, message));
     }
     let chunk = draft.borrow().chunk(lua)?.clone();
-    let found = chunk.library.extended(&name, &chunk.layer, chunk.dialect);
+    let found = chunk.source.library.extended(&name, &chunk.layer, chunk.source.dialect);
     let found = found.map_err(|error| at(lua, &format!("w:extends {name:?}: {error}")))?;
     let Some(layer) = found else {
         let message = format!(
@@ -281,7 +261,7 @@ fn read(lua: &Lua, draft: &RefCell<Draft>, name: &str) -> mlua::Result<(Arc<str>
     let draft = draft.borrow();
     let chunk = draft.chunk(lua)?;
     let file = format!("{name}.lua");
-    match chunk.library.required(&chunk.layer, &file) {
+    match chunk.source.library.required(&chunk.layer, &file) {
         Ok(text) => Ok((text, format!("{}{file}", chunk.layer.prefix))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let message = format!("require {name:?}: there is no {file} in the workload's folder");

@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use nephoscope_drivers::{Command, Params, Rows, Want};
+use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
@@ -40,6 +41,9 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// The command of a call of a statement that was made while the workload runs: its place is known to the connection only.
+pub(crate) const MADE: Command = Command::Execute(usize::MAX);
+
 /// How a function ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {
@@ -73,12 +77,17 @@ pub(crate) enum Way {
     New,
     /// The number of a loaded row, by the access distribution.
     Row,
-    /// From a range, by the access distribution.
-    Range,
+    /// From a range, by the access distribution: another range is another way.
+    Range {
+        /// The smallest key.
+        low: i64,
+        /// The greatest key.
+        high: i64,
+    },
 }
 
 struct Pick {
-    /// From which table (or range), and how.
+    /// From which table (0 for a range), and how.
     of: (usize, Way),
     key: Option<i64>,
     /// The generator after it.
@@ -144,6 +153,9 @@ pub(crate) struct Context {
     pub(super) random_at_start: Random,
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
+    /// A call of the statement in `query`, which stands beside `call` so that calls by name need not ask.
+    pub(crate) asked: Option<Call>,
+    pub(crate) query: Option<Rc<Statement>>,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
@@ -174,6 +186,8 @@ impl Context {
             random_at_start: Random::new(seed, session),
             picks: Picks::default(),
             call: None,
+            asked: None,
+            query: None,
             aborted: false,
             ending: Ending::Usual,
             within: false,
@@ -199,6 +213,10 @@ pub(crate) struct Shared {
     /// What panicked below Lua.
     pub(crate) panicked: Cell<Option<String>>,
     pub(crate) integers: Cell<api::Integers>,
+    pub(crate) queries: Cell<api::Queries>,
+    pub(crate) lists: RefCell<api::Lists>,
+    /// How SQL is read that is made while the workload runs.
+    pub(crate) lexer: Lexer,
     pub(super) contexts: RefCell<Vec<*const Context>>,
     pub(crate) statements: RefCell<api::Names>,
     pub(crate) tally_names: RefCell<Vec<String>>,
