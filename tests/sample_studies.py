@@ -67,6 +67,16 @@ def sim_study(
     }
 
 
+def workload_study(url: str, workload: str, measure: Tables, **table: Any) -> Tables:
+    """A study of a built-in workload in a database; ``table`` is the rest of ``[workload]``."""
+    return {
+        "study": {"name": workload},
+        "system": {"provider": "url", "rw": url},
+        "workload": {"name": workload, **table},
+        "measure": [measure],
+    }
+
+
 def write_study(folder: Path, tables: Mapping[str, Any], name: str = "study.toml") -> Path:
     path = folder / name
     path.write_text(tomli_w.dumps(tables), encoding="utf-8")

@@ -11,6 +11,9 @@ from scipy.signal import lfilter
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+UNLIKELY = 1e-6
+"""A chance below which a test takes what happened for no chance."""
+
 
 def generator() -> np.random.Generator:
     return np.random.default_rng(20241120)

@@ -10,23 +10,18 @@ from scipy.stats import binomtest, chisquare
 
 from commands import call
 from nephoscope.store import StoredRun
-from sample_studies import phases, throughput, write_study
+from sample_studies import phases, throughput, workload_study, write_study
+from simulated import UNLIKELY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-UNLIKELY = 1e-6
-
 
 def study_of(folder: Path, workload: str, *, mix: dict[str, float] | None = None, **table: Any) -> Path:
-    tables = {
-        "study": {"name": "laws"},
-        "system": {"provider": "url", "rw": f"sqlite://{folder / 'data.db'}?begin=immediate&synchronous=off"},
-        "workload": {"name": workload, **table},
-        "measure": [phases({"concurrency": 1, "mix": mix}) if mix else throughput(mixes=["1:0"])],
-    }
-    return write_study(folder, tables)
+    url = f"sqlite://{folder / 'data.db'}?begin=immediate&synchronous=off"
+    measure = phases({"concurrency": 1, "mix": mix}) if mix else throughput(mixes=["1:0"])
+    return write_study(folder, workload_study(url, workload, measure, **table))
 
 
 def loaded(folder: Path, workload: str, **table: Any) -> sqlite3.Connection:

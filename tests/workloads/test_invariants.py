@@ -9,7 +9,7 @@ import pytest
 from matrix import SMALL
 
 from commands import call
-from sample_studies import throughput, write_study
+from sample_studies import throughput, workload_study, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,13 +101,8 @@ FAULTS = [
 @pytest.mark.parametrize(("workload", "fault", "broken"), FAULTS)
 def test_a_planted_fault_breaks_an_invariant(tmp_path: Path, workload: str, fault: str, broken: str) -> None:
     file = tmp_path / "data.db"
-    tables = {
-        "study": {"name": "planted"},
-        "system": {"provider": "url", "rw": f"sqlite://{file}?synchronous=off"},
-        "workload": {"name": workload, **SMALL[workload]},
-        "measure": [throughput(mixes=["1:0"])],
-    }
-    study = write_study(tmp_path, tables)
+    url, measure = f"sqlite://{file}?synchronous=off", throughput(mixes=["1:0"])
+    study = write_study(tmp_path, workload_study(url, workload, measure, **SMALL[workload]))
     assert call("load", study).code == 0
     before = call("check", study)
     assert (before.code, "✗" in before.out) == (0, False), before.out

@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 from commands import call
 from databases import SERVERS, Server, dialect_of
 from nephoscope.store import StoredRun
-from sample_studies import write_study
+from sample_studies import workload_study, write_study
+from simulated import UNLIKELY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,13 +52,8 @@ def described(workload: str) -> Mapping[str, Mapping[str, float]]:
 
 def study_of(url: str, workload: str, mixes: Mapping[str, Mapping[str, float]], duration: str) -> Tables:
     phases = [{"duration": duration, "concurrency": SESSIONS, "mix": dict(mix)} for mix in mixes.values()]
-    return {
-        "study": {"name": workload},
-        "system": {"provider": "url", "rw": url},
-        "workload": {"name": workload, **SMALL[workload]},
-        "load": {"interval": "100ms"},
-        "measure": [{"evaluator": "load", "phases": phases}],
-    }
+    measure = {"evaluator": "load", "phases": phases}
+    return {**workload_study(url, workload, measure, **SMALL[workload]), "load": {"interval": "100ms"}}
 
 
 def ended_by_phase(run: StoredRun, outcomes: tuple[str, ...]) -> list[Counter[str]]:
@@ -71,14 +67,14 @@ def ended_by_phase(run: StoredRun, outcomes: tuple[str, ...]) -> list[Counter[st
 
 
 def unlikely(weights: Mapping[str, float], counts: Mapping[str, int]) -> bool:
-    """Whether transactions that ended so often were hardly drawn by these weights: a χ² test at 1e-6."""
+    """Whether transactions that ended so often were hardly drawn by these weights: a χ² test."""
     drawn = {name: weight for name, weight in weights.items() if weight > 0}
     found = [counts.get(name, 0) for name in drawn]
     ended, whole = sum(found), sum(drawn.values())
     # Each session may end in a phase what it has drawn in the one before.
     if not ended or sum(counts.values()) - ended > SESSIONS:
         return True
-    return bool(chisquare(found, [ended * weight / whole for weight in drawn.values()]).pvalue < 1e-6)
+    return bool(chisquare(found, [ended * weight / whole for weight in drawn.values()]).pvalue < UNLIKELY)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

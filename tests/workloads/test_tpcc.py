@@ -11,7 +11,8 @@ from scipy.stats import binomtest
 
 from commands import call
 from nephoscope.store import StoredRun
-from sample_studies import phases, write_study
+from sample_studies import phases, workload_study, write_study
+from simulated import UNLIKELY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,17 +45,10 @@ FAULTS = {
 
 
 def study_of(database: Path, options: Mapping[str, int] = SMALL) -> Tables:
-    return {
-        "study": {"name": "tpcc"},
-        "system": {"provider": "url", "rw": f"sqlite://{database}?begin=immediate&synchronous=off"},
-        "workload": {
-            "name": "tpcc",
-            "scale": WAREHOUSES,
-            "options": dict(options),
-        },
-        "load": {"interval": "100ms"},
-        "measure": [phases({"duration": "4s", "mix": "TPCC", "concurrency": 4})],
-    }
+    url = f"sqlite://{database}?begin=immediate&synchronous=off"
+    measure = phases({"duration": "4s", "mix": "TPCC", "concurrency": 4})
+    tables = workload_study(url, "tpcc", measure, scale=WAREHOUSES, options=dict(options))
+    return {**tables, "load": {"interval": "100ms"}}
 
 
 def load(folder: Path, options: Mapping[str, int] = SMALL) -> Path:
@@ -81,7 +75,7 @@ def verdicts(database: Path) -> dict[str, str]:
 
 
 def likely(count: int, of: int, share: float) -> bool:
-    return bool(binomtest(count, of, share).pvalue > 1e-6)
+    return bool(binomtest(count, of, share).pvalue > UNLIKELY)
 
 
 def test_the_population_is_as_specified(tmp_path: Path) -> None:
