@@ -84,6 +84,9 @@ def test_the_sources_are_still_read_rightly() -> None:
         "when",
         "data",
         "parts",
+        "limit",
+        *("at_least", "rate", "access"),
+        *("name", "transaction", "per", "pauses"),
     } == allowed_keys()
 
 
