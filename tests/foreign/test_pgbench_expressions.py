@@ -10,20 +10,34 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pgbench_peer import HAS_PGBENCH, Result, ours, theirs
 
+from databases import running_server
 from nephoscope.foreign.pgbench.expressions import ExpressionError, expression
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
-    from postgres_lab import Lab
 
-VARIABLES = {"i": "12", "d": "2.5", "big": "9223372036854775807", "default_seed": "42", "t": "true", "n": "null"}
+VARIABLES = {
+    "i": "12",
+    "d": "2.5",
+    "big": "9223372036854775807",
+    "default_seed": "42",
+    "t": "true",
+    "n": "null",
+}
 
 INTEGERS = ["0", "1", "2", "3", "7", "63", "1000000007", "9223372036854775807", ":i", ":big", "null", ":n"]
 DOUBLES = ["2.5", "0.5", "3.5", "1e3", ".25", "4.", "1E-2", ":d"]
 BOOLEANS = ["true", "FALSE", ":t", "null"]
 _TWO = [" + ", " - ", "*", "/", " % ", " & ", "|", " # ", "<<", ">> "]
 _COMPARED = ["<", " <= ", "=", " <> ", "!=", ">", " >="]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with running_server() as server:
+        yield server.new_database()
 
 
 def _joined(parts: tuple[str, str, str]) -> str:
@@ -44,7 +58,9 @@ def _numbers(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
             st.tuples(st.sampled_from(["mod", "hash_murmur2", "least", "greatest"]), one, one).map(
                 lambda call: f"{call[0]}({call[1]}, {call[2]})"
             ),
-            st.tuples(truth, one, one).map(lambda case: f"case when {case[0]} then {case[1]} else {case[2]} end"),
+            st.tuples(truth, one, one).map(
+                lambda case: f"case when {case[0]} then {case[1]} else {case[2]} end"
+            ),
         )
 
     return st.recursive(leaf, deeper, max_leaves=5)
@@ -62,9 +78,9 @@ def _truths() -> st.SearchStrategy[str]:
         lambda one: st.one_of(
             st.tuples(one, st.sampled_from([" and ", " OR "]), one).map(_joined),
             one.map(lambda text: f"not {text}"),
-            st.tuples(one, st.sampled_from([" is not null", " notnull", " isnull", " is true", " IS NOT FALSE"])).map(
-                lambda parts: f"({parts[0]}){parts[1]}"
-            ),
+            st.tuples(
+                one, st.sampled_from([" is not null", " notnull", " isnull", " is true", " IS NOT FALSE"])
+            ).map(lambda parts: f"({parts[0]}){parts[1]}"),
         ),
         max_leaves=4,
     )
@@ -93,17 +109,17 @@ def agree(mine: Result, their: Result) -> bool:
         max_size=60,
     )
 )
-def test_expressions_have_the_values_of_pgbench(common_server: str, tmp_path: Path, texts: list[str]) -> None:
+def test_expressions_have_the_values_of_pgbench(database: str, tmp_path: Path, texts: list[str]) -> None:
     mine = ours(tmp_path / "ours", texts, VARIABLES)
     failing = [text for text, result in zip(texts, mine, strict=True) if result.kind == "error"]
     fine = [(text, result) for text, result in zip(texts, mine, strict=True) if result.kind != "error"]
-    their = theirs(common_server, tmp_path, [text for text, _ in fine], VARIABLES)
+    their = theirs(database, tmp_path, [text for text, _ in fine], VARIABLES)
     for (text, result), found in zip(fine, their, strict=False):
         assert agree(result, found), text
     assert len(their) == len(fine)
     # An error ends a script, so each has one of its own.
     for text in failing[:3]:
-        assert theirs(common_server, tmp_path, [text], VARIABLES)[-1].kind == "error", text
+        assert theirs(database, tmp_path, [text], VARIABLES)[-1].kind == "error", text
 
 
 KNOWN = {

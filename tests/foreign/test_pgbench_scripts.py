@@ -7,13 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from commands import call
-from databases import Server, query
 from pgbench_peer import HAS_PGBENCH, pgbench
 
+from commands import call
+from databases import Server, query, running_server
 from nephoscope.store.reader import StoredRun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 needs_pgbench = pytest.mark.skipif(not HAS_PGBENCH, reason="no pgbench is here")
@@ -27,6 +28,12 @@ LAWS = """
 \\set f random(-9000000000000000000, 0) % 7
 INSERT INTO drawn VALUES ('u', :u), ('g', :g), ('e', :e), ('z', :z), ('s', :s), ('f', :f);
 """
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with running_server() as server:
+        yield server
 
 
 def run(url: str, folder: Path, *words: str | Path) -> StoredRun:
@@ -134,7 +141,9 @@ def test_a_script_has_the_effects_that_it_has_in_pgbench(server: Server, tmp_pat
     if mode == "simple":
         text = text.replace("\\startpipeline\n", "").replace("\\endpipeline\n", "")
     else:
-        text = text.replace("1 AS a \\; SELECT 2 AS b \\; SELECT 3 AS c", "1 AS a, 3 AS c").replace("\\; SELECT", "")
+        text = text.replace("1 AS a \\; SELECT 2 AS b \\; SELECT 3 AS c", "1 AS a, 3 AS c").replace(
+            "\\; SELECT", ""
+        )
         text = text.replace("VALUES ('n', :n)", "VALUES ('n', :n::text)")
     script.write_text(text)
     options = ["-D", "big=9223372036854775807", "-D", "scale=3", "-D", "default_seed=42", "-M", mode]
@@ -162,7 +171,14 @@ def test_scripts_run_by_their_weights(server: Server, tmp_path: Path) -> None:
     url = server.new_database()
     for name in ("one", "two", "none"):
         (tmp_path / f"{name}.sql").write_text("SELECT 1;\n")
-    words = ["--pgbench", f"{tmp_path}/one.sql@3", "-f", f"{tmp_path}/two.sql", "-f", f"{tmp_path}/none.sql@0"]
+    words = [
+        "--pgbench",
+        f"{tmp_path}/one.sql@3",
+        "-f",
+        f"{tmp_path}/two.sql",
+        "-f",
+        f"{tmp_path}/none.sql@0",
+    ]
     stored = run(url, tmp_path, *words, "-T", "1")
     counts: Counter[str] = Counter()
     for series in stored.intervals.to_pylist():
@@ -180,7 +196,7 @@ def test_built_in_scripts_are_the_workload_tpcb(server: Server, tmp_path: Path) 
     assert stored.manifest["workload"]["name"] == "tpcb"
     names = {series["transaction"] for series in stored.intervals.to_pylist() if series["committed"]}
     assert names == {"simple_update", "select_only"}
-    words = ["--pgbench", tmp_path / "count.sql", "-b", "tpcb", "-T", "1", "--set", "workload.external=true"]
+    words = ["--pgbench", f"{tmp_path}/count.sql", "-b", "tpcb", "-T", "1", "--set", "workload.external=true"]
     stored = run(url, tmp_path, *words)
     names = {series["transaction"] for series in stored.intervals.to_pylist() if series["committed"]}
     assert names == {"count", "tpcb_like"}
@@ -244,9 +260,13 @@ def test_the_same_script_makes_the_same_workload(tmp_path: Path) -> None:
     described = []
     for place in ("one", "two"):
         (tmp_path / place).mkdir()
-        (tmp_path / place / "script.sql").write_text(WHOLE.replace(":n $a$", "$a$").replace(":no_such_thing", "0"))
+        (tmp_path / place / "script.sql").write_text(
+            WHOLE.replace(":n $a$", "$a$").replace(":no_such_thing", "0")
+        )
         options = ["--set", 'big="1"', "--json"]
-        described.append(json.loads(call("workloads", f"pgbench:{tmp_path}/{place}/script.sql", *options).out)[0])
+        described.append(
+            json.loads(call("workloads", f"pgbench:{tmp_path}/{place}/script.sql", *options).out)[0]
+        )
     files = [description.pop("files") for description in described]
     assert described[0] == described[1]
     assert len(files[0]) == len(files[1])

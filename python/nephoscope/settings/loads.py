@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
@@ -170,6 +178,17 @@ AccessSetting = Annotated[
     ],
     BeforeValidator(_access),
 ]
+
+_ACCESS: TypeAdapter[AccessSetting] = TypeAdapter(AccessSetting)
+
+
+def parse_access(text: str) -> AccessSetting:
+    """Read the short form of an access distribution. Raises ``ValueError`` with what is allowed."""
+    try:
+        return _ACCESS.validate_python(text)
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
 
 Reads = Literal["rw", "ro", "all"]
 """Where transactions run that only read; with ``all`` each session reads on one endpoint of both roles."""

@@ -17,6 +17,7 @@ from nephoscope.cli.options import (
     PgbenchOption,
     ResumeOption,
     SetOption,
+    SqlOption,
     StudyArgument,
     UrlOption,
     YcsbOption,
@@ -39,6 +40,7 @@ def run(
     *,
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
+    sql: SqlOption = None,
     ycsb: YcsbOption = None,
     io: IoOption = None,
     as_json: JsonOption = False,
@@ -50,7 +52,7 @@ def run(
     """
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
     found = parts(study_of(study, settings, io, given))
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
         _finish(_measure(part, out, as_json=as_json), as_json=as_json)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
@@ -13,20 +13,34 @@ from nephoscope.evaluators.load.settings import LoadSettings, _highest, _levels,
 from nephoscope.evaluators.points import read_points
 from nephoscope.scoring.formulas import Absent
 from nephoscope.settings.loads import Load as LoadLevel
-from nephoscope.settings.loads import (
-    UniformAccess,
-)
+from nephoscope.settings.loads import UniformAccess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.evaluators.load.settings import LevelSettings, PhaseSettings
     from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.loads import AccessSetting
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
 
 
-_Mix = tuple[str, "Mapping[str, float]"]
+class _Given(NamedTuple):
+    """A load as a study writes it: its mix, as labels have it and by weights; its access. None leaves what there is."""
+
+    level: LevelSettings
+    mix: tuple[str, Mapping[str, float]] | None
+    access: AccessSetting | None
+
+    def load(self) -> LoadLevel:
+        return LoadLevel(
+            concurrency=self.level.concurrency,
+            think=self.level.think,
+            rate=self.level.rate,
+            arrivals=self.level.arrivals,
+            mix=self.mix[1] if self.mix else None,
+            access=self.access,
+        )
 
 
 @dataclass(frozen=True)
@@ -35,17 +49,16 @@ class _Step:
 
     name: str
     phase: PhaseSettings
-    loads: Sequence[tuple[LevelSettings, _Mix | None]]
-    """Each with its mix, as labels have it and by weights."""
+    loads: Sequence[_Given]
 
     def labels(self) -> dict[str, Any]:
         """Label the phase with its streams, and their levels together."""
         if self.phase.streams is None:
             return _levels(self.phase)
-        levels = [_levels(load) for load, _ in self.loads]
+        levels = [_levels(load.level) for load in self.loads]
         streams = [
-            {"mix": mix[0] if mix else None, **level}
-            for (_, mix), level in zip(self.loads, levels, strict=True)
+            {"mix": load.mix[0] if load.mix else None, **level}
+            for load, level in zip(self.loads, levels, strict=True)
         ]
         together = {
             name: sum(level[name] for level in levels if name in level)
@@ -69,12 +82,18 @@ class LoadEvaluator(Evaluator):
         self._settings = settings
         self._index = index
         self._steps: list[_Step] = []
+        chosen = False
         for place, phase in enumerate(settings.phases):
             where = f"measure.{index}.phases.{place}"
             loads = []
-            for number, load in enumerate(phase.loads):
+            for number, level in enumerate(phase.loads):
                 of = where if phase.streams is None else f"{where}.streams.{number}"
-                loads.append((load, None if load.mix is None else workload.mix(load.mix, f"{of}.mix")))
+                mix = None if level.mix is None else workload.mix(level.mix, f"{of}.mix")
+                chosen = chosen or level.access is not None
+                begins = place == 0 or phase.streams is not None
+                # A mix brings its own until the study chooses one; a stream begins anew.
+                own = workload.access(level.mix) if mix and (begins or not chosen) else None
+                loads.append(_Given(level, mix, level.access or own or (UniformAccess() if begins else None)))
             self._steps.append(_Step(_name(phase, place), phase, loads))
 
     @property
@@ -90,11 +109,11 @@ class LoadEvaluator(Evaluator):
         """Give each phase; values that a phase leaves out stay."""
         weights: Mapping[str, float] = {}
         for step in self._steps:
-            if given := [mix[1] for _, mix in step.loads if mix]:
+            if given := [load.mix[1] for load in step.loads if load.mix]:
                 weights = {name: weight for mix in given for name, weight in mix.items()}
             wanted = sum(
-                sessions if _highest(load.rate) else math.ceil(_highest(load.concurrency))
-                for load, _ in step.loads
+                sessions if _highest(load.level.rate) else math.ceil(_highest(load.level.concurrency))
+                for load in step.loads
             )
             yield Demand(step.name, (wanted,), weights)
 
@@ -103,12 +122,9 @@ class LoadEvaluator(Evaluator):
         for repetition in range(1, self._settings.repetitions + 1):
             label, labels, running = None, {}, 1
             for place, step in enumerate(self._steps):
-                if given := [mix[0] for _, mix in step.loads if mix]:
+                if given := [load.mix[0] for load in step.loads if load.mix]:
                     label = " + ".join(given)
-                loads = [
-                    _level(load, mix, begins=place == 0 or step.phase.streams is not None)
-                    for load, mix in step.loads
-                ]
+                loads = [load.load() for load in step.loads]
                 if self._has_streams and step.phase.streams is None:
                     # All of them stay as they are.
                     loads = [LoadLevel()] * running
@@ -139,14 +155,3 @@ class LoadEvaluator(Evaluator):
             shortfalls=read.shortfalls,
             details={self.name: {str(self._index): {"streams": streams}}} if streams else {},
         )
-
-
-def _level(load: LevelSettings, mix: _Mix | None, *, begins: bool) -> LoadLevel:
-    return LoadLevel(
-        concurrency=load.concurrency,
-        think=load.think,
-        rate=load.rate,
-        arrivals=load.arrivals,
-        mix=mix[1] if mix else None,
-        access=load.access or (UniformAccess() if begins else None),
-    )

@@ -42,7 +42,7 @@ class LevelSettings(Settings):
     mix: MixSetting | None = None
     """Which transactions run: see [mixes](#mixes)."""
     access: AccessSetting | None = None
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own unless set."""
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
