@@ -30,6 +30,8 @@ use crate::worker::watchdog::Watched;
 #[derive(Clone)]
 pub(crate) struct TenantSetup {
     pub(crate) plan: Arc<TenantPlan>,
+    /// The tenant whose key space it has and whose tallies it adds to: itself, or the one that it is a stream of.
+    pub(crate) owner: String,
     pub(crate) source: Arc<Source>,
     pub(crate) keys: Vec<(String, Arc<KeySpace>)>,
 }

@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
@@ -176,11 +176,8 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (mut transaction, mut role) = match job.transaction {
-            None => self.tenant.choose(&mut self.random, self.reads),
-            Some(known) => (known, self.tenant.role_of(known, self.reads)),
-        };
-        let mut series = self.tenant.plan.series[transaction][role as usize];
+        let (mut transaction, mut role, mut series) =
+            self.tenant.choose(job.transaction, &mut self.random, self.reads);
         let mut start = clock::now();
         if job.session_was_free {
             self.course.add_lag(start.saturating_sub(job.intended.unwrap_or(start)));
@@ -198,8 +195,7 @@ impl Session {
                 break ended;
             }
             skips += 1;
-            (transaction, role) = self.instead(&job, series, skips).await;
-            series = self.tenant.plan.series[transaction][role as usize];
+            (transaction, role, series) = self.instead(&job, series, skips).await;
             start = clock::now();
             if skips > MOST_SKIPS {
                 break (Outcome::Failed, 1);
@@ -295,6 +291,13 @@ impl Session {
                     self.affected += reply.affected;
                     step = self.script.resume(reply);
                 }
+                Step::Query { want, flush } => {
+                    let place = self.place(role).await?;
+                    self.queue(role, Command::Execute(place), want)?;
+                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
+                    self.affected += reply.affected;
+                    step = self.script.resume(reply);
+                }
                 Step::Done { aborted } => {
                     self.settle(role).await?;
                     return Ok(if aborted { End::Aborted } else { End::Committed });
@@ -313,14 +316,28 @@ impl Session {
             Command::Commit => true,
             // A statement outside a transaction commits by itself.
             Command::Execute(_) => !self.in_transaction,
-            Command::Begin | Command::Rollback => false,
+            Command::Begin | Command::BeginIn(_) | Command::Rollback => false,
         });
         match command {
-            Command::Begin => self.in_transaction = true,
+            Command::Begin | Command::BeginIn(_) => self.in_transaction = true,
             Command::Commit | Command::Rollback => self.in_transaction = false,
             Command::Execute(_) => {}
         }
         Ok(())
+    }
+
+    /// Makes the statement known that the script has made; gives its place.
+    #[cold]
+    async fn place(&mut self, role: Role) -> Result<usize, Error> {
+        loop {
+            let connection = self.connections[role as usize].as_mut();
+            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+            match connection.add(self.script.query()?)? {
+                Added::Ready(place) => return Ok(place),
+                Added::Asked(place) => return self.flush(role).await.map(|_| place),
+                Added::Full => self.flush(role).await?,
+            };
+        }
     }
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.

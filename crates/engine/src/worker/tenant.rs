@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Waker};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
+use crate::spec::Think;
 use crate::spec::load::{Model, TenantChange, cumulated, pause};
 use crate::spec::routes::{Endpoint, Routes, TenantPlan};
 use crate::spec::schedule::{Arrivals, Ramp};
-use crate::spec::{Role, Think};
 use crate::worker::connecting::ConnectLimits;
 use crate::worker::recorder::TenantGauges;
 use crate::worker::rest::Rest;
@@ -261,14 +261,6 @@ impl Tenant {
             state.gauges.dropped += 1;
             state.dropped.add(job.intended.unwrap_or_default());
         }
-    }
-
-    /// Draws a transaction from the mix, and tells where it runs; `own` is where the session reads if reads are spread.
-    #[inline]
-    pub(crate) fn choose(&self, random: &mut Random, own: Role) -> (usize, Role) {
-        let state = self.state.borrow();
-        let transaction = drawn(&state.mix, random.uniform());
-        (transaction, state.routes.role(self.plan.read_only[transaction], own))
     }
 
     /// Asks for work for a session; pending while there is none.

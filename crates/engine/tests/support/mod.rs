@@ -47,6 +47,7 @@ pub fn written(lua: &str, statements: &str) -> tempfile::TempDir {
 pub fn tenant(name: &str, url: &str) -> TenantSpec {
     TenantSpec {
         name: name.to_owned(),
+        stream_of: None,
         rw: vec![url.to_owned()],
         ro: Vec::new(),
         reads: Reads::Rw,

@@ -6,6 +6,7 @@ use nephoscope_runtime::Yield;
 use super::{Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
 use crate::worker::turn::Job;
+use crate::worker::watchdog::SET_UP;
 
 /// So many transactions may have nothing to do in a row: a mix of which one in a thousand has work comes to that in one
 /// of 20,000 cases.
@@ -23,7 +24,7 @@ impl Session {
 
     /// Draws a transaction in the place of one that had nothing to do, the `skips`-th in a row. The run ends where there
     /// are too many of them.
-    pub(super) async fn instead(&mut self, job: &Job, skipped: usize, skips: u32) -> (usize, Role) {
+    pub(super) async fn instead(&mut self, job: &Job, skipped: usize, skips: u32) -> (usize, Role, usize) {
         self.uninterrupted += 1;
         if self.uninterrupted >= UNINTERRUPTED {
             self.uninterrupted = 0;
@@ -37,14 +38,13 @@ impl Session {
                 self.script_session()
             ));
         }
-        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
-        let series = self.tenant.plan.series[transaction][role as usize];
+        let chosen @ (transaction, _, series) = self.tenant.choose(None, &mut self.random, self.reads);
         if let Some(due) = job.waited_since() {
             self.tenant.starts_late(self.number, due, series);
         }
         self.course.starts_instead(skipped, series);
         self.running = Some(transaction);
-        (transaction, role)
+        chosen
     }
 
     /// Its number as the workload knows it.
@@ -84,6 +84,3 @@ impl Session {
         again && self.connections[role as usize].is_some() && !self.tenant.stopped()
     }
 }
-
-/// What messages call the session's own function.
-const SET_UP: &str = "the function of w:session";

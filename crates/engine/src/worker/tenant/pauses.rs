@@ -4,8 +4,8 @@ use nephoscope_runtime::Nanos;
 use nephoscope_script::Random;
 
 use super::Tenant;
+use crate::spec::Think;
 use crate::spec::load::pause;
-use crate::spec::{Role, Think};
 use crate::worker::recorder::Outcome;
 
 /// A pause as the workload has it: think time of the transaction that has ended, then keying of the next one, which is
@@ -53,11 +53,5 @@ impl Tenant {
                 slot.own = Some(OwnPause { ended: transaction, next, keying });
             }
         }
-    }
-
-    /// Where a transaction runs; `own` is where the session reads if reads are spread.
-    #[inline]
-    pub(crate) fn role_of(&self, transaction: usize, own: Role) -> Role {
-        self.state.borrow().routes.role(self.plan.read_only[transaction], own)
     }
 }

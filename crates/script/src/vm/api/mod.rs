@@ -16,17 +16,22 @@ mod failure;
 mod globals;
 mod integer;
 mod laws;
+mod lists;
 mod loaded;
 mod names;
 mod pick;
+mod query;
 mod rows;
 mod tx;
+mod values;
 
 pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use integer::{Integers, make_integers, push_whole};
+pub(crate) use lists::Lists;
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
+pub(crate) use query::{Queries, make_queries};
 pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use tx::push_tx;
 
