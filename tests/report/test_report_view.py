@@ -10,7 +10,7 @@ import pytest
 from report_documents import TAU
 from report_html import Page
 from report_pages import run, section, view
-from report_runs import ATTACK, RUNS, sweep_run
+from report_runs import ATTACK, RUNS, search_run, sweep_run
 
 from nephoscope.evaluators.elasticity.section import ElasticitySection
 from nephoscope.evaluators.throughput.section import SweepSection
@@ -112,6 +112,19 @@ def test_the_steps_of_a_search_are_drawn_and_do_not_count() -> None:
     assert [x for x, _ in line.data] == [1, 2, 4]
     assert len(repetitions.data) == 3
     assert "Lines join the steps of the search" in swept.charts[0].note
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"), [(True, "RO saturates at τ = 2"), (False, "RO is not known to saturate at 2")]
+)
+def test_a_load_that_was_the_highest_of_all_is_not_called_saturation(*, seen: bool, said: str) -> None:
+    searched = search_run()
+    (searched.scores or {})["saturation"]["RO"]["saturated"] = seen
+    swept = section(build_view(searched), SweepSection)
+    assert swept is not None
+    assert swept.charts[0].message.startswith(said)
+    signs = {mark.label for chart in swept.charts for mark in chart.marks}
+    assert signs == {"τ 2" if seen else "τ ≥ 2"}
 
 
 def test_warm_up_is_shown_but_does_not_count() -> None:

@@ -63,7 +63,7 @@ def test_a_workload_is_loaded_run_and_holds_its_invariants(
         loaded = run.manifest["load"]
         assert (loaded["threads"], loaded["sessions"], loaded["sessions_per_thread"]) == (1, 4, 4)
     counted = sum(int(count or 0) for run in runs for count in run.intervals["committed"].to_pylist())
-    with sqlite3.connect(tmp_path / "data" / "nephoscope.db") as database:
+    with sqlite3.connect(tmp_path / "data" / f"nephoscope_{workload}.db") as database:
         if workload == "tpcb":
             assert database.execute("SELECT count(*) FROM pgbench_history").fetchone() == (counted,)
         database.execute("UPDATE pgbench_tellers SET tbalance = 0") if workload == "tpcb" else None
@@ -72,15 +72,26 @@ def test_a_workload_is_loaded_run_and_holds_its_invariants(
     assert call("check", study).code == 1, "what was changed behind its back is found"
 
 
+def test_each_workload_has_a_database_of_its_own(tmp_path: Path) -> None:
+    for workload, scale, mix in (("sales", 0.01, ALL), ("tpcb", 1, '"TPCB"')):
+        ended = call("load", study_of(tmp_path, workload, scale, mix))
+        assert ended.code == 0, ended.err
+    made = {file.name for file in (tmp_path / "data").glob("*.db")}
+    assert made == {"nephoscope_sales.db", "nephoscope_tpcb.db"}
+    named = call("load", study_of(tmp_path), "--set", 'system.database="chosen"')
+    assert named.code == 0, named.err
+    assert (tmp_path / "data" / "chosen.db").exists()
+
+
 def test_a_table_of_somebody_else_is_never_dropped(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir(mode=0o700)
-    with sqlite3.connect(folder / "nephoscope.db") as database:
+    with sqlite3.connect(folder / "nephoscope_sales.db") as database:
         database.execute("CREATE TABLE customer (mine int)")
     ended = call("load", study_of(tmp_path), "--force")
     assert ended.code == 1
     assert "was not made by nephoscope" in ended.err
-    with sqlite3.connect(folder / "nephoscope.db") as database:
+    with sqlite3.connect(folder / "nephoscope_sales.db") as database:
         assert [name for (name,) in database.execute("SELECT name FROM sqlite_schema")] == ["customer"]
 
 

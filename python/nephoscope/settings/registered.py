@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-)
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from nephoscope.settings.base import Settings
 from nephoscope.settings.resources import Resources
@@ -22,6 +20,26 @@ class SystemSettings(Settings):
     """Who gives the system: ``nephoscope systems`` lists the providers."""
     resources: Resources | None = None
     """What the system was given, for its cost: see [resources](systems.md#resources)."""
+
+
+class OwnSystemSettings(SystemSettings):
+    """The ``[system]`` table of a system that this tool starts itself."""
+
+    database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$")] | None = None
+    """The name of the database, made if it does not exist. Left out, it is `nephoscope_` and the workload's name:
+    each workload has tables of its own, whose names may be those of another's."""
+
+    @property
+    def database_name(self) -> str:
+        """The database, of a workload or of none."""
+        return self.database or "nephoscope"
+
+    def of_workload(self, name: str) -> Self:
+        """Choose the database where none is named; ``name`` is a workload's, or its path."""
+        if self.database is not None:
+            return self
+        own = re.sub(r"\W", "_", Path(name).stem, flags=re.ASCII)
+        return self.model_copy(update={"database": f"nephoscope_{own}"[:63]})
 
 
 def _distinct(scales: list[float]) -> list[float]:

@@ -31,7 +31,7 @@ from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 from nephoscope.settings.base import Settings
 from nephoscope.settings.loads import ACCESS_WORDS
-from nephoscope.settings.registered import MeasureSettings, Scales, SystemSettings
+from nephoscope.settings.registered import MeasureSettings, OwnSystemSettings, Scales, SystemSettings
 from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, validated
@@ -372,6 +372,8 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
     faults += scale_faults(made["workload"], made["measure"])
     if faults:
         raise InputError("\n".join(f"{where}: {fault}" for fault in faults))
+    if isinstance(system := made["system"], OwnSystemSettings):
+        made["system"] = system.of_workload(made["workload"].name)
     return Study.model_construct(**made)
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.settings.registered import SystemSettings
+from nephoscope.settings.registered import OwnSystemSettings, SystemSettings
 from nephoscope.settings.resources import Resources
 from nephoscope.systems.base import Provider, System
 from nephoscope.systems.machine.capacity import GIB, storage_bytes, this_machine
@@ -19,11 +19,10 @@ from nephoscope.systems.machine.folders import FolderLock, cache_folder, make_fo
 if TYPE_CHECKING:
     from nephoscope.settings.base import Role
 
-_FILE = "nephoscope.db"
 _LOCK_S = 5.0
 
 
-class EmbeddedSqliteSettings(SystemSettings):
+class EmbeddedSqliteSettings(OwnSystemSettings):
     """The ``[system]`` table of a study that measures SQLite."""
 
     provider: Literal["embedded-sqlite"] = "embedded-sqlite"
@@ -48,7 +47,7 @@ class EmbeddedSqlite(Provider):
         self._folder = (settings.data or cache_folder() / "sqlite").expanduser().resolve()
         options = {"journal_mode": "wal", "synchronous": "full", **settings.settings}
         given = "&".join(f"{quote(name)}={quote(str(value))}" for name, value in options.items())
-        self._url = f"sqlite://{quote(str(self._folder / _FILE))}?{given}"
+        self._url = f"sqlite://{quote(str(self._folder / f'{settings.database_name}.db'))}?{given}"
         try:
             _engine.check_url(self._url)
         except InputError as error:

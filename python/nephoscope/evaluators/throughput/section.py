@@ -30,7 +30,20 @@ class Saturation(Part):
     concurrency: Number = None
     tps: Number = None
     why: str = ""
+    is_known: bool = True
+    """Whether it was seen; else the highest load that was tried was too low to tell."""
     color: str = "c0"
+
+    @property
+    def sign(self) -> str:
+        """What marks its place in a chart."""
+        return f"τ {count(self.concurrency)}" if self.is_known else f"τ ≥ {count(self.concurrency)}"
+
+    def said(self) -> str:
+        """Say it in a chart's line."""
+        if self.is_known:
+            return f"{self.mix} saturates at τ = {count(self.concurrency)} with {number(self.tps)} TPS"
+        return f"{self.mix} is not known to saturate at {count(self.concurrency)} with {number(self.tps)} TPS"
 
 
 class PointRow(Part):
@@ -113,6 +126,7 @@ def _saturation(run: Run, mix: str) -> Saturation:
         concurrency=found.get("concurrency"),
         tps=found.get("tps"),
         why=str(found.get("why") or ""),
+        is_known=found.get("saturated") is not False,
         color=run.mix_color(mix),
     )
 
@@ -140,11 +154,7 @@ def _throughput(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) 
         lines += _repetitions(run, mix, _measured(run, mix))
     # The legend names the mixes first, and what a cross means last.
     lines.sort(key=lambda line: line.style == "crosses")
-    said = [
-        f"{entry.mix} saturates at τ = {count(entry.concurrency)} with {number(entry.tps)} TPS"
-        for entry in saturation
-        if finite(entry.concurrency) is not None
-    ]
+    said = [entry.said() for entry in saturation if finite(entry.concurrency) is not None]
     return XYChart(
         id="sweep-tps",
         title="Throughput",
@@ -155,7 +165,7 @@ def _throughput(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) 
         y=Axis(title="TPS"),
         lines=tuple(lines),
         marks=tuple(
-            Mark(x=entry.concurrency, y=entry.tps, label=f"τ {count(entry.concurrency)}", color=entry.color)
+            Mark(x=entry.concurrency, y=entry.tps, label=entry.sign, color=entry.color)
             for entry in saturation
         ),
     )
@@ -200,8 +210,11 @@ def _tail(run: Run, mixes: list[str], saturation: tuple[Saturation, ...]) -> XYC
         color = run.mix_color(mix)
         lines.append(Line(name=mix, color=color, data=tuple(merged)))
         lines.append(Line(name=mix, color=color, style="points", data=tuple(each), legend=False))
-        at = next((entry.concurrency for entry in saturation if entry.mix == mix), None)
-        marks += [Mark(x=x, y=y, label=f"τ {count(x)}", color=color) for x, y in merged if at and x == at]
+        found = next((entry for entry in saturation if entry.mix == mix and entry.concurrency), None)
+        if found:
+            marks += [
+                Mark(x=x, y=y, label=found.sign, color=color) for x, y in merged if x == found.concurrency
+            ]
         seen = [y for _, y in merged if y is not None]
         if seen:
             ranges.append(f"{mix} from {number(seen[0], 3)} to {number(seen[-1], 3)} ms")

@@ -34,8 +34,10 @@ const unnamedScale = (spec, values, horizontal) => {
     const log = logScale(values);
     return { ...scale, ...log, axisTick: { ...log.axisTick, ...lined.axisTick } };
   }
+  // Ends that are those of what was measured are no round numbers: they are not labelled.
+  const axisLabel = { ...scale.axisLabel, showMinLabel: false, showMaxLabel: false };
   if (spec.scale === "log2") {
-    return { ...scale, type: "log", logBase: 2, min: Math.min(...values) / 1.12, max: Math.max(...values) * 1.12 };
+    return { ...scale, axisLabel, type: "log", logBase: 2, min: Math.min(...values) / 1.12, max: Math.max(...values) * 1.12 };
   }
   if (spec.scale === "percentile") {
     const ticks = [2, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9].filter((x) => x <= Math.max(...values, 100));
@@ -49,8 +51,6 @@ const unnamedScale = (spec, values, horizontal) => {
     };
   }
   if (spec.low === null) return { ...scale, min: 0, ...(spec.high === null ? {} : { max: spec.high }) };
-  // Ends that are those of what was measured are no round numbers: they are not labelled.
-  const axisLabel = { ...scale.axisLabel, showMinLabel: false, showMaxLabel: false };
   return { ...scale, axisLabel, min: spec.low, max: spec.high };
 };
 

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
-from nephoscope.settings.registered import SystemSettings
+from nephoscope.settings.registered import OwnSystemSettings
 from nephoscope.systems.base import Done, Provider, System
 from nephoscope.systems.cluster.folder import choose_account
 from nephoscope.systems.cluster.product import Making, SettingValue
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nephoscope.systems.machine.control_group import ControlGroup
 
 
-class ClusterProviderSettings(SystemSettings):
+class ClusterProviderSettings(OwnSystemSettings):
     """What the ``[system]`` table says of every system that this tool starts."""
 
     version: int | str | None = None
@@ -40,8 +40,6 @@ class ClusterProviderSettings(SystemSettings):
     """The folder that everything is kept in, made if need be; by default one per version in the cache."""
     settings: dict[str, SettingValue] = Field(default_factory=dict)
     """Settings of the server, over those that suit the machine."""
-    database: Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_-]{0,62}$")] = "nephoscope"
-    """The database that the URL names, made if it does not exist."""
 
     @field_validator("data")
     @classmethod
@@ -141,8 +139,8 @@ class ClusterProvider(Provider):
             self.stop()
             raise
         return System(
-            rw=cluster.urls("rw", self._settings.database),
-            ro=cluster.urls("ro", self._settings.database),
+            rw=cluster.urls("rw", self._settings.database_name),
+            ro=cluster.urls("ro", self._settings.database_name),
             resources=given,
             facts=self._facts(cluster),
         )
@@ -168,7 +166,7 @@ class ClusterProvider(Provider):
         return folder
 
     def _make_database(self, server: Server) -> None:
-        server.make_database(self._settings.database)
+        server.make_database(self._settings.database_name)
 
     # --- what can be done to it ----------------------------------------------------------------------------------
 
@@ -230,7 +228,7 @@ class ClusterProvider(Provider):
     def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
         """Tell the URLs of a role as they are now; tenants have none of their own."""
         del tenant
-        return self._started().urls(role, self._settings.database)
+        return self._started().urls(role, self._settings.database_name)
 
     def parameter(self, name: str) -> SettingValue:
         """Ask the node that takes writes. Raises ``MeasurementError``."""

@@ -40,7 +40,7 @@ class PostgresSettings(ClusterProviderSettings):
 
     @field_validator("database")
     @classmethod
-    def _check_database(cls, database: str) -> str:
+    def _check_database(cls, database: str | None) -> str | None:
         if database in {"template0", "template1"}:
             raise ValueError(f"{database} is PostgreSQL's own: it is what other databases are made from")
         return database
