@@ -10,6 +10,7 @@ import typer
 from nephoscope import __version__
 from nephoscope.cli.commands import data, lists, measuring, reading
 from nephoscope.cli.consoles import OUT, complain
+from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.files import keep_others_from_writing
 from nephoscope.interrupts import Interrupted, catch_signals, leave
@@ -73,6 +74,9 @@ def _options(
     logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, handlers=[handler])
 
 
+_OF_TOOLS = (measuring.run, data.load, data.check)
+"""Commands that take another tool's file, and its own words behind it."""
+
 for _command in (
     measuring.run,
     measuring.quickstart,
@@ -86,4 +90,4 @@ for _command in (
     lists.workloads,
     lists.systems,
 ):
-    app.command()(_command)
+    app.command(cls=ToolCommand if _command in _OF_TOOLS else None)(_command)

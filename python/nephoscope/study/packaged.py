@@ -8,6 +8,7 @@ from pathlib import Path
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import is_file, is_there
+from nephoscope.foreign.naming import folder_of, named
 
 PACKAGED = Path(__file__).parent.parent / "workloads"
 """The workloads that come with nephoscope, a folder each."""
@@ -25,7 +26,7 @@ def packaged_workload(name: str) -> Path | None:
 
 
 def find_workload(name: str) -> Path:
-    """Find the folder of a workload, by its name or its path.
+    """Find the folder of a workload, by its name or its path; it is made where another tool's files describe it.
 
     Raises ``InputError``.
     """
@@ -33,6 +34,8 @@ def find_workload(name: str) -> Path:
         return packaged
     if is_file(Path(name) / "workload.lua"):
         return Path(name).resolve()
+    if found := named(name):
+        return folder_of(found)
     known = ", ".join(packaged_workloads())
     shown = _engine.redact(name) if "://" in name else name
     raise InputError(

@@ -25,6 +25,7 @@ from pydantic import (
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
 from nephoscope.files import check_toml, is_file, parse_toml, read_toml
+from nephoscope.foreign.naming import named
 from nephoscope.masking import masked
 from nephoscope.scoring.definitions import PerfectName
 from nephoscope.scoring.offers import Usage
@@ -36,11 +37,14 @@ from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, validated
 from nephoscope.settings.variables import redacted_url
+from nephoscope.study.borrowed import resolve
 from nephoscope.study.packaged import PACKAGED
 from nephoscope.study.services import over_service, service_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from nephoscope.study.borrowed import Given
 
 
 class StudyTable(Settings):
@@ -58,7 +62,8 @@ class WorkloadTable(Settings):
     """``[workload]``: what is run, and the data it runs on."""
 
     name: str = "sales"
-    """The name of a workload that comes with nephoscope, or the folder of one's own."""
+    """The name of a workload that comes with nephoscope, the folder of one's own, or [files of another
+    tool](coming-from.md): `"shop.sql"`, `"pgbench:reads.sql@9,writes.sql"`."""
     scale: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     """The scale factor, which decides how many rows the workload's tables have."""
     scales: Scales | None = None
@@ -256,14 +261,19 @@ def _plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", exclude_none=True, by_alias=True)
 
 
-def read_study(path: Path, overrides: Sequence[str] = (), name: str | None = None) -> Study:
+def read_study(
+    path: Path | None, overrides: Sequence[str] = (), name: str | None = None, given: Given | None = None
+) -> Study:
     """Read a study from a file, with ``key=value`` put over it; ``name`` is how the command line named it.
 
+    ``given`` is what else the command line says. Without a file the study is the one load that it asks for.
     Raises ``InputError``.
     """
-    tables = read_toml(path)
+    tables = {} if path is None else read_toml(path)
     # Paths in a study are relative to its file: it should mean the same wherever it is run from.
-    _relative_to(path.parent, tables)
+    _relative_to(Path.cwd() if path is None else path.parent, tables)
+    if given is not None:
+        given.put(tables, whole=path is None)
     for override in overrides:
         _override(tables, override)
     # Those of the command line are relative to where that is typed.
@@ -272,11 +282,13 @@ def read_study(path: Path, overrides: Sequence[str] = (), name: str | None = Non
         check_toml(tables)  # keys of the command line may have made it deeper
     except ValueError as error:
         raise InputError(f"--set: {error}") from None
-    study = make_study(tables, str(path))
-    if name is None:
+    resolve(tables)
+    study = make_study(tables, "the command line" if path is None else str(path))
+    if name is None and given is None:
         return study
-    settings = [word for override in overrides for word in ("--set", _engine.redact(override))]
-    return study.model_copy(update={"words": (_engine.redact(name), *settings)})
+    settings = [word for override in overrides for word in ("--set", override)]
+    words = [*([name] if name else []), *(given.words if given else []), *settings]
+    return study.model_copy(update={"words": tuple(map(_engine.redact, words))})
 
 
 def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
@@ -284,9 +296,13 @@ def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
     for table, key in (("workload", "name"), ("cost", "price_book"), ("cost", "starred"), ("system", "data")):
         values = tables.get(table)
         value = values.get(key) if isinstance(values, dict) else None
-        if isinstance(value, str) and value and _is_path(f"{table}.{key}", value, folder):
-            # Of "~" where nobody is at home, and of a NUL byte.
-            with contextlib.suppress(RuntimeError, ValueError):
+        if not isinstance(value, str) or not value:
+            continue
+        # Of "~" where nobody is at home, and of a NUL byte.
+        with contextlib.suppress(RuntimeError, ValueError):
+            if table == "workload" and (found := named(value)) is not None:
+                tables[table][key] = str(found.below(folder))
+            elif _is_path(f"{table}.{key}", value, folder):
                 tables[table][key] = str((folder / Path(value).expanduser()).resolve())
 
 

@@ -9,23 +9,37 @@ import typer
 
 from nephoscope.cli.consoles import OUT
 from nephoscope.cli.live import make_view
-from nephoscope.cli.options import JsonOption, SetOption, StudyArgument, study_of
+from nephoscope.cli.options import (
+    JsonOption,
+    PgbenchOption,
+    SetOption,
+    StudyArgument,
+    UrlOption,
+    YcsbOption,
+    given_by,
+    study_of,
+)
 from nephoscope.errors import MeasurementError, UndecidedError
 from nephoscope.settings.units import describe_bytes
 from nephoscope.visible import json_text
 
 
 def load(
-    study: StudyArgument,
+    context: typer.Context,
+    study: StudyArgument = None,
     settings: SetOption = None,
     *,
+    url: UrlOption = None,
+    pgbench: PgbenchOption = None,
+    ycsb: YcsbOption = None,
     force: Annotated[bool, typer.Option("--force", help="Load anew what is there already.")] = False,
     threads: Annotated[int, typer.Option(help="Threads that load; 0 is one per core.")] = 0,
 ) -> None:
     """Load the data that a study's workload runs on."""
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    chosen = study_of(study, settings)
+    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     view = make_view(as_json=False)
     with started(chosen) as (system, workload):
@@ -40,12 +54,22 @@ def load(
         OUT.print(f"{tenant}: {outcome.message}" if len(outcomes) > 1 else outcome.message)
 
 
-def check(study: StudyArgument, settings: SetOption = None, *, as_json: JsonOption = False) -> None:
+def check(
+    context: typer.Context,
+    study: StudyArgument = None,
+    settings: SetOption = None,
+    *,
+    url: UrlOption = None,
+    pgbench: PgbenchOption = None,
+    ycsb: YcsbOption = None,
+    as_json: JsonOption = False,
+) -> None:
     """Check the data: that it is there, and that the workload's invariants hold."""
     from nephoscope.cli.printing import check_table  # noqa: PLC0415
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    chosen = study_of(study, settings)
+    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     with started(chosen) as (system, workload):
         results = {

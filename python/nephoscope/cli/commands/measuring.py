@@ -14,9 +14,13 @@ from nephoscope.cli.options import (
     IoOption,
     JsonOption,
     OutOption,
+    PgbenchOption,
     ResumeOption,
     SetOption,
     StudyArgument,
+    UrlOption,
+    YcsbOption,
+    given_by,
     study_of,
 )
 from nephoscope.errors import MeasurementError
@@ -28,18 +32,26 @@ if TYPE_CHECKING:
 
 
 def run(
-    study: StudyArgument,
+    context: typer.Context,
+    study: StudyArgument = None,
     settings: SetOption = None,
     out: OutOption = Path("runs"),
     *,
+    url: UrlOption = None,
+    pgbench: PgbenchOption = None,
+    ycsb: YcsbOption = None,
     io: IoOption = None,
     as_json: JsonOption = False,
     resume: ResumeOption = False,
 ) -> None:
-    """Run a study: measure, keep what was measured, write a report; of several scale factors a run of each."""
+    """Run a study, or another tool's file: measure, keep what was measured, write a report.
+
+    Of several scale factors a run of each.
+    """
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
 
-    found = parts(study_of(study, settings, io))
+    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    found = parts(study_of(study, settings, io, given))
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
         _finish(_measure(part, out, as_json=as_json), as_json=as_json)
 
