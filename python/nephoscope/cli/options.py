@@ -33,6 +33,14 @@ PgbenchOption = Annotated[
         help="Run a script of pgbench, or tpcb-like, simple-update, select-only; pgbench's options follow.",
     ),
 ]
+SysbenchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sysbench",
+        metavar="SCRIPT",
+        help="Run a Lua script of sysbench; its options and commands follow: --tables=4 prepare.",
+    ),
+]
 YcsbOption = Annotated[
     list[str] | None,
     typer.Option("--ycsb", metavar="FILE", help="Run YCSB by its property file; YCSB's options follow."),
@@ -57,7 +65,7 @@ FormatOption = Annotated[
 ]
 
 
-_TOOLS = ("pgbench", "ycsb")
+_TOOLS = ("pgbench", "sysbench", "ycsb")
 """The tools whose own options may follow the option of their name."""
 
 _THEIRS = "nephoscope.theirs"

@@ -138,6 +138,7 @@ impl Session {
                 Yield::default().await;
             }
         }
+        self.wind_up().await;
         let stood = self.connections.iter().flatten().count() as u64;
         self.tenant.gauge(|gauges| gauges.connected -= stood);
     }

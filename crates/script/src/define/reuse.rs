@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, MultiValue, Value};
@@ -19,10 +20,10 @@ use crate::workload::{OptionValue, Schema};
 
 /// The Lua file of a folder, and all that is needed to run it.
 #[derive(Clone)]
-pub(super) struct Chunk {
-    pub(super) layer: Arc<Layer>,
+pub(crate) struct Chunk {
+    pub(crate) layer: Arc<Layer>,
     pub(super) dialect: Reader,
-    library: Library,
+    pub(crate) library: Library,
     scale: f64,
     given: BTreeMap<String, OptionValue>,
     capabilities: Vec<(&'static str, bool)>,
@@ -84,8 +85,13 @@ impl Draft {
     }
 
     /// The file that declares.
-    pub(super) fn chunk(&self, lua: &Lua) -> mlua::Result<&Chunk> {
+    pub(crate) fn chunk(&self, lua: &Lua) -> mlua::Result<&Chunk> {
         self.of.as_ref().ok_or_else(|| at(lua, "the file has run"))
+    }
+
+    /// The counter of unique numbers that all threads share.
+    pub(crate) fn unique(&self) -> Arc<AtomicU64> {
+        self.of.as_ref().map(|chunk| Arc::clone(&chunk.library.unique)).unwrap_or_default()
     }
 
     /// The statements and the schema, those of an extended workload included.

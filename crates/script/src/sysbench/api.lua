@@ -426,7 +426,7 @@ w:transaction("event", { help = "a call of the script's event" }, function(_, _,
   counts.events = counts.events + 1
   if counts.events >= TOLD then tell(counts) end
 end)
-w:mix("EVENTS", { event = 1 })
+w:mix("ALL", { event = 1 })
 
 -- ---- prepare, cleanup and the script's own commands -----------------------------------------------------------------
 

@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use nephoscope_drivers::{Command, Params, Rows, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
+use crate::sysbench::Laws;
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
@@ -206,6 +207,9 @@ pub(crate) struct Shared {
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// How a script of sysbench draws, and how many unique numbers were drawn.
+    pub(crate) laws: Cell<Laws>,
+    pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,

@@ -29,6 +29,7 @@ use mlua::{Function, Lua};
 
 use crate::access::{Access, KeySpace, Picker};
 use crate::error::ScriptError;
+use crate::sysbench::{Laws, Lent};
 use crate::workload::Workload;
 
 pub(crate) mod api;
@@ -54,6 +55,8 @@ pub(crate) struct Functions {
     pub(crate) session: Option<Function>,
     /// What loads that columns cannot say.
     pub(crate) load: Option<Function>,
+    /// What a script of sysbench needs beside them.
+    pub(crate) sysbench: Option<Lent>,
 }
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -63,6 +66,10 @@ struct Core {
     functions: Vec<c_int>,
     session: Option<c_int>,
     load: Option<c_int>,
+    /// What each session does at the end of the run.
+    done: Option<c_int>,
+    /// Whether a function may end without a statement: an event of sysbench that only adds to a bulk insert.
+    may_rest: bool,
     tx: c_int,
     pick: c_int,
     row_metatable: c_int,
@@ -116,6 +123,8 @@ impl Vm {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            laws: Cell::new(functions.sysbench.as_ref().map_or(Laws::DEFAULT, |lent| lent.laws)),
+            unique: functions.sysbench.as_ref().map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
             sessions: Cell::new(0),
             transactions_begun: Cell::new(0),
         });
@@ -138,6 +147,19 @@ impl Vm {
             })
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
+        let may_rest = functions.sysbench.is_some();
+        let mut done = None;
+        if let Some(lent) = functions.sysbench {
+            // SAFETY: the table is on top of the stack.
+            let set: mlua::Result<()> = unsafe {
+                lua.exec_raw(lent.native, |l| {
+                    api::set_sysbench(l, pointer);
+                    ffi::lua_pop(l, 1);
+                })
+            };
+            set.map_err(|error| ScriptError::plain(error.to_string()))?;
+            done = lent.done;
+        }
         let keep = |function| {
             let mut reference = ffi::LUA_NOREF;
             // SAFETY: the function that was pushed is taken off by making the reference.
@@ -147,8 +169,9 @@ impl Vm {
         };
         let session = functions.session.map(keep).transpose()?;
         let load = functions.load.map(keep).transpose()?;
+        let done = done.map(keep).transpose()?;
         let functions = functions.transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
-        let core = Core { state, functions, session, load, tx, pick, row_metatable, lua, shared };
+        let core = Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }

@@ -18,6 +18,7 @@ from nephoscope.cli.options import (
     ResumeOption,
     SetOption,
     StudyArgument,
+    SysbenchOption,
     UrlOption,
     YcsbOption,
     given_by,
@@ -39,6 +40,7 @@ def run(
     *,
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
+    sysbench: SysbenchOption = None,
     ycsb: YcsbOption = None,
     io: IoOption = None,
     as_json: JsonOption = False,
@@ -48,10 +50,19 @@ def run(
 
     Of several scale factors a run of each.
     """
+    from nephoscope.measuring.scripts import is_command, run_command  # noqa: PLC0415
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
-    found = parts(study_of(study, settings, io, given))
+    given = given_by(context, url, pgbench=pgbench, sysbench=sysbench, ycsb=ycsb)
+    chosen = study_of(study, settings, io, given)
+    if is_command(chosen):
+        view = make_view(as_json=as_json)
+        try:
+            run_command(chosen, view)
+        finally:
+            view.end()
+        return
+    found = parts(chosen)
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
         _finish(_measure(part, out, as_json=as_json), as_json=as_json)
 

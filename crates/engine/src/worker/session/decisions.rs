@@ -78,6 +78,19 @@ impl Session {
         }
     }
 
+    /// Runs what the session does at the end of the run, where it has a connection. An error ends that, and nothing more.
+    pub(super) async fn wind_up(&mut self) {
+        let connected = Role::ALL.into_iter().find(|role| self.connections[*role as usize].is_some());
+        let Some(role) = connected.filter(|_| self.script.has_end() && !self.script.is_to_set_up()) else { return };
+        let step = self.script.wind_up();
+        (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
+        match self.steps(role, step).await {
+            Ok(_) => self.course.tally(&self.tenant, self.script.take_tallies(), true),
+            Err(Trouble::Database(error)) => tracing::warn!("at the end of a session: {error}"),
+            Err(Trouble::Script(error)) => self.course.fail(&format!("at the end of a session: {error}")),
+        }
+    }
+
     fn may_set_up_again(&self, role: Role, attempts: u32, error: &Error) -> bool {
         let retry = self.course.retry;
         let again = retry.classes.contains(error.class()) && attempts < retry.attempts;

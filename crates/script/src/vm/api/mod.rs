@@ -20,6 +20,7 @@ mod loaded;
 mod names;
 mod pick;
 mod rows;
+mod sysbench;
 mod tx;
 
 pub(crate) use failure::{at_call, error_message, interruption};
@@ -28,6 +29,7 @@ pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
 pub(crate) use rows::{push_row_metatable, push_value};
+pub(crate) use sysbench::set_sysbench;
 pub(crate) use tx::push_tx;
 
 /// An error for the workload's author, without its place in the file.
