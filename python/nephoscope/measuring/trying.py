@@ -78,10 +78,14 @@ class Trying:
     options: Mapping[str, str | bool | float]
     scale: float | None
     """None for the smallest at which each table has rows, where data is loaded, and else for 1."""
+    external: bool = False
+    """Whether another tool makes the tables."""
 
     def on(self, dialect: str) -> Trial:
         """Try it on a dialect. Raises ``InputError`` where its files are refused."""
         file_url = DIALECTS[dialect].file_url if dialect in DIALECTS else None
+        if file_url is not None and self.external:
+            return Trial(dialect=dialect, database=True, scale=0.0, not_tried="its tables are another tool's")
         if file_url is None:
             scale = 1.0 if self.scale is None else self.scale
             workload = self._workload(url_without_database(dialect), scale)

@@ -73,10 +73,13 @@ def _try(
 ) -> None:
     """Run each transaction of a workload for a moment. Raises ``MeasurementError`` where something is wrong."""
     from nephoscope.cli.printing import trials_text  # noqa: PLC0415
+    from nephoscope.foreign.naming import named  # noqa: PLC0415
     from nephoscope.measuring.trying import Trying  # noqa: PLC0415
     from nephoscope.study.packaged import find_workload  # noqa: PLC0415
 
-    trying = Trying(find_workload(name), options, scale)
+    found = named(name)
+    external = found is not None and bool(found.meant().workload.get("external"))
+    trying = Trying(find_workload(name), options, scale, external)
     trials = trying.on_all() if dialect is None else [trying.on(dialect)]
     if as_json:
         sys.stdout.write(json_text([asdict(trial) for trial in trials]) + "\n")

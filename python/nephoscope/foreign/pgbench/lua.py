@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nephoscope.foreign.pgbench.scanning import Command, Sql
 
 RUNTIME = "pgbench_runtime"
+_SLEEP = "sleep_on_the_server"
 
 
 class _Writer:
@@ -80,7 +81,7 @@ class _Writer:
             case "endif":
                 self._put(line, "end")
             case "sleep":
-                self._put(line, f"tx:sleep({write_expression(file, command, self._variable)})")
+                self._put(line, f'tx:exec("{_SLEEP}", {write_expression(file, command, self._variable)})')
             case "startpipeline":
                 self._pipelined = True
             case "endpipeline":
@@ -184,12 +185,19 @@ def write_workload(
     stored = {
         name for script in scripts for prefix in script.prefixes for name in script.stored(prefix, wanted)
     }
-    options = {name: line for name, line in used.items() if name not in assigned | stored and name not in OWN}
     unsure = {name for script in scripts for name in _unsure(script)}
+    options = {
+        name: line if name not in assigned | stored else 0
+        for name, line in used.items()
+        if name not in OWN and (name in unsure or name not in assigned | stored)
+    }
     kept = unsure & (assigned | stored)
     texty = stored | set(options) | (unsure - set(OWN))
     statements: dict[str, str] = {}
     files: dict[str, str] = {f"{RUNTIME}.lua": (Path(__file__).parent / "runtime.lua").read_text()}
+    if any(command.meta == "sleep" for script in scripts for command in script.commands):
+        # A session itself does not pause within a transaction.
+        statements[_SLEEP] = "SELECT pg_sleep(:seconds)"
     for script in scripts:
         writer = _Writer(script, wanted, texty, kept)
         files[f"{script.name}.lua"] = writer.file()
@@ -215,9 +223,11 @@ def _head(
         lines.insert(2, 'w:extends "tpcb"')
     lines.append(f'local P = require "{RUNTIME}"')
     for name, line in options.items():
+        # Without a line the script may set it before it is wanted.
+        lacking = f"error({lua_text(_lacking(file, line, name))}, 0)" if line else f"given.{name} = nil"
         lines += [
             f'given.{name} = w:option("{name}", "text", "", "the variable :{name}, pgbench\'s -D", {{ data = false }})',
-            f'if given.{name} == "" then error({lua_text(_lacking(file, line, name))}, 0) end',
+            f'if given.{name} == "" then {lacking} end',
         ]
     for name, meaning in _OWN_OPTIONS.items():
         if name in own:

@@ -111,20 +111,21 @@ P.bitor, P.bitxor, P.bitand = on_bits(bit.bor), on_bits(bxor), on_bits(bit.band)
 P.shift_left = on_bits(function(one, other) return bit.lshift(one, tonumber(bit.band(other, 63LL))) end)
 P.shift_right = on_bits(function(one, other) return bit.arshift(one, tonumber(bit.band(other, 63LL))) end)
 
--- NULL, true, false: three values. The second operand is computed where the first does not decide.
+-- The second operand is computed where the first does not decide; NULL does, unlike in SQL.
 function P.both(one, other)
-  if one ~= NULL and not boolean(one) then return false end
+  if one == NULL then return NULL end
+  if not boolean(one) then return false end
   other = other()
-  if other ~= NULL and not boolean(other) then return false end
-  return (one == NULL or other == NULL) and NULL or true
+  if other == NULL then return NULL end
+  return boolean(other)
 end
 
 function P.either(one, other)
-  if one ~= NULL and boolean(one) then return true end
+  if one == NULL then return NULL end
+  if boolean(one) then return true end
   other = other()
-  if other ~= NULL and boolean(other) then return true end
-  if one == NULL or other == NULL then return NULL end
-  return false
+  if other == NULL then return NULL end
+  return boolean(other)
 end
 
 P.negation = strict(function(one) return not boolean(one) end)
@@ -329,6 +330,9 @@ function P.sql(value, name, null)
   if kind == "nil" then refuse("the variable :" .. name .. " has no value yet") end
   return value == NULL and null or value
 end
+
+-- The length of a pause, in seconds.
+function P.seconds(value, unit) return double(value) * unit end
 
 -- The columns of the one row of \gset; the last one of \aset.
 function P.row(rows, what, only)
