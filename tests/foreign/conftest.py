@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from databases import Server, running_server
 
 if TYPE_CHECKING:

@@ -15,9 +15,15 @@ from nephoscope.foreign.pgbench.expressions import ExpressionError, expression
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from postgres_lab import Lab
 
-VARIABLES = {"i": "12", "d": "2.5", "big": "9223372036854775807", "default_seed": "42", "t": "true", "n": "null"}
+VARIABLES = {
+    "i": "12",
+    "d": "2.5",
+    "big": "9223372036854775807",
+    "default_seed": "42",
+    "t": "true",
+    "n": "null",
+}
 
 INTEGERS = ["0", "1", "2", "3", "7", "63", "1000000007", "9223372036854775807", ":i", ":big", "null", ":n"]
 DOUBLES = ["2.5", "0.5", "3.5", "1e3", ".25", "4.", "1E-2", ":d"]
@@ -44,7 +50,9 @@ def _numbers(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
             st.tuples(st.sampled_from(["mod", "hash_murmur2", "least", "greatest"]), one, one).map(
                 lambda call: f"{call[0]}({call[1]}, {call[2]})"
             ),
-            st.tuples(truth, one, one).map(lambda case: f"case when {case[0]} then {case[1]} else {case[2]} end"),
+            st.tuples(truth, one, one).map(
+                lambda case: f"case when {case[0]} then {case[1]} else {case[2]} end"
+            ),
         )
 
     return st.recursive(leaf, deeper, max_leaves=5)
@@ -62,9 +70,9 @@ def _truths() -> st.SearchStrategy[str]:
         lambda one: st.one_of(
             st.tuples(one, st.sampled_from([" and ", " OR "]), one).map(_joined),
             one.map(lambda text: f"not {text}"),
-            st.tuples(one, st.sampled_from([" is not null", " notnull", " isnull", " is true", " IS NOT FALSE"])).map(
-                lambda parts: f"({parts[0]}){parts[1]}"
-            ),
+            st.tuples(
+                one, st.sampled_from([" is not null", " notnull", " isnull", " is true", " IS NOT FALSE"])
+            ).map(lambda parts: f"({parts[0]}){parts[1]}"),
         ),
         max_leaves=4,
     )

@@ -59,6 +59,12 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Leave out what a whole run in --out has measured.")
 ]
 RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
+SummaryOption = Annotated[
+    Literal["nephoscope", "sysbench"],
+    typer.Option(
+        "--summary", help="In which form figures are printed: our own, or that of sysbench's output."
+    ),
+]
 FormatOption = Annotated[
     Literal["table", "markdown"],
     typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),

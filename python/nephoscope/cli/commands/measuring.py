@@ -18,6 +18,7 @@ from nephoscope.cli.options import (
     ResumeOption,
     SetOption,
     StudyArgument,
+    SummaryOption,
     SysbenchOption,
     UrlOption,
     YcsbOption,
@@ -45,6 +46,7 @@ def run(
     io: IoOption = None,
     as_json: JsonOption = False,
     resume: ResumeOption = False,
+    form: SummaryOption = "nephoscope",
 ) -> None:
     """Run a study, or another tool's file: measure, keep what was measured, write a report.
 
@@ -64,7 +66,8 @@ def run(
         return
     found = parts(chosen)
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
-        _finish(_measure(part, out, as_json=as_json), as_json=as_json)
+        outcome = _measure(part, out, as_json=as_json, form=form)
+        _finish(outcome, as_json=as_json)
 
 
 def quickstart(
@@ -89,8 +92,8 @@ def quickstart(
     _finish(outcome, as_json=False)
 
 
-def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
-    from nephoscope.cli.printing import summary  # noqa: PLC0415
+def _measure(study: Study, out: Path, *, as_json: bool, form: str = "nephoscope") -> Outcome:
+    from nephoscope.cli.printing import in_form  # noqa: PLC0415
     from nephoscope.measuring.measurement import run_study  # noqa: PLC0415
 
     view = make_view(as_json=as_json)
@@ -106,7 +109,7 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
         }
         sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
-        OUT.print(summary(outcome))
+        OUT.print(in_form(outcome, form))
     return outcome
 
 
