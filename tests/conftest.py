@@ -6,15 +6,15 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_lab import Lab, lab_with_database
-from product_labs import full_lab, lab_of, new_lab, words  # noqa: F401 - fixtures for everybody
+from postgres_lab import Lab
+from product_labs import full_lab, lab_of, lab_without_database, new_lab, words  # noqa: F401 - fixtures for everybody
 from remeasure import Remeasure
 from survivals import Survival, record
 
 from nephoscope import masking
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
 
 @pytest.fixture(autouse=True)
@@ -25,19 +25,13 @@ def _secrets_of_one_test(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lab(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    lab = Lab()
-    monkeypatch.setenv("NEPHOSCOPE_CACHE", str(lab.base / "cache"))
-    try:
-        yield lab
-    finally:
-        lab.close()
+    yield from lab_without_database(Lab, monkeypatch)
 
 
 @pytest.fixture(scope="session")
-def common_lab() -> Iterator[Lab]:
+def common_lab(lab_of: Callable[[type[Lab]], Lab]) -> Lab:  # noqa: F811 - the fixture
     """A lab for tests that leave the server's folder as they found it: its database is made once."""
-    with lab_with_database() as lab:
-        yield lab
+    return lab_of(Lab)
 
 
 @pytest.fixture
@@ -64,16 +58,16 @@ def _starts_servers(item: pytest.Item) -> bool:
     fixtures: set[str] = set(getattr(item, "fixturenames", ()))
     module = vars(getattr(item, "module", None) or object)
     labs = {getattr(thing, "__module__", None) for thing in module.values()}
-    return bool(_LABS & labs or {"lab", "common_lab"} & fixtures)
+    return bool(_LABS & labs or {"lab", "new_lab", "lab_of"} & fixtures)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts servers. Begin with what takes long: others run beside it then."""
+    """Mark what starts servers. Begin with what takes long, then with servers: at the end all workers have something."""
     for item in items:
         if _starts_servers(item):
             item.add_marker("servers")
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("long", "servers")])
 
 
 @pytest.hookimpl(wrapper=True)

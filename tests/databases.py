@@ -6,13 +6,13 @@ import itertools
 import shutil
 import tempfile
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import Lab
 
 from nephoscope import _engine
-from nephoscope.systems.mariadb.embedded import EmbeddedMariadb, EmbeddedMariadbSettings
+from nephoscope.systems.mariadb.embedded import EmbeddedMariadb
 from nephoscope.systems.mariadb.install import NEEDED
 
 if TYPE_CHECKING:
@@ -61,15 +61,11 @@ FOREIGN: Mapping[str, Mapping[str, str]] = {
 """How somebody else makes what has a name, by dialect and kind."""
 
 
-@contextmanager
-def running_server(**settings: object) -> Iterator[Server]:
-    """Run a server on a free port, with settings of one's own."""
-    lab = Lab()
-    try:
-        with lab.provider(settings={"fsync": False, **settings}) as provider:
-            yield Server(provider.start().rw[0])
-    finally:
-        lab.close()
+class MariadbLab(Lab):
+    embedded = EmbeddedMariadb
+    settings: Mapping[str, Any] = {
+        "settings": {"innodb_log_file_size": "16M", "innodb_buffer_pool_size": "64M"}
+    }
 
 
 HAS_MARIADB = all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEEDED)
@@ -77,18 +73,26 @@ NO_MARIADB = "no MariaDB is here"
 
 
 @contextmanager
-def running_mariadb(**settings: bool | int | str) -> Iterator[Server]:
-    """Run a MariaDB server on a free port, with settings of one's own."""
-    if not HAS_MARIADB:
-        pytest.skip(NO_MARIADB)
-    lab = Lab()
-    quick = {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "innodb_log_file_size": 64 << 20}
+def _running(kind: type[Lab], settings: Mapping[str, object]) -> Iterator[Server]:
+    lab = kind()
     try:
-        table = EmbeddedMariadbSettings(data=lab.folder, settings={**quick, **settings})
-        with EmbeddedMariadb(table) as provider:
+        with lab.provider(settings=settings) as provider:
             yield Server(provider.start().rw[0])
     finally:
         lab.close()
+
+
+def running_server(**settings: object) -> AbstractContextManager[Server]:
+    """Run a server on a free port, with settings of one's own."""
+    return _running(Lab, {"fsync": False, **settings})
+
+
+def running_mariadb(**settings: bool | int | str) -> AbstractContextManager[Server]:
+    """Run a MariaDB server on a free port, with settings of one's own."""
+    if not HAS_MARIADB:
+        pytest.skip(NO_MARIADB)
+    quick = {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0, "innodb_log_file_size": 64 << 20}
+    return _running(MariadbLab, {**quick, **settings})
 
 
 @contextmanager
@@ -118,6 +122,13 @@ def query(url: str, sql: str) -> Sequence[Sequence[str | None]]:
         return admin.query(sql)[1]
     finally:
         admin.close()
+
+
+def shows(url: str, table: str) -> bool:
+    """Whether a table is there."""
+    return query(url, f"SELECT count(*) FROM information_schema.tables WHERE table_name = '{table}'") == [
+        ["1"]
+    ]
 
 
 def study_of(url: str, measure: Tables, **workload: object) -> Tables:

@@ -254,9 +254,15 @@ def crate_rooms(crate: str) -> dict[str, set[str]]:
     return rooms
 
 
+@cache
+def crate_code(file: Path) -> str:
+    """Give a file's code without its tests and comments."""
+    return re.sub(r"//[^\n]*", "", file.read_text().split("#[cfg(test)]\nmod tests {")[0])
+
+
 def crate_imports(file: Path) -> set[str]:
     """List the paths within its crate that a file names, those in its tests and in comments left out."""
-    code = re.sub(r"//[^\n]*", "", file.read_text().split("#[cfg(test)]\nmod tests {")[0])
+    code = crate_code(file)
     found = re.findall(r"\bcrate::(\w[\w:]*)", code)
     for group in re.findall(r"\bcrate::\{([^;]*)\};", code):
         found += re.findall(r"(?:^|,)\s*(\w[\w:]*)", group)
@@ -296,10 +302,7 @@ def test_a_driver_is_a_room_of_its_own_and_a_line_in_the_table() -> None:
         named = []
         for file in source.rglob("*.rs"):
             room = file.relative_to(source).parts[0].removesuffix(".rs")
-            code = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
             if room != driver and f"drivers: {room} -> {driver}" not in CRATE_EXCEPTIONS:
-                lines = re.findall(
-                    rf".*\b(?:crate::{driver}|mod {driver})\b.*", re.sub(r"//[^\n]*", "", code)
-                )
+                lines = re.findall(rf".*\b(?:crate::{driver}|mod {driver})\b.*", crate_code(file))
                 named += [f"{room}: {line.strip()}" for line in lines]
         assert sorted(named) == [f"lib: pub mod {driver};", f"open: &crate::{driver}::ENTRY,"], driver

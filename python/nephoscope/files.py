@@ -13,13 +13,14 @@ import os
 import secrets
 import stat
 import tomllib
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from nephoscope.errors import InputError, MeasurementError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 USER_FILE_BYTES = 16 * 2**20
 """The largest study, file of figures or price book."""
@@ -103,6 +104,13 @@ def _check_regular(found: os.stat_result) -> None:
 
 def _too_large(most: int) -> OSError:
     return OSError(errno.EFBIG, f"it is larger than {most // 2**20:,} MiB")
+
+
+@cache
+def packaged(folder: str) -> Mapping[str, Path]:
+    """List the TOML files of a folder that comes with nephoscope, by their names without the suffix."""
+    found = {file.stem: file for file in (Path(__file__).parent / folder).glob("*.toml")}
+    return dict(sorted(found.items()))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

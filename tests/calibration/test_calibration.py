@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import users_of, wait_until_gone
 
 from nephoscope.calibration import CASES, Bench, Case, Reading, Result, cases_of, complaint, run_case
 from nephoscope.calibration.cases import STILL_S
+from nephoscope.calibration.lag import _Detour
 from nephoscope.errors import InputError, MeasurementError
+from nephoscope.systems.sim import Sim, SimSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from nephoscope.systems.base import System
 
 pytestmark = pytest.mark.alone
 
@@ -39,6 +43,36 @@ def test_what_is_planted_is_read(case: Case, bench: Bench) -> None:
 
 def _is_as_wrong_as_it_says(reading: Reading) -> bool:
     return reading.error is not None and abs(reading.error) <= (reading.stated or 0) + (reading.allowed or 0)
+
+
+class _Failing(Sim):
+    """Neither starts nor stops."""
+
+    def start(self) -> System:
+        raise MeasurementError("there is no server")
+
+    def stop(self) -> None:
+        raise MeasurementError("it goes on")
+
+
+class _Closed:
+    def __init__(self) -> None:
+        self.times = 0
+
+    def close(self) -> None:
+        self.times += 1
+
+
+def test_a_detour_that_did_not_begin_says_why_and_one_that_did_is_closed_whatever_happens() -> None:
+    provider = _Detour(_Failing(SimSettings()), 10)
+    with pytest.raises(MeasurementError, match="it goes on") as raised, provider:
+        provider.start()
+    assert str(raised.value.__context__) == "there is no server"
+    proxy: Any = _Closed()
+    provider._proxy = proxy
+    with pytest.raises(MeasurementError, match="it goes on"):
+        provider.stop()
+    assert proxy.times == 1
 
 
 # --- readings

@@ -120,6 +120,27 @@ def test_what_somebody_else_has_made_is_never_touched(
     assert objects(url, dialect) == before
 
 
+def test_tables_of_another_workload_are_named_as_such(
+    dialect: str, url: str, study: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    theirs = one_table_workload(other)
+    for file in ("workload.lua", "statements.sql", "schema.sql"):
+        text = (theirs / file).read_text()
+        (theirs / file).write_text(re.sub(r"\bticket\b", "orders", text))
+    tables = study_of(url, phases({"mix": "ALL", "concurrency": 1}))
+    tables["workload"] = {"name": str(theirs), "scale": 1}
+    assert call("load", write_study(other, tables)).code == 0
+    before = objects(url, dialect)
+    refuse(
+        study,
+        f"the table {named(dialect, 'orders')} holds data of the workload tickets; sales needs another database or"
+        " schema: name one in system.database, or in the URL",
+    )
+    assert objects(url, dialect) == before
+
+
 @pytest.mark.usefixtures("postgres_alone")
 def test_tables_that_the_role_may_not_touch_are_seen_and_outlast_an_administrator(
     dialect: str, url: str, study: Path, tmp_path: Path

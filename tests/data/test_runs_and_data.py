@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from postgres_lab import password_of
 
 from commands import Ended, call, finish, start, wait_for
 from databases import Server, query, running_server, study_of
@@ -147,7 +148,7 @@ def test_the_command_that_is_named_has_the_settings_and_no_password(url: str, tm
     settings = ["--set", f"system.rw={url}", "--set", "workload.scale=0.001"]
     ended = call("check", study, *settings)
     assert ended.code == 1
-    password = url.partition("://")[2].partition("@")[0].partition(":")[2]
+    password = password_of(url)
     assert password
     assert password not in ended.err
     assert ended.err.endswith("--set workload.scale=0.001\n")

@@ -50,6 +50,29 @@ def test_p_is_the_mean_over_mixes_at_their_best_level(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("kept", "inside"),
+    [
+        ({"dialect": "sqlite"}, True),
+        ({"dialect": "sqlite", "blocking": True}, True),
+        ({"dialect": "postgres"}, False),
+        ({"dialect": "postgres", "blocking": False}, False),
+    ],
+    ids=str,
+)
+def test_a_database_within_the_client_is_told_by_runs_of_each_format(
+    kept: dict[str, object], tmp_path: Path, *, inside: bool
+) -> None:
+    folder = sweep(tmp_path, repetitions=1).folder
+    manifest = json.loads((folder / "manifest.json").read_text())
+    described = manifest["inputs"]["workload"]
+    del described["blocking"]
+    described.update(kept)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    verdicts = {entry["verdict"] for entry in scores_of(StoredRun(folder))["verdicts"]}
+    assert ("the database ran on the threads of the load" in verdicts) is inside
+
+
 def test_p_of_the_paper_is_the_mean_over_the_sweep(tmp_path: Path) -> None:
     score = scores_of(sweep(tmp_path, score="mean"))["scores"]["P"]
     means = [sum(levels.values()) / 3 for levels in TPS.values()]

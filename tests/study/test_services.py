@@ -83,9 +83,13 @@ def test_a_stored_study_means_the_same_again() -> None:
     assert alone == found.load.model_copy(update={"service": None}), "every value is written out"
 
 
-def test_a_service_of_another_driver_is_refused() -> None:
-    found = make_study(study("tidb", "postgresql"), "mine")
-    message = "^load.service: tidb is reached by mysql://, and this system by postgresql://$"
+@pytest.mark.parametrize("url", ["postgresql://bench@db.example.com/bench", "sqlite:///tmp/bench.db"])
+def test_a_service_of_another_driver_is_refused(url: str) -> None:
+    scheme = url.partition(":")[0]
+    given = study("tidb", scheme)
+    given["system"]["rw"] = url
+    found = make_study(given, "mine")
+    message = f"^load.service: tidb is reached by mysql://, and this system by {scheme}://$"
     with pytest.raises(InputError, match=message):
         prepare(found, any_url(found))
 

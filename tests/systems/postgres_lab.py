@@ -264,6 +264,15 @@ def server_of(provider: ClusterProvider) -> Any:
     return provider._server
 
 
+def node_of(provider: EmbeddedCluster, name: str) -> Any:
+    assert provider._cluster is not None
+    return provider._cluster.node(name)
+
+
+def password_of(url: str) -> str:
+    return url.partition("://")[2].partition("@")[0].partition(":")[2]
+
+
 def query(provider: EmbeddedCluster, sql: str) -> str:
     answer: str = server_of(provider).psql(sql, provider._settings.database)
     return answer

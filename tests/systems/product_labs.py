@@ -36,15 +36,20 @@ def lab_of() -> Iterator[Callable[[type[Lab]], Lab]]:
         yield lab_of
 
 
-@pytest.fixture
-def new_lab(words: Words, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A lab of the product, without a database."""
-    lab = words.lab()
+def lab_without_database(kind: type[Lab], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """Make a lab, with a cache of its own."""
+    lab = kind()
     monkeypatch.setenv("NEPHOSCOPE_CACHE", str(lab.base / "cache"))
     try:
         yield lab
     finally:
         lab.close()
+
+
+@pytest.fixture
+def new_lab(words: Words, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """A lab of the product, without a database."""
+    yield from lab_without_database(words.lab, monkeypatch)
 
 
 @pytest.fixture

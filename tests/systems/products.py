@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from postgres_lab import Lab, server_of
 
-from databases import HAS_MARIADB, NO_MARIADB, query
+from databases import HAS_MARIADB, NO_MARIADB, MariadbLab, query
 from nephoscope.systems.mariadb import node as mariadb_node
-from nephoscope.systems.mariadb.embedded import EmbeddedMariadb
 from nephoscope.systems.mariadb.server import MariadbServer
 from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.server import PostgresServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from types import ModuleType
 
     from nephoscope.systems.cluster.embedded import EmbeddedCluster
@@ -32,6 +31,8 @@ class Words(ABC):
     again: str
     """How one comes back that has more than the new one."""
     copied_by: str
+    least_processes: int
+    """How many processes a running server has, with the one that watches it."""
     node: ModuleType
     """Where its nodes are."""
     server: type[Server]
@@ -86,6 +87,7 @@ class PostgresWords(Words):
     lab = Lab
     back = again = "pg_rewind"
     copied_by = "pg_basebackup"
+    least_processes = 8
     node = postgres_node
     server = PostgresServer
     synchronous = "remote_apply"
@@ -130,17 +132,11 @@ class PostgresWords(Words):
         return query(url, "SELECT slot_name FROM pg_replication_slots") == [[name] for name in names]
 
 
-class MariadbLab(Lab):
-    embedded = EmbeddedMariadb
-    settings: Mapping[str, Any] = {
-        "settings": {"innodb_log_file_size": "16M", "innodb_buffer_pool_size": "64M"}
-    }
-
-
 class MariadbWords(Words):
     lab = MariadbLab
     back, again = "started", "mariadb-dump"
     copied_by = "mariadb-dump"
+    least_processes = 2
     node = mariadb_node
     server = MariadbServer
     synchronous = "semi-sync"

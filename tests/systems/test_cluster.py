@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_lab import Lab, lab_with_database, users_of, wait_for
+from postgres_lab import Lab, lab_with_database, node_of, password_of, users_of, wait_for
 
 from databases import query
 from nephoscope import _engine
@@ -92,8 +92,7 @@ def cluster(module_lab: Lab, words: Words) -> Iterator[Cluster]:
 
 
 def pid_of(cluster: Cluster, node: str) -> int:
-    assert cluster.provider._cluster is not None
-    pid: int = cluster.provider._cluster.node(node).server.pid
+    pid: int = node_of(cluster.provider, node).server.pid
     return pid
 
 
@@ -113,8 +112,7 @@ def test_the_facts_name_all_nodes_and_no_password(cluster: Cluster) -> None:
     facts = cluster.system.facts
     assert set(facts["nodes"]) == {"node1", "node2"}
     assert facts["nodes"]["node1"]["port"] != facts["nodes"]["node2"]["port"]
-    password = cluster.rw.split(":")[2].partition("@")[0]
-    assert password not in str(facts)
+    assert password_of(cluster.rw) not in str(facts)
     assert facts["endpoints"]["rw"] == [cluster.provider.front("rw")[0].address]
 
 

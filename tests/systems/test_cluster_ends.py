@@ -11,7 +11,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from postgres_lab import ROLES_MOVE, Lab, copies, expect, send, users_of, wait_for, wait_until_gone
+from postgres_lab import (
+    ROLES_MOVE,
+    Lab,
+    copies,
+    expect,
+    password_of,
+    send,
+    users_of,
+    wait_for,
+    wait_until_gone,
+)
 
 from databases import query
 from nephoscope import _engine
@@ -158,7 +168,7 @@ def test_roles_move_for_an_ordinary_user(new_lab: Lab, words: Words) -> None:
 def test_the_password_is_in_files_of_the_server_and_of_ours_alone(full_lab: Lab, words: Words) -> None:
     with full_lab.provider(replicas=1) as provider:
         system = provider.start()
-        password = system.rw[0].split(":")[2].partition("@")[0]
+        password = password_of(system.rw[0])
         provider.act(Action.PROMOTE)
         assert query(system.rw[0], "SELECT 1") == [["1"]]
         assert password not in str([provider, vars(provider), system, provider.nodes()])

@@ -6,14 +6,14 @@ import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from postgres_lab import copies, server_of, users_of, wait_for
-from products import MariadbLab, MariadbWords, needs_mariadb
+from postgres_lab import copies, node_of, password_of, server_of, users_of, wait_for
+from products import MariadbWords, needs_mariadb
 from pydantic import ValidationError
 
-from databases import query
+from databases import query, shows
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.systems.machine import processes
@@ -25,34 +25,24 @@ from nephoscope.systems.mariadb.node import _is_beyond
 from nephoscope.systems.mariadb.settings import assigned, sane_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from postgres_lab import Lab
-
-    from nephoscope.systems.mariadb.node import MariadbNode
 
 pytestmark = needs_mariadb
 
 WORDS = MariadbWords()
 
 
-@pytest.fixture
-def lab(lab_of: Callable[[type[Lab]], Lab], monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    """A lab of one's own with a database."""
-    lab = MariadbLab()
-    monkeypatch.setenv("NEPHOSCOPE_CACHE", str(lab.base / "cache"))
-    try:
-        lab.take_database_of(lab_of(MariadbLab))
-        yield lab
-    finally:
-        lab.close()
+@pytest.fixture(scope="module")
+def words() -> MariadbWords:
+    """MariaDB alone."""
+    return WORDS
 
 
 # --- one server
 
 
-def test_gives_a_server_on_loopback_by_accounts_of_its_own(lab: Lab) -> None:
-    with lab.provider() as provider:
+def test_gives_a_server_on_loopback_by_accounts_of_its_own(full_lab: Lab) -> None:
+    with full_lab.provider() as provider:
         system = provider.start()
         port = system.facts["port"]
         assert re.fullmatch(rf"mysql://nephoscope:[\w-]{{30,}}@127\.0\.0\.1:{port}/nephoscope", system.rw[0])
@@ -64,11 +54,11 @@ def test_gives_a_server_on_loopback_by_accounts_of_its_own(lab: Lab) -> None:
         ]
         users = server_of(provider).ask("SELECT user, host FROM mysql.global_priv ORDER BY user").splitlines()
         assert users == ["mariadb.sys\tlocalhost", "nephoscope\t127.0.0.1", "root\t127.0.0.1"]
-    assert not users_of(lab.folder)
+    assert not users_of(full_lab.folder)
 
 
-def test_each_setting_is_what_it_was_set_to(lab: Lab) -> None:
-    with lab.provider(settings={}, replicas=1, synchronous="semi-sync") as provider:
+def test_each_setting_is_what_it_was_set_to(full_lab: Lab) -> None:
+    with full_lab.provider(settings={}, replicas=1, synchronous="semi-sync") as provider:
         system = provider.start()
         settings = system.facts["settings"]
         assert settings.items() >= sane_settings(Machine(1, GIB), GIB).items() - {
@@ -80,7 +70,7 @@ def test_each_setting_is_what_it_was_set_to(lab: Lab) -> None:
             shown = "time_zone" if name == "default_time_zone" else name
             assert provider.parameter(shown) == wanted, name
         assert provider.parameter("tmpdir") == "../tmp"
-        assert (lab.folder / "tmp").stat().st_mode & 0o777 == 0o700
+        assert (full_lab.folder / "tmp").stat().st_mode & 0o777 == 0o700
         for name, value in {"skip_name_resolve": "ON", "log_bin": "ON", "gtid_strict_mode": "ON"}.items():
             assert provider.parameter(name) == value
         with pytest.raises(MeasurementError, match="has no setting no_such_thing"):
@@ -128,62 +118,58 @@ def test_a_table_that_makes_no_sense_is_refused(table: dict[str, Any]) -> None:
         EmbeddedMariadbSettings(**table)
 
 
-def test_a_wrong_setting_of_a_study_is_named_with_the_servers_words(lab: Lab) -> None:
+def test_a_wrong_setting_of_a_study_is_named_with_the_servers_words(full_lab: Lab) -> None:
     with (
         pytest.raises(InputError, match=r"(?s)does not start with these system\.settings.*no_such_thing"),
-        lab.provider(settings={"no_such_thing": 1}) as provider,
+        full_lab.provider(settings={"no_such_thing": 1}) as provider,
     ):
         provider.start()
-    assert not users_of(lab.folder)
+    assert not users_of(full_lab.folder)
 
 
-def test_another_version_than_the_machines_is_refused(lab: Lab) -> None:
+def test_another_version_than_the_machines_is_refused(full_lab: Lab) -> None:
     with (
         pytest.raises(InputError, match=r"system\.version is 5\.5, and this machine has MariaDB \d+\.\d+"),
-        lab.provider(version="5.5") as provider,
+        full_lab.provider(version="5.5") as provider,
     ):
         provider.start()
-    (lab.folder / "data" / "mysql_upgrade_info").write_text("5.5.1-MariaDB")
+    (full_lab.folder / "data" / "mysql_upgrade_info").write_text("5.5.1-MariaDB")
     with (
         pytest.raises(InputError, match=r"holds a database of MariaDB 5\.5"),
-        lab.provider() as provider,
+        full_lab.provider() as provider,
     ):
         provider.start()
 
 
-def test_a_missing_program_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_named(full_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mariadb_install, "NEEDED", ("mariadbd", "mariadb-no-such"))
     with (
         pytest.raises(MeasurementError, match=r"no program mariadb-no-such.*mariadb-server"),
-        lab.provider() as provider,
+        full_lab.provider() as provider,
     ):
         provider.start()
 
 
-def test_a_failed_mariadb_install_db_shows_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = MariadbLab()
+def test_a_failed_mariadb_install_dbshows_its_words(new_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mariadb_server, "_ACCOUNTS", "CREATE NONSENSE;\n")
-    try:
-        with (
-            pytest.raises(MeasurementError, match=r"(?s)mariadb-install-db could not make.*NONSENSE"),
-            lab.provider() as provider,
-        ):
-            provider.start()
-    finally:
-        lab.close()
+    with (
+        pytest.raises(MeasurementError, match=r"(?s)mariadb-install-db could not make.*NONSENSE"),
+        new_lab.provider() as provider,
+    ):
+        provider.start()
 
 
-def test_each_series_has_a_folder_in_the_cache(lab: Lab) -> None:
+def test_each_series_has_a_folder_in_the_cache(full_lab: Lab) -> None:
     folder = EmbeddedMariadb(EmbeddedMariadbSettings())._folder()
-    assert folder.parent == lab.base / "cache"
+    assert folder.parent == full_lab.base / "cache"
     assert re.fullmatch(r"mariadb-\d+\.\d+", folder.name)
 
 
 # --- copies
 
 
-def test_a_copy_has_all_that_users_have_made(lab: Lab) -> None:
-    with lab.provider(front=True) as provider:
+def test_a_copy_has_all_that_users_have_made(full_lab: Lab) -> None:
+    with full_lab.provider(front=True) as provider:
         [rw] = provider.start().rw
         for statement in (
             "CREATE TABLE t (id int PRIMARY KEY AUTO_INCREMENT, bytes blob, words text)",
@@ -202,10 +188,9 @@ def test_a_copy_has_all_that_users_have_made(lab: Lab) -> None:
         wait_for(lambda: len(query(ro, everything)) == 3)
         assert query(ro, everything) == query(rw, everything)
         assert query(ro, everything)[-1] == ["3", None, "after!"]
-        password = ro.split(":")[2].partition("@")[0]
-        as_reader = ro.replace(f"nephoscope:{password}", "reader:reader")
+        as_reader = ro.replace(f"nephoscope:{password_of(ro)}", "reader:reader")
         assert query(as_reader, "SELECT count(*) FROM `two words`.v") == [["3"]]
-        assert not list(lab.folder.rglob("copy.sql"))
+        assert not list(full_lab.folder.rglob("copy.sql"))
         provider.act(Action.PROMOTE)  # and others can follow a node that began as a copy
         query(rw, "INSERT INTO t (words) VALUES ('later')")
         wait_for(lambda: query(provider.endpoints("ro")[0], "SELECT count(*) FROM t") == [["4"]])
@@ -213,17 +198,17 @@ def test_a_copy_has_all_that_users_have_made(lab: Lab) -> None:
 
 @pytest.mark.parametrize("damage", ["lineage", "half copied"])
 def test_a_replica_that_does_not_fit_is_made_anew(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, damage: str
+    full_lab: Lab, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
-    with lab.provider(replicas=1) as provider:
+    with full_lab.provider(replicas=1) as provider:
         provider.start()
-    data = lab.folder / "node2" / "data"
+    data = full_lab.folder / "node2" / "data"
     if damage == "lineage":
         (data / "lineage").write_text("elsewhere 1\n")
     else:
         shutil.copy(data / "lineage", data / "copy.sql")
     made = copies(monkeypatch)
-    with lab.provider(replicas=1) as provider:
+    with full_lab.provider(replicas=1) as provider:
         system = provider.start()
         assert made == ["node2"]
         assert WORDS.is_replica(system.ro[0])
@@ -232,29 +217,23 @@ def test_a_replica_that_does_not_fit_is_made_anew(
 # --- transactions that one node has and another has not
 
 
-def _shows(url: str, table: str) -> bool:
-    sql = f"SELECT count(*) FROM information_schema.tables WHERE table_name = '{table}'"
-    return query(url, sql) == [["1"]]
-
-
 def test_a_replica_that_has_more_than_the_new_primary_is_copied_anew(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    full_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with lab.provider(replicas=2) as provider:
+    with full_lab.provider(replicas=2) as provider:
         system = provider.start()
         made = copies(monkeypatch)
-        assert provider._cluster is not None
-        provider._cluster.node("node3").server.ask("STOP SLAVE IO_THREAD")  # type: ignore[attr-defined]
+        node_of(provider, "node3").server.ask("STOP SLAVE IO_THREAD")
         query(system.rw[0], "CREATE TABLE ahead AS SELECT 1")
-        wait_for(partial(_shows, system.ro[0], "ahead"))
+        wait_for(partial(shows, system.ro[0], "ahead"))
         provider.act(Action.KILL)
         done = provider.act(Action.PROMOTE, node="node3")
         assert made == ["node2", "node1"]
         assert done.detail["how"] == {"node2": "mariadb-dump", "node1": "mariadb-dump"}
         query(system.rw[0], "CREATE TABLE after AS SELECT 45 AS answer")
         for url in provider.endpoints("ro"):
-            wait_for(partial(_shows, url, "after"))
-            assert not _shows(url, "ahead")
+            wait_for(partial(shows, url, "after"))
+            assert not shows(url, "ahead")
 
 
 @pytest.mark.parametrize(
@@ -265,8 +244,8 @@ def test_a_position_is_beyond_a_log_that_cannot_have_it(position: str, *, beyond
     assert _is_beyond(position, "0-1-5,0-2-10", "2") == beyond
 
 
-def test_commits_wait_while_no_replica_has_received_them(lab: Lab) -> None:
-    with lab.provider(replicas=1, synchronous="semi-sync") as provider:
+def test_commits_wait_while_no_replica_has_received_them(full_lab: Lab) -> None:
+    with full_lab.provider(replicas=1, synchronous="semi-sync") as provider:
         [rw] = provider.start().rw
         query(rw, "CREATE TABLE t (a int PRIMARY KEY)")
         provider.act(Action.PAUSE, node="node2")
@@ -284,13 +263,12 @@ def test_commits_wait_while_no_replica_has_received_them(lab: Lab) -> None:
 
 
 def test_a_promotion_that_fails_ends_in_time_and_leaves_no_second_primary(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
+    full_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with lab.provider(replicas=1) as provider:
+    with full_lab.provider(replicas=1) as provider:
         [rw] = provider.start().rw
         query(rw, "CREATE TABLE kept AS SELECT 1")
-        assert provider._cluster is not None
-        node = cast("MariadbNode", provider._cluster.node("node2"))
+        node = node_of(provider, "node2")
         candidate, before = node.server, node.received()
         candidate.ask("STOP SLAVE SQL_THREAD")
         query(rw, "INSERT INTO kept VALUES (2)")

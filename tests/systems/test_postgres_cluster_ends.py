@@ -6,29 +6,19 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from postgres_lab import ROLES_MOVE, Lab, copies, expect, read_if_there, users_of, wait_for
+from postgres_lab import ROLES_MOVE, Lab, copies, expect, node_of, read_if_there, users_of, wait_for
 from pydantic import ValidationError
 
-from databases import query
+from databases import query, shows
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.systems.cluster import node as cluster_node
 from nephoscope.systems.machine import processes
 from nephoscope.systems.postgres import node as postgres_node
 from nephoscope.systems.postgres.embedded import EmbeddedPostgresSettings
-
-if TYPE_CHECKING:
-    from nephoscope.systems.cluster.embedded import EmbeddedCluster
-    from nephoscope.systems.cluster.node import Node
-
-
-def node_of(provider: EmbeddedCluster, name: str) -> Node:
-    assert provider._cluster is not None
-    return provider._cluster.node(name)
-
 
 # --- a single server
 
@@ -81,8 +71,7 @@ def test_a_promotion_that_fails_ends_in_time_and_leaves_no_second_primary(
     with ready_lab.provider(replicas=1) as provider:
         system = provider.start()
         query(system.rw[0], "CREATE TABLE kept AS SELECT 1")
-        shown = "SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'kept')"
-        wait_for(lambda: query(system.ro[0], shown) == [["t"]])  # and holds no lock on anything
+        wait_for(lambda: shows(system.ro[0], "kept"))  # and holds no lock on anything
         candidate = node_of(provider, "node2").server.pid
         for pid in processes.family(candidate):
             if b"startup" in read_if_there(Path(f"/proc/{pid}/cmdline")):
@@ -110,10 +99,6 @@ def test_a_replica_that_never_catches_up_is_given_up(ready_lab: Lab, monkeypatch
         assert not users_of(ready_lab.folder / "node2")
         assert provider.act(Action.START, node="node2").detail["how"] == "pg_basebackup"
         assert query(system.ro[0], "SELECT * FROM late") == [["1"]]
-
-
-def shows(url: str, table: str) -> bool:
-    return query(url, f"SELECT to_regclass('{table}') IS NOT NULL") == [["t"]]
 
 
 @pytest.mark.parametrize("rows", [1, 60_000], ids=["in one file of the log", "in the next one"])

@@ -17,11 +17,11 @@ from postgres_lab import (
     Lab,
     expect,
     needs_root,
+    password_of,
     query,
     read_if_there,
     server_of,
     users_of,
-    wait_for,
 )
 from pydantic import ValidationError
 
@@ -72,30 +72,6 @@ def test_a_stale_lock_file_is_no_obstacle(ready_lab: Lab, owner: str) -> None:
             provider.start()
             assert query(provider, "SELECT 1") == "1"
         assert Path(f"/proc/{pid}").exists()
-
-
-def test_a_server_left_running_is_ended(ready_lab: Lab) -> None:
-    with ready_lab.provider() as provider:
-        provider.start()
-        install = server_of(provider).install
-        account = server_of(provider).account
-    left = ready_lab.background(
-        [
-            *(install.program("postgres"), "-D", ready_lab.folder / "data"),
-            *("-c", f"config_file={ready_lab.folder / 'postgresql.conf'}"),
-        ],
-        user=account.uid if account.other else None,
-        cwd="/",
-    )
-    wait_for(lambda: "ready" in _text(ready_lab.folder / "data" / "postmaster.pid"))
-    with ready_lab.provider() as provider:
-        provider.start()
-        assert left.wait(10) == 0
-        assert query(provider, "SELECT 1") == "1"
-
-
-def _text(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
 
 
 # --- folders that cannot be used
@@ -289,7 +265,7 @@ def test_the_password_is_in_the_url_and_in_one_private_file_only(
     watch = lab.background(["/bin/sh", "-c", script, lab.base / "arguments"])
     provider = lab.provider(settings={"log_statement": "all"})
     system = provider.start()
-    password = system.rw[0].split(":")[2].partition("@")[0]
+    password = password_of(system.rw[0])
     assert len(password) >= 32
     try:
         query(provider, "SELECT 1")

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 ORDINARY = pytest.mark.parametrize("ordinary", [False, True], ids=["ourselves", "ordinary user"])
 
+_THOUSAND_ROWS = (
+    "WITH RECURSIVE t (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 1000) SELECT n FROM t"
+)
+
 
 def test_is_sized_by_the_machine_or_as_the_study_says(full_lab: Lab) -> None:
     machine = this_machine()
@@ -134,14 +138,14 @@ def test_recovers_what_was_committed_before_a_crash(
 ) -> None:
     with full_lab.provider() as provider:
         provider.start()
-        words.run(provider, "CREATE TABLE kept AS SELECT 42 AS answer")
+        words.run(provider, f"CREATE TABLE kept AS {_THOUSAND_ROWS}")
         running = users_of(full_lab.folder)
         os.kill(server_of(provider).pid, signal.SIGKILL)
         wait_until_gone(running)
     assert "ended before it was stopped" in caplog.text
     with full_lab.provider() as provider:
         provider.start()
-        assert words.run(provider, "SELECT answer FROM kept") == "42"
+        assert words.run(provider, "SELECT sum(n) FROM kept") == "500500"
     assert words.recovered in (full_lab.folder / "server.log").read_text()
 
 
@@ -231,16 +235,16 @@ def test_a_wait_that_is_too_long_ends_with_the_log(
 @ORDINARY
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_server_ends_with_a_parent_that_is_killed_by_a_signal(
-    full_lab: Lab, number: signal.Signals, *, ordinary: bool
+    full_lab: Lab, words: Words, number: signal.Signals, *, ordinary: bool
 ) -> None:
     process = full_lab.holding(ordinary=ordinary)
     running = users_of(full_lab.folder) - {process.pid}
-    assert running
+    assert len(running) >= words.least_processes
     assert send(process, number) == -number
     wait_until_gone(running)
 
 
-def test_a_server_left_running_by_nobody_is_ended(full_lab: Lab, words: Words) -> None:
+def test_a_server_left_running_is_ended(full_lab: Lab, words: Words) -> None:
     with full_lab.provider() as provider:
         provider.start()
         server = server_of(provider)

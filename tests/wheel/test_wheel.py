@@ -15,7 +15,7 @@ from sample_studies import phases, sim_study, write_study
 CHECKOUT = Path(__file__).parents[2]
 UNREACHABLE = ("NewConnectionError", "ConnectionError", "ReadTimeoutError", "name resolution")
 
-pytestmark = pytest.mark.wheel
+pytestmark = [pytest.mark.wheel, pytest.mark.long]
 
 
 def run(*command: str | Path, cwd: Path) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from sample_studies import Tables
 
+pytestmark = pytest.mark.long
+
 SESSIONS = 2
 DURATIONS = ("600ms", "3s", "15s")
 """Of a phase; the longer ones where a busy machine, or a deadlock of a second, has let nothing end in a shorter one."""

@@ -211,8 +211,10 @@ tpcc:session(function(tx)
 end)
 
 -- 5.2.5.2 and 5.2.5.4: the time that keys take, and the mean of the time to think; for loads that ask for them.
+-- 5.2.5.3: the longest that the 90th percentile of the response time may be.
 local function paced(keying, thinking, settings)
   settings.keying, settings.think = keying, { law = "exponential", seconds = thinking }
+  settings.limit = settings.limit or { p90 = 5 }
   return settings
 end
 
@@ -342,7 +344,7 @@ tpcc:transaction("delivery", paced(2, 5, { help = "2.7: delivers the oldest orde
   tx:commit()
 end)
 
-tpcc:transaction("stock_level", paced(2, 5, { read_only = true, help = "2.8: a district's last items that run low" }),
+tpcc:transaction("stock_level", paced(2, 5, { read_only = true, limit = { p90 = 20 }, help = "2.8: a district's last items that run low" }),
   function(tx, pick, terminal)
   local w_id, d_id = terminal.w_id, terminal.d_id
   tx:begin()
@@ -351,10 +353,14 @@ tpcc:transaction("stock_level", paced(2, 5, { read_only = true, help = "2.8: a d
   tx:commit()
 end)
 
--- 5.2.3: the least shares of the four others; New-Order has the rest.
+-- 5.2.3: the least shares of the four others; New-Order has the rest. 5.4: the new orders of a minute.
 local standard = { new_order = 45, payment = 43, order_status = 4, delivery = 4, stock_level = 4 }
-tpcc:mix("TPCC", standard)
-tpcc:mix("RW", standard)
+local demands = {
+  at_least = { payment = 43, order_status = 4, delivery = 4, stock_level = 4 },
+  rate = { name = "tpmC", transaction = "new_order", per = "minute", pauses = true },
+}
+tpcc:mix("TPCC", standard, demands)
+tpcc:mix("RW", standard, demands)
 tpcc:mix("RO", { order_status = 1, stock_level = 1 })
 
 tpcc:invariant("condition_1", "3.3.2.1: a warehouse has been paid what its districts have")

@@ -8,7 +8,7 @@ use nephoscope_datagen::{LoadOptions, LoadReport, Progress, load as load_rows};
 use nephoscope_drivers::{Driver, Error, Interrupt, Settings, open};
 use nephoscope_engine::loading::{PartsOptions, load_parts};
 use nephoscope_engine::spec::WorkloadSpec;
-use nephoscope_script::{Source, Workload};
+use nephoscope_script::{LONGEST, Source, Workload};
 use pyo3::prelude::*;
 
 use crate::signals::{LOOK, await_end};
@@ -109,7 +109,8 @@ impl Loader {
     /// Loads what `w:load` makes, if the workload has one, after the tables that are `done`.
     fn parts(&self, done: &Done) -> Result<u64, Error> {
         let Some(parts) = self.workload.load_parts else { return Ok(0) };
-        let options = PartsOptions { threads: self.threads, cancel: &self.cancel };
+        let options =
+            PartsOptions { threads: self.threads, cancel: Arc::clone(&self.cancel), limit: LONGEST };
         let mut report = |part: u32| {
             let all = done.iter().cloned().chain([("w:load".to_owned(), part.into(), parts.into())]);
             let _ = self.news.send(News::Progress(all.collect()));

@@ -79,9 +79,17 @@ fn describe(workload: &Workload) -> Value {
         })).collect::<Vec<_>>(),
         "transactions": workload.transactions.iter().map(|transaction| json!({
             "name": transaction.name, "read_only": transaction.read_only, "help": transaction.help,
+            "limits": transaction.limits.iter().map(|limit| json!({
+                "percentile": limit.percentile, "seconds": limit.seconds,
+            })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "mixes": workload.mixes.iter().map(|mix| json!({
             "name": mix.name, "weights": mix.weights.iter().cloned().collect::<HashMap<String, f64>>(),
+            "at_least": mix.at_least.iter().cloned().collect::<HashMap<String, f64>>(),
+            "rate": mix.rate.as_ref().map(|rate| json!({
+                "name": rate.name, "transaction": rate.transaction, "per": rate.per, "pauses": rate.pauses,
+            })),
+            "access": mix.access,
         })).collect::<Vec<_>>(),
         "invariants": workload.invariants.iter().map(|invariant| json!({
             "statement": invariant.statement, "help": invariant.help,

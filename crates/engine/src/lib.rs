@@ -13,7 +13,7 @@
 //!   workers and coordinator tell each other.
 //! * `run`: the coordinator. `open`: what a run begins with; `intake`: what comes in; `collect`: the workers' shards
 //!   put together; `heartbeat`: whether the tool itself ran; `json`: records as text.
-//! * [`loading`]: the part of a workload's data that its `w:load` makes; it knows none of the others.
+//! * [`loading`]: the part of a workload's data that its `w:load` makes; of the others it knows the watchdog alone.
 //! * [`probes`]: light measurements beside the load, on a thread of their own; of the others it knows `spec` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

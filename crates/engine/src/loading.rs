@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nephoscope_drivers::{Command, Connection, ConnectionState, Driver, Error, Reply, Statement};
-use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
+use nephoscope_runtime::{Runtime, Yield};
 use nephoscope_script::{KeySpace, Script, ScriptError, Source, Step, Vm, Workload};
+
+use crate::worker::watchdog::{Watchdog, Watched};
 
 /// How often who waits for a database looks whether the load is to end.
 const LOOK: Nanos = 100 * MILLISECOND;
@@ -20,67 +24,65 @@ const LOOK: Nanos = 100 * MILLISECOND;
 const MOST_QUEUED: u32 = 256;
 
 /// How the parts are loaded.
-pub struct PartsOptions<'a> {
+pub struct PartsOptions {
     /// How many threads load, each with a connection of its own; 0 for one per available core. There are never more
     /// than parts.
     pub threads: usize,
     /// Ends the load, with an error, when it becomes true.
-    pub cancel: &'a AtomicBool,
+    pub cancel: Arc<AtomicBool>,
+    /// The longest that a part's Lua may run without a wait, in processor time.
+    pub limit: Duration,
 }
 
 /// Runs the `w:load` of a workload that has one, in tables that exist. `progress` is called on the calling thread with
 /// the number of parts that are done, ten times a second at most, and once at the end.
 ///
 /// Gives how many statements were run. The first error stops all threads, and says which part it met; what other parts
-/// have committed stays.
+/// have committed stays. Lua without an end is ended as a transaction's is; a thread that cannot be interrupted is left
+/// behind.
 pub fn load_parts(
     source: &Source,
     workload: &Workload,
     driver: &Arc<dyn Driver>,
-    options: &PartsOptions<'_>,
+    options: &PartsOptions,
     progress: &mut dyn FnMut(u32),
 ) -> Result<u64, Error> {
     let parts = workload.load_parts.unwrap_or(0);
-    let load = Load {
-        source,
-        driver,
+    let load = Arc::new(Load {
+        source: source.clone(),
+        driver: Arc::clone(driver),
         statements: workload.statements.clone().into(),
         keys: workload.key_spaces(&BTreeMap::new()),
         parts,
-        cancel: options.cancel,
+        cancel: Arc::clone(&options.cancel),
         stop: AtomicBool::new(false),
         next: AtomicU32::new(1),
         done: AtomicU32::new(0),
         run: AtomicU64::new(0),
         failure: Mutex::default(),
-    };
+    });
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores() } else { options.threads };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads.min(parts as usize)).map(|_| scope.spawn(|| load.work())).collect();
-        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-            progress(load.done.load(Ordering::Relaxed));
-            std::thread::sleep(Duration::from_nanos(LOOK));
-        }
-    });
-    match load.failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
+    load.run(threads.min(parts as usize), options.limit, progress);
+    let failure = load.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match failure {
+        Some(error) if !load.cancel.load(Ordering::Relaxed) => Err(error),
         None if load.done.load(Ordering::Relaxed) == parts => {
             progress(parts);
             Ok(load.run.load(Ordering::Relaxed))
         }
-        None => Err(interrupted()),
+        _ => Err(Error::other("the load was interrupted")),
     }
 }
 
 /// What the threads share.
-struct Load<'a> {
-    source: &'a Source,
-    driver: &'a Arc<dyn Driver>,
+struct Load {
+    source: Source,
+    driver: Arc<dyn Driver>,
     statements: Arc<[Statement]>,
     keys: Vec<(String, Arc<KeySpace>)>,
     parts: u32,
-    cancel: &'a AtomicBool,
+    cancel: Arc<AtomicBool>,
     /// Set by the first error.
     stop: AtomicBool,
     /// The part that the next free thread takes.
@@ -91,35 +93,75 @@ struct Load<'a> {
     failure: Mutex<Option<Error>>,
 }
 
-fn interrupted() -> Error {
-    Error::other("the load was interrupted")
-}
-
 fn of_lua(error: &ScriptError) -> Error {
     Error::other(error.to_string())
 }
 
-impl Load<'_> {
+impl Load {
     fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed)
     }
 
-    /// One thread's share. Only the first error is kept: those of threads that were stopped say nothing new.
-    fn work(&self) {
-        if let Err(error) = self.take_parts()
-            && !self.stop.swap(true, Ordering::Relaxed)
-        {
+    /// Keeps the first error: those of threads that were stopped say nothing new.
+    fn fail(&self, error: Error) {
+        if !self.stop.swap(true, Ordering::Relaxed) {
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     }
 
-    fn take_parts(&self) -> Result<(), Error> {
+    /// Loads on some threads, and looks after them until all have ended or were given up.
+    fn run(self: &Arc<Self>, threads: usize, limit: Duration, progress: &mut dyn FnMut(u32)) {
+        let (telling, news) = channel();
+        let mut watchdog = Watchdog::new(limit.as_nanos() as Nanos, Arc::default(), "the function of w:load");
+        let spawn = |number| {
+            let (load, telling) = (Arc::clone(self), telling.clone());
+            std::thread::Builder::new().name("load".to_owned()).spawn(move || load.work(number, &telling))
+        };
+        let spawned: Result<Vec<_>, _> = (0..threads).map(spawn).collect();
+        let workers = spawned.unwrap_or_else(|error| {
+            self.fail(Error::other(format!("no thread for w:load: {error}")));
+            Vec::new()
+        });
+        loop {
+            for (number, watched) in news.try_iter() {
+                watchdog.watch(number, watched);
+            }
+            if self.must_stop() {
+                watchdog.hurry();
+            }
+            if let Some((_, message)) = watchdog.look() {
+                self.fail(Error::other(message));
+            }
+            let mut at_work = workers.iter().enumerate();
+            if at_work.all(|(number, thread)| thread.is_finished() || watchdog.has_given_up(number)) {
+                break;
+            }
+            progress(self.done.load(Ordering::Relaxed));
+            std::thread::sleep(Duration::from_nanos(LOOK));
+        }
+        let ended = workers.into_iter().filter(JoinHandle::is_finished);
+        if ended.filter_map(|thread| thread.join().err()).count() > 0 {
+            self.fail(Error::other("a thread of w:load died; standard error says why"));
+        }
+    }
+
+    /// One thread's share.
+    fn work(&self, number: usize, telling: &Sender<(usize, Watched)>) {
+        if let Err(error) = self.take_parts(number, telling) {
+            self.fail(error);
+        }
+    }
+
+    fn take_parts(&self, number: usize, telling: &Sender<(usize, Watched)>) -> Result<(), Error> {
         let runtime =
             Runtime::new().map_err(|error| Error::other(format!("no runtime for w:load: {error}")))?;
-        let (vm, _) = Vm::new(self.source, &self.keys, true).map_err(|error| of_lua(&error))?;
+        let (vm, _) = Vm::new(&self.source, &self.keys, true).map_err(|error| of_lua(&error))?;
+        let watched = Watched::new(runtime.turns(), vec![(vm.watch(), 0)]);
+        // Who listens ends after this thread.
+        let _ = telling.send((number, watched.map_err(|error| Error::other(error.to_string()))?));
         let connection = runtime.block_on(self.driver.connect(&runtime, &self.statements));
         let connection = connection.map_err(|error| error.context("connecting for w:load"))?;
-        let mut worker = Worker { load: self, runtime: &runtime, connection, queued: 0 };
+        let mut worker = Worker { load: self, runtime: &runtime, connection, queued: 0, next_look: 0 };
         while !self.must_stop() {
             let part = self.next.fetch_add(1, Ordering::Relaxed);
             if part > self.parts {
@@ -135,11 +177,13 @@ impl Load<'_> {
 
 /// One thread of the load.
 struct Worker<'l> {
-    load: &'l Load<'l>,
+    load: &'l Load,
     runtime: &'l Runtime,
     connection: Box<dyn Connection>,
     /// How many commands wait to be sent.
     queued: u32,
+    /// When the runtime has its next turn, whether or not there is anything to wait for.
+    next_look: Nanos,
 }
 
 impl Worker<'_> {
@@ -181,7 +225,12 @@ impl Worker<'_> {
     /// Sends what is queued and waits for the replies, until the load is to end.
     fn flush(&mut self, script: &mut Script) -> Result<Reply, Error> {
         self.queued = 0;
-        let Self { load, runtime, connection, .. } = self;
+        let Self { load, runtime, connection, next_look, .. } = self;
+        if clock::now() >= *next_look {
+            // The watchdog sees that it goes on, although an embedded database never lets it wait.
+            runtime.block_on(Yield::default());
+            *next_look = clock::now() + LOOK;
+        }
         connection.set_deadline(Nanos::MAX);
         let mut look = runtime.sleep_until(clock::now());
         let replies = poll_fn(|cx| {
@@ -197,7 +246,7 @@ impl Worker<'_> {
             Some(replied) => replied,
             None => {
                 runtime.block_on(connection.cancel());
-                Err(interrupted())
+                Err(Error::other("the load was interrupted"))
             }
         }
     }

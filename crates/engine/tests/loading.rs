@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use nephoscope_drivers::{Driver, Settings, open};
 use nephoscope_engine::loading::{PartsOptions, load_parts};
@@ -14,6 +15,8 @@ const STATEMENTS: &str = "
 INSERT INTO edge (part, number, value, word) VALUES (:part, :number, :value, :word);
 -- name: count
 SELECT count(*) AS rows FROM edge WHERE part = :part;
+-- name: now
+SELECT (julianday('now') - 2440587.5) * 86400 AS seconds;
 ";
 
 /// A database of its own with an empty table, and a workload whose `w:load` has a body.
@@ -44,12 +47,21 @@ w:transaction("t", function() end)"#
 
     /// Loads on some threads: how many statements were run.
     fn load(&self, threads: usize, seed: u64, cancelled: bool) -> Result<u64, String> {
+        self.load_within(threads, seed, &Arc::new(AtomicBool::new(cancelled)), Duration::from_secs(10))
+    }
+
+    fn load_within(
+        &self,
+        threads: usize,
+        seed: u64,
+        cancel: &Arc<AtomicBool>,
+        limit: Duration,
+    ) -> Result<u64, String> {
         let dialect = self.driver.dialect();
         let source = Source::read(self.folder.path(), BTreeMap::new(), 1.0, seed, dialect).unwrap();
         let workload = source.workload().unwrap();
-        let cancel = AtomicBool::new(cancelled);
         let mut last = 0;
-        let options = PartsOptions { threads, cancel: &cancel };
+        let options = PartsOptions { threads, cancel: Arc::clone(cancel), limit };
         let loaded = load_parts(&source, &workload, &self.driver, &options, &mut |done| last = done);
         assert_eq!(loaded.is_ok(), Some(last) == workload.load_parts);
         loaded.map_err(|error| error.to_string())
@@ -123,4 +135,50 @@ fn a_cancelled_load_says_so() {
     let place = Place::new("", BODY);
     assert_eq!(place.load(2, 7, true).unwrap_err(), "the load was interrupted");
     assert!(place.rows().is_empty());
+}
+
+const SHORT: Duration = Duration::from_millis(500);
+
+#[test]
+fn a_part_without_an_end_is_ended_and_named() {
+    let place =
+        Place::new("", "if part == 2 then while true do pcall(function() while true do end end) end end");
+    let error = place.load_within(2, 7, &Arc::default(), SHORT).unwrap_err();
+    let expected =
+        "w:load, part 2 of 16: workload.lua:4: the function of w:load has run for 0.5 s without an end";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_part_that_cannot_be_interrupted_is_left_behind() {
+    let place = Place::new("", r#"(("a"):rep(40)):find(("a-"):rep(40) .. "b")"#);
+    let error = place.load_within(1, 7, &Arc::default(), SHORT).unwrap_err();
+    let expected =
+        "the function of w:load: it has run for 0.5 s without an end, and is within a function of Lua's";
+    assert!(error.starts_with(expected), "{error}");
+}
+
+#[test]
+fn a_part_that_takes_long_and_goes_on_is_left_alone() {
+    // Ten times the limit, in an embedded database, which never waits.
+    let body = "local begun = tx.now
+        local n = 0
+        repeat n = n + 1 tx:queue('add', part, n, 1, 'a') until tx:one('now').seconds - begun > 1.5";
+    let place = Place::new("{ parts = 1 }, ", body);
+    place.load_within(1, 7, &Arc::default(), Duration::from_millis(300)).unwrap();
+}
+
+#[test]
+fn a_load_without_an_end_is_cancelled() {
+    let place = Place::new("", "while true do end");
+    let cancel = Arc::new(AtomicBool::new(false));
+    let begun = Instant::now();
+    let error = std::thread::scope(|scope| {
+        let load = scope.spawn(|| place.load_within(2, 7, &cancel, Duration::from_secs(10)));
+        std::thread::sleep(Duration::from_millis(300));
+        cancel.store(true, Ordering::Relaxed);
+        load.join().unwrap().unwrap_err()
+    });
+    assert_eq!(error, "the load was interrupted");
+    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
 }

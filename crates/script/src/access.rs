@@ -235,12 +235,10 @@ mod tests {
         let keys = KeySpace::new(1, 100, 0, 0);
         let (mut picker, mut random) = (Picker::new(), Random::new(7, 1));
         picker.set_access(Access::LatestZipfian { theta: 0.99 });
-        let norm: f64 = (1..=100).map(|rank| f64::from(rank).powf(-0.99)).sum();
         for arrived in [0, 50] {
             keys.arrived(100 + arrived);
             let rows = 100 + arrived;
-            let norm =
-                if arrived == 0 { norm } else { (1..=rows).map(|rank| (rank as f64).powf(-0.99)).sum() };
+            let norm: f64 = (1..=rows).map(|rank| (rank as f64).powf(-0.99)).sum();
             let mut counts = vec![0.0; rows as usize];
             for _ in 0..400_000 {
                 counts[(rows - picker.pick(&keys, &mut random).unwrap()) as usize] += 1.0;

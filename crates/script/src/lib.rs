@@ -25,6 +25,6 @@ pub use random::Random;
 pub use statements::parse_statements;
 pub use vm::{LONGEST, Running, Script, Step, Vm, Watch};
 pub use workload::{
-    Invariant, Mix, OptionKind, OptionSpec, OptionValue, Pause, Schema, TableInfo, Transaction, When,
-    Workload, used_keys,
+    Invariant, Limit, Mix, OptionKind, OptionSpec, OptionValue, Pause, Rate, Schema, TableInfo, Transaction,
+    When, Workload, used_keys,
 };

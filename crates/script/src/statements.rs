@@ -102,8 +102,8 @@ fn unended(sql: &str, lexer: Lexer) -> Option<(usize, &'static str)> {
 /// A statement that only a dialect's file has: a slip of the pen, unless something uses it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stray {
-    name: String,
-    file: String,
+    pub(crate) name: String,
+    pub(crate) file: String,
 }
 
 impl Stray {

@@ -123,6 +123,30 @@ pub struct Transaction {
     pub keying: Pause,
     /// How long a session pauses after it, likewise.
     pub think: Pause,
+    /// What its response time may be, by ascending percentile.
+    pub limits: Vec<Limit>,
+}
+
+/// A bound on a percentile of a response time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The percentile, above 0 and below 100.
+    pub percentile: f64,
+    /// The longest that it may be.
+    pub seconds: f64,
+}
+
+/// The workload's own rate: how many of one transaction are committed in a unit of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Its name, such as tpmC.
+    pub name: String,
+    /// The transaction.
+    pub transaction: String,
+    /// The unit of time: `second`, `minute` or `hour`.
+    pub per: String,
+    /// It has this name only where the load keeps the transactions' own pauses.
+    pub pauses: bool,
 }
 
 /// Shares of transactions under a name.
@@ -133,6 +157,12 @@ pub struct Mix {
     /// Transactions and their weights, in the order in which the transactions were declared; weights of 0 are
     /// left out.
     pub weights: Vec<(String, f64)>,
+    /// Transactions that are to be a share of what has ended, at least: in percent, in the same order.
+    pub at_least: Vec<(String, f64)>,
+    /// The rate that the workload is known by.
+    pub rate: Option<Rate>,
+    /// Which keys its transactions touch unless a study says otherwise, as a study writes it.
+    pub access: Option<String>,
 }
 
 /// When an invariant holds.

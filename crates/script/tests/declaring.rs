@@ -422,3 +422,28 @@ fn a_workload_may_need_what_a_system_can_do() {
         )
     );
 }
+
+#[test]
+fn limits_and_rates_of_a_workload_are_told() {
+    let workload = declared(
+        r#"w:transaction("t", { limit = { p99 = 20, p90 = 5, ["p99.9"] = 0.5 } }, function() end)
+           w:transaction("u", function() end)
+           w:mix("m", { u = 3, t = 1 }, { at_least = { u = 70, t = 20 }, access = "latest-10",
+             rate = { name = "tpm", transaction = "t", per = "minute", pauses = true } })
+           w:mix("n", { t = 1 }, { rate = { name = "tps", transaction = "t" } })"#,
+    )
+    .unwrap();
+    let limits: Vec<_> =
+        workload.transactions[0].limits.iter().map(|limit| (limit.percentile, limit.seconds)).collect();
+    assert_eq!(limits, [(90.0, 5.0), (99.0, 20.0), (99.9, 0.5)]);
+    assert!(workload.transactions[1].limits.is_empty());
+    let share = |name: &str, percent| (name.to_owned(), percent);
+    let mix = &workload.mixes[0];
+    assert_eq!(mix.weights, [share("t", 1.0), share("u", 3.0)]);
+    assert_eq!(mix.at_least, [share("t", 20.0), share("u", 70.0)]);
+    assert_eq!(mix.access.as_deref(), Some("latest-10"));
+    let rate = mix.rate.as_ref().unwrap();
+    assert_eq!((&*rate.name, &*rate.transaction, &*rate.per, rate.pauses), ("tpm", "t", "minute", true));
+    let rate = workload.mixes[1].rate.as_ref().unwrap();
+    assert_eq!((&*rate.per, rate.pauses), ("second", false));
+}

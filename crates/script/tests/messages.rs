@@ -106,7 +106,27 @@ const DECLARATIONS: &[&str] = &[
     "w:option(\"o\", \"text\", \"a\", \"help\", false)",
     "w:transaction(\"t\", function() end, { read_only = true })",
     "w:transaction(\"t\", { read_only = true }, function() end, {})",
-    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { access = \"uniform\" })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, 5)",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { least = {} })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { at_least = 5 })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { at_least = { u = 5 } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { at_least = { t = -5 } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { at_least = { t = 101 } })",
+    "w:transaction(\"t\", function() end)\nw:transaction(\"u\", function() end)\n\
+     w:mix(\"m\", { t = 1 }, { at_least = { u = 5 } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { rate = \"tpm\" })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { rate = { transaction = \"t\" } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { rate = { name = \"tpm\", transaction = \"u\" } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, \
+     { rate = { name = \"tpm\", transaction = \"t\", per = \"day\" } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, \
+     { rate = { name = \"tpm\", transaction = \"t\", pauses = 1 } })",
+    "w:transaction(\"t\", function() end)\nw:mix(\"m\", { t = 1 }, { access = 5 })",
+    "w:transaction(\"t\", { limit = 5 }, function() end)",
+    "w:transaction(\"t\", { limit = { p100 = 5 } }, function() end)",
+    "w:transaction(\"t\", { limit = { 5 } }, function() end)",
+    "w:transaction(\"t\", { limit = { p90 = 0 } }, function() end)",
+    "w:transaction(\"t\", { limit = { p90 = \"5s\" } }, function() end)",
     "w:invariant(\"none\", \"help\", { when = \"loaded\" })",
     "w:has(\"none\", \"pair\")",
     "w:statement(\"none\", \"SELECT 2\")",
@@ -360,6 +380,7 @@ fn files_and_studies() {
         ("no file", missing.replace(&format!("{}/", absent.path().display()), "")),
         ("a dialect's statement that there is not", with("statements.none.sql", "-- name: other\nSELECT 1")),
         ("another section of the schema", with("schema.sql", "-- name: indexes\nSELECT 1")),
+        ("a dialect's section that there is not", with("schema.none.sql", "-- name: keys\nSELECT 1")),
     ];
     compare("studies.txt", cases.into_iter().map(|(case, message)| (case.to_owned(), message)));
 }

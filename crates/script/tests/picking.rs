@@ -132,6 +132,20 @@ fn keys_of_a_range_follow_the_access_distribution() {
 }
 
 #[test]
+fn a_further_attempt_that_asks_for_another_range_has_a_key_of_that_one() {
+    let loaded = loaded(
+        r#"if tx.attempt == 1 then return tx:exec("note", pick.key(0, 5)) end
+           tx:exec("note", pick.key(10, 10 * 2^32 + 5))"#,
+    );
+    let mut session = loaded.session(9, 1);
+    session.run("t").unwrap();
+    let step = session.script.retry(0);
+    let again = session.finish(step).unwrap();
+    let key: i64 = again[0].trim_start_matches("note(").trim_end_matches(')').parse().unwrap();
+    assert!(key >= 10, "{key}");
+}
+
+#[test]
 fn ranks_follow_their_law() {
     let loaded = loaded(r#"tx:exec("note", pick.zipf(20, 0.8))"#);
     let mut session = loaded.session(9, 1);

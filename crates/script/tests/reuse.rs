@@ -198,6 +198,14 @@ fn what_extends_wrongly_is_told_where() {
         ),
         ("w:has(\"x\")\nw:extends \"base\"", "workload.lua:3: w:extends comes once, before everything"),
         (
+            "w:schema(\"create\", \"SELECT 1\")\nw:extends \"base\"",
+            "workload.lua:3: w:extends comes once, before everything",
+        ),
+        (
+            "pcall(w.needs, w, \"notify\")\nw:extends \"base\"",
+            "workload.lua:3: w:extends comes once, before everything",
+        ),
+        (
             "w:extends \"base\"\nw:table(\"item\", { rows = 1, columns = { { \"a\", serial() } } })",
             "workload.lua:3: the table item is declared twice",
         ),

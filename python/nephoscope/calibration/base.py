@@ -168,12 +168,7 @@ PRODUCTS = {"postgres": "PostgreSQL", "mariadb": "MariaDB"}
 
 _WITHOUT_A_DISK: Mapping[str, Mapping[str, bool | int]] = {
     "postgres": {"fsync": False},
-    # Triggers are made by the user of studies, who is no superuser.
-    "mariadb": {
-        "innodb_flush_log_at_trx_commit": 2,
-        "sync_binlog": 0,
-        "log_bin_trust_function_creators": True,
-    },
+    "mariadb": {"innodb_flush_log_at_trx_commit": 2, "sync_binlog": 0},
 }
 """Settings with which a commit outlives the server's process, and not the machine."""
 

@@ -84,7 +84,7 @@ def _simulated(bench: Bench, law: str, mean_ms: float) -> Iterator[Reading]:
 
 
 def _later(bench: Bench, measure: Callable[[int, Mapping[str, Any]], Measured]) -> Iterator[Reading]:
-    """Expect of a real replica that gets or applies everything later by so much a lag that is longer by that."""
+    """Expect the lag of a real replica to grow by the delay that is planted."""
     idle = _idle(bench.seconds(5, 3), 10)
     kinds = {
         delay_ms: _kinds(measure(delay_ms, idle)) for delay_ms in ((0, 100) if bench.short else (0, 20, 100))
@@ -117,13 +117,14 @@ class _Detour(Planted):
     def __init__(self, inner: Provider, delay_ms: int) -> None:
         super().__init__(inner, {})
         self._delay = {"to_client": {"delay": {"law": "constant", "ms": delay_ms}}}
+        self._proxy: _engine.FaultProxy | None = None
 
     def start(self) -> System:
         """Start the provider within, and lead its replica to the proxy."""
         system = super().start()
-        self._proxy = _engine.FaultProxy(urlsplit(system.rw[0]).netloc.rpartition("@")[2])
-        self._proxy.set(json.dumps(self._delay))
-        host, _, port = self._proxy.address.rpartition(":")
+        self._proxy = proxy = _engine.FaultProxy(urlsplit(system.rw[0]).netloc.rpartition("@")[2])
+        proxy.set(json.dumps(self._delay))
+        host, _, port = proxy.address.rpartition(":")
         admin = _engine.Admin(system.ro[0], answer_timeout_s=_PATIENCE_S)
         try:
             admin.query(
@@ -135,8 +136,11 @@ class _Detour(Planted):
 
     def stop(self) -> None:
         """Stop the provider within, and end the proxy."""
-        super().stop()
-        self._proxy.close()
+        try:
+            super().stop()
+        finally:
+            if self._proxy is not None:
+                self._proxy.close()
 
 
 def _far(bench: Bench) -> Iterator[Reading]:

@@ -283,16 +283,16 @@ def describe_workload(workload: Workload) -> RenderableType:
 
 
 def trials_text(trials: Sequence[Trial]) -> RenderableType:
-    """Show what was tried on each dialect, what was not, and what is wrong."""
+    """Show the outcome of a trial on each dialect."""
     parts: list[RenderableType] = []
     for trial in trials:
-        tried = (
+        how = (
             f"Lua and SQL, on a temporary database at scale {trial.scale:g}"
             if trial.database
-            else "Lua alone: each statement was answered with one made-up row, and no SQL was run"
+            else "Lua alone: one made-up row answers each statement, and no SQL runs"
         )
         parts.append(_heading(trial.dialect))
-        parts.append(Text(f"not tried: {trial.not_tried}" if trial.not_tried else tried, style="dim"))
+        parts.append(Text(f"not tried: {trial.not_tried}" if trial.not_tried else how, style="dim"))
         parts += [Text(f"WRONG: {check}", style="red") for check in trial.checks]
         parts += [_tried_text(tried) for tried in trial.transactions]
     return Group(*parts)

@@ -15,7 +15,7 @@ from nephoscope.engine.sessions import is_short
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.masking import masked
-from nephoscope.settings.loads import Load, lets_go
+from nephoscope.settings.loads import Load, lets_go, pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,6 +108,7 @@ class LoadRun:
         """When the next phase begins, in seconds since the start of the load."""
         self.phases: dict[int, PhaseRecord] = {}
         self._asked = 0
+        self._think: str | None = None
         self._idle_phases: dict[int, bool] = {}
         self._starvation = Starvation()
         self.is_idle = False
@@ -140,11 +141,13 @@ class LoadRun:
         ``load`` is that of the first tenant, and the others rest; or a load by tenant, with ``"*"`` for all of them,
         over which a tenant's own lies: a tenant that is not named keeps the load that it had.
         """
+        self._think = pauses(load, self.tenants[0]) or self._think
+        paced = {"think": self._think} if self._think == "workload" else {}
         phase = {
             "name": name,
             "kind": kind,
             # The planned length, by which a phase that was cut short is recognised.
-            "labels": {**(labels or {}), "planned_s": seconds},
+            "labels": {**(labels or {}), **paced, "planned_s": seconds},
             "loads": self._loads(load, seconds),
             "seconds": None,
         }

@@ -12,6 +12,7 @@ import secrets
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from nephoscope.engine import records
 from nephoscope.engine.records import objects, relations
 from nephoscope.errors import MeasurementError
 
@@ -52,9 +53,15 @@ def droppable(
         if record.state == "loaded":
             made = _fitting(found, columns)
     known = _keys(made)
-    for one in found:
-        if one.made[:2] not in known:
-            raise MeasurementError(f"the {one.kind} {one.name} {why}; {_NEVER}")
+    strange = [one for one in found if one.made[:2] not in known]
+    if strange:
+        owners, first = records.owners(admin, dialect), strange[0]
+        if owner := owners.get(first.made[:2]):
+            raise MeasurementError(
+                f"the {first.kind} {first.name} holds data of the workload {owner}; {workload.name} needs another"
+                " database or schema: name one in system.database, or in the URL"
+            )
+        raise MeasurementError(f"the {first.kind} {first.name} {why}; {_NEVER}")
     return made
 
 

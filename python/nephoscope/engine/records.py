@@ -143,6 +143,18 @@ def read(admin: _engine.Admin, dialect: Dialect, workload: str) -> Record | None
     return Record(identity, state, detail, fault or detail_fault)
 
 
+def owners(admin: _engine.Admin, dialect: Dialect) -> dict[tuple[str, str], str]:
+    """Tell which workload's data each object belongs to, by kind and id. Raises ``MeasurementError``."""
+    if not exists(admin, dialect):
+        return {}
+    _, rows = admin.query(f"SELECT workload, detail FROM {TABLE}", answer_timeout_s=BOOK_S)
+    return {
+        (kind, number): workload or ""
+        for workload, detail in rows
+        for kind, number, _ in _made_of(detail or "") or ()
+    }
+
+
 def _parsed(model: type[Model], text: str, name: str) -> tuple[Model | None, str]:
     try:
         return model.model_validate_json(text), ""

@@ -1,4 +1,4 @@
-"""A provider's actions beside the load: records are handled meanwhile, and every wait has a timeout."""
+"""A provider's actions beside the load: the load's records are handled meanwhile, and every wait has a timeout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Acting(Generic[T]):
     """An action on a thread of its own, which may be abandoned, and its result."""
 
     def __init__(self, work: Callable[[threading.Event], T], what: str) -> None:
-        """Start: ``work`` is called with an event that is set when it is abandoned; ``what`` is for messages."""
+        """Start ``work``; its event is set when the action is abandoned. ``what`` names the action in messages."""
         self._work = work
         self._what = what
         self._given_up = threading.Event()
@@ -62,10 +62,9 @@ class Acting(Generic[T]):
         return self.result()
 
     def give_up(self, provider: Provider, grace_s: float = GRACE_S) -> None:
-        """End the action if it still runs.
+        """End the action if it still runs: first its waits end, then the provider cancels it.
 
-        It is told to stop waiting, then cancelled. If it does not end even then, it is left to end with this process.
-        Raises ``MeasurementError`` in that case.
+        Raises ``MeasurementError`` where the action runs on; it ends with this process.
         """
         self._given_up.set()
         self._thread.join(_HURRY_S)
@@ -78,7 +77,7 @@ class Acting(Generic[T]):
             raise MeasurementError(f"{self._what} still goes on")
 
     def result(self) -> T:
-        """Return the result. Raises ``MeasurementError`` if that is an error, or not there yet."""
+        """Return the result. Raises ``MeasurementError`` if the action failed or has not ended."""
         if isinstance(self._error, NephoscopeError):
             raise MeasurementError(str(self._error)) from self._error
         if self._error is not None:
@@ -91,14 +90,14 @@ class Acting(Generic[T]):
 def act_beside(means: Means, work: Callable[[threading.Event], T], what: str, limit_s: float) -> T:
     """Let ``work`` act on the provider while the load goes on; return its result.
 
-    It is abandoned after ``limit_s`` seconds, or when the run is interrupted. Raises ``MeasurementError`` if it fails
-    or is abandoned; ``what`` names it in the message.
+    The action is abandoned after ``limit_s`` seconds, or when the run is interrupted. Raises ``MeasurementError`` if
+    the action fails or is abandoned; ``what`` names it in the message.
     """
     acting = Acting(work, what)
     try:
         return acting.wait(means.load, limit_s)
     finally:
         if acting.goes_on:
-            # Not reported if it still runs: the reason of the abandonment matters more.
+            # An action that runs on is not reported: the reason of its abandonment matters more.
             with contextlib.suppress(MeasurementError):
                 acting.give_up(means.provider)

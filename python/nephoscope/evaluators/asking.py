@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class AllocationClock:
     """Polls at fixed times, on a thread, within a context; a late answer delays only the next poll.
 
-    A hook that hangs or fails does not disturb the load or the run: it is killed after its timeout, and a warning of
-    the run says how often it failed. The thread touches no signal and raises nothing.
+    A hook that hangs or fails disturbs neither the load nor the run: the hook is killed after its timeout, and a
+    warning of the run counts its failures. The thread touches no signal and raises nothing.
     """
 
     def __init__(self, means: Means, period_s: float, limit_s: float, ask: Keep) -> None:
@@ -42,14 +42,14 @@ class AllocationClock:
         self._asking: Acting[None] | None = None
 
     def __enter__(self) -> Self:
-        """Begin to ask, at once."""
+        """Poll for the first time at once."""
         self._asking = Acting(self._run, "asking for the allocation")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the last answer, at most for its timeout, and warn of what has failed."""
+        """Wait for the last answer, at most for its timeout, and warn of failed polls."""
         self._over.set()
         if self._asking is None:
             return

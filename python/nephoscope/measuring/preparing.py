@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.base import Evaluator
     from nephoscope.study.reading import LoadTable, Study
     from nephoscope.systems.base import Provider, System
+    from nephoscope.systems.tenants import Tenant
 
 _REPLICAS_S = 60.0
 
@@ -50,8 +51,8 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     _check_processors(study.load.cpus)
     check_tenants(study.tenants, system_url)
     workload = Workload.of(study.workload, system_url)
-    _check_isolation(study, workload)
     _check_service(study, workload)
+    _check_isolation(study, workload)
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -77,8 +78,9 @@ def _check_service(study: Study, workload: Workload) -> None:
         return
     schemes, wanted = DIALECTS[name].schemes, service(study.load.service).scheme
     if wanted not in schemes:
+        own = next(iter(schemes), name)
         raise InputError(
-            f"load.service: {study.load.service} is reached by {wanted}://, and this system by {schemes[0]}://"
+            f"load.service: {study.load.service} is reached by {wanted}://, and this system by {own}://"
         )
 
 
@@ -205,19 +207,26 @@ def engine_description(
         if dialect is not None and dialect.isolation is not None:
             on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
     tenants = [
-        {
-            "name": tenant.name,
-            "rw": list(tenant.rw),
-            "ro": list(tenant.ro),
-            "reads": reads_of(study, tenant),
-            "writer_weight": load.writer_weight,
-            "workload": workload.spec(handed_out.get(tenant.name)),
-            "sessions": load.sessions,
-            "backlog": load.backlog,
-        }
+        tenant_description(load, tenant, reads_of(study, tenant), workload.spec(handed_out.get(tenant.name)))
         for tenant in tenants_of(study.tenants, system)
     ]
     return {**load_description(load, study.study.seed, on_connect), "tenants": tenants}
+
+
+def tenant_description(
+    load: LoadTable, tenant: Tenant, reads: str, workload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Describe a tenant for the engine: its endpoints and what runs there."""
+    return {
+        "name": tenant.name,
+        "rw": list(tenant.rw),
+        "ro": list(tenant.ro),
+        "reads": reads,
+        "writer_weight": load.writer_weight,
+        "workload": workload,
+        "sessions": load.sessions,
+        "backlog": load.backlog,
+    }
 
 
 def load_description(load: LoadTable, seed: int, on_connect: list[str]) -> dict[str, Any]:

@@ -12,17 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from nephoscope import _engine
 from nephoscope.dialects import DIALECTS, url_without_database
 from nephoscope.engine.data import WorkloadData
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
-from nephoscope.measuring.preparing import load_description
+from nephoscope.measuring.preparing import load_description, tenant_description
 from nephoscope.settings.loads import Load
 from nephoscope.study.reading import LoadTable
 from nephoscope.study.workload import Workload
+from nephoscope.systems.tenants import Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 _SEED = 7
 _SECONDS = 0.2
 """How long each transaction runs, again and again, each time with other random numbers."""
-_NEWS_S = 5.0
+_SLOW_S = 60.0
+"""The timeout of a transaction: analytic queries take their time on a busy machine."""
 _CONNECT_S = 10.0
 _SCALES = (0.001, 0.01, 0.1)
 """Scale factors that are tried for a small database, the smallest first."""
@@ -86,21 +88,20 @@ class Trying:
         file_url = DIALECTS[dialect].file_url if dialect in DIALECTS else None
         if file_url is not None and self.external:
             return Trial(dialect=dialect, database=True, scale=0.0, not_tried="its tables are another tool's")
-        if file_url is None:
-            scale = 1.0 if self.scale is None else self.scale
-            workload = self._workload(url_without_database(dialect), scale)
-            trial = Trial(dialect=dialect, database=False, scale=workload.scale)
-        else:
-            with TemporaryDirectory(prefix="nephoscope-") as folder:
-                url = file_url.format(path=quote(str(Path(folder) / "try.db")))
-                scale = self._smallest(url) if self.scale is None else self.scale
-                workload = self._workload(url, scale)
-                trial = Trial(dialect=dialect, database=True, scale=workload.scale)
-                trial.not_tried = _loaded(workload, trial)
-                if not trial.not_tried:
-                    trial.transactions = [_try(workload, name) for name in workload.transactions]
-            return trial
-        trial.transactions = [_try(workload, name) for name in workload.transactions]
+        with TemporaryDirectory(prefix="nephoscope-") as folder:
+            url = (
+                file_url.format(path=quote(str(Path(folder) / "try.db")))
+                if file_url is not None
+                else url_without_database(dialect)
+            )
+            scale = self.scale
+            if scale is None:
+                scale = self._smallest(url) if file_url is not None else 1.0
+            workload = self._workload(url, scale)
+            trial = Trial(dialect=dialect, database=file_url is not None, scale=workload.scale)
+            trial.not_tried = _loaded(workload, trial) if trial.database else ""
+            if not trial.not_tried:
+                trial.transactions = [_try(workload, name) for name in workload.transactions]
         return trial
 
     def on_all(self) -> list[Trial]:
@@ -156,19 +157,11 @@ def _loaded(workload: Workload, trial: Trial) -> str:
 
 def _try(workload: Workload, transaction: str) -> Tried:
     """Run a transaction for a moment."""
-    tenant: dict[str, Any] = {
-        "name": "try",
-        "rw": [workload.url],
-        "ro": [],
-        "reads": "rw",
-        "writer_weight": 1.0,
-        "workload": workload.spec(),
-        "sessions": 1,
-        "backlog": 0,
-    }
+    table = LoadTable(sessions=1, statement_timeout=_SLOW_S, drain_timeout=_SLOW_S)
+    tenant = tenant_description(table, Tenant("try", (workload.url,)), "rw", workload.spec())
     load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(_SECONDS)
     phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {"try": load}, "seconds": _SECONDS}
-    description = {**load_description(LoadTable(), _SEED, []), "tenants": [tenant], "phases": [phase]}
+    description = {**load_description(table, _SEED, []), "tenants": [tenant], "phases": [phase]}
     try:
         with _running(json.dumps(description)) as run:
             return _outcome(run, transaction)
@@ -189,7 +182,7 @@ def _outcome(run: _engine.Run, transaction: str) -> Tried:
     """Read a run to its end."""
     counts = dict.fromkeys(("committed", "aborted", "failed"), 0)
     error = fault = ""
-    while (text := run.next(_NEWS_S)) is not None:
+    while (text := run.next(2 * _SLOW_S)) is not None:
         record = json.loads(text)
         match record["record"]:
             case "interval":

@@ -245,6 +245,18 @@ class Metrics(Part):
     note: str = ""
 
 
+class LimitRow(Part):
+    """What a workload demands of a mix at one load, and what was measured; figures are formatted."""
+
+    mix: str
+    load: str
+    what: str
+    wanted: str
+    measured: str
+    outcome: str
+    why: str = ""
+
+
 class Shown(Part):
     """The section of a measurement: ``place`` is where it stands on the page, ``template`` lays out ``part``."""
 
@@ -263,6 +275,7 @@ class ReportView(Part):
     headline: Headline
     scores: Scores
     verdicts: tuple[Verdict, ...]
+    limits: tuple[LimitRow, ...]
     sections: tuple[Shown, ...]
     timeline: TimelineSection
     latency: LatencySection

@@ -35,14 +35,14 @@ def workload_of(run: StoredRun, table: WorkloadTable) -> DescribedWorkload:
             " come with nephoscope: there are no scores, points and verdicts"
         )
     endpoints = run.manifest.get("system", {}).get("endpoints", {}).get("rw") or ["noop://"]
-    url = _scheme_only(endpoints[0])
+    url = _any_url_of(endpoints[0])
     workload = Workload(folder, table.scale, table.data_seed, dict(table.options), url)
     _ = workload.description
     return workload
 
 
-def _scheme_only(url: str) -> str:
-    """Return a URL of the same driver that names no endpoint: only the dialect is asked for."""
+def _any_url_of(url: str) -> str:
+    """Return a URL of the same dialect; it names no endpoint."""
     scheme = url.partition(":")[0]
     # Runs that do not keep their workload are older than the other dialects.
     return f"{scheme}://" if scheme in {"sim", "noop"} else ANY_URL

@@ -12,6 +12,7 @@ from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
 from nephoscope.results import beside_paper
 from nephoscope.results.inputs import price_book_of, workload_of
+from nephoscope.results.limits import limits_of
 from nephoscope.results.verdicts import FEW, connected, names, overloaded, steady, verdict
 from nephoscope.scoring.definitions import BY_ENDS, PERFECT, SCORES, STARRED, ScoreName, listed
 from nephoscope.scoring.formulas import Absent, Score, o_score
@@ -68,6 +69,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         ],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
+        "limits": limits_of(run, points, workload_of(run, study.workload)),
         "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),
@@ -271,7 +273,9 @@ def _verdicts(
 
 def _is_inside(run: StoredRun) -> bool:
     """Tell whether the database is a library in the client's own process."""
-    return bool((run.inputs or {}).get("workload", {}).get("blocking"))
+    kept = (run.inputs or {}).get("workload", {})
+    # Runs of format 3 keep the dialect alone.
+    return bool(kept.get("blocking", kept.get("dialect") == "sqlite"))
 
 
 def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:

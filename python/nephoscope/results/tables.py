@@ -14,8 +14,10 @@ from nephoscope.tables.columns import (
     PERCENTILES,
     latencies,
     latency_columns,
+    measured,
     number,
     text,
+    wanted,
     whole,
 )
 from nephoscope.tables.model import Column, Row, Table, ends, interval_of, spread
@@ -35,7 +37,7 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
     """Make all tables, including those without rows."""
     several = len(runs) > 1
     of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
-    makers = (_scores, *of_evaluators, _costs, _points)
+    makers = (_scores, *of_evaluators, _limits, _costs, _points)
     run = Column("run", "text", "The run's name.", "run" if several else "")
     return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
 
@@ -157,3 +159,24 @@ def _costs(runs: Sequence[RunFigures]) -> Table:
         text("price_book", "By which price book.", "price book"),
     ]
     return Table("costs", "Cost", columns, rows, in_summary=False)
+
+
+def _limits(runs: Sequence[RunFigures]) -> Table:
+    rows = [{"run": run.name, **entry} for run in runs for entry in run.scores.get("limits", [])]
+    columns = [
+        Column("mix", "text", "The mix.", "phase", _point_name),
+        number("concurrency", "Sessions at a time, of a closed load."),
+        number("rate", "Arrivals per second, of an open load."),
+        text("what", "What the workload demands something of.", "what"),
+        text("bound", "Whether `wanted` is the most (`at most`) or the least (`at least`)."),
+        Column("wanted", "number", "What the workload demands, in `unit`.", "wanted", wanted),
+        Column("measured", "number", "What was measured, in `unit`.", "measured", measured),
+        text("unit", "The unit."),
+        text("outcome", "`holds`, `does not hold` or `not known`.", "outcome"),
+        text(
+            "why",
+            "Why it is so, where the figures do not say.",
+            "why" if any(row["why"] for row in rows) else "",
+        ),
+    ]
+    return Table("limits", "Limits of the workload", columns, rows)

@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import resources as package_files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args, get_type_hints
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
 
 from nephoscope.errors import InputError
-from nephoscope.files import USER_FILE_BYTES, parse_toml, read_regular
+from nephoscope.files import USER_FILE_BYTES, packaged, parse_toml, read_regular
 from nephoscope.scoring.offers import (
     Billing,
     Charge,
@@ -360,8 +359,7 @@ def allocated_cost(
 
 def built_in_price_books() -> tuple[str, ...]:
     """Names of the price books that come with nephoscope."""
-    folder = package_files.files("nephoscope") / "price_books"
-    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(packaged("price_books"))
 
 
 def load_price_book(name_or_path: str | Path = DEFAULT_PRICE_BOOK) -> PriceBook:
@@ -388,12 +386,11 @@ def built_in_price_book(name: str) -> PriceBook:
 
     Raises ``InputError``.
     """
-    known = built_in_price_books()
-    if name not in known:
+    known = packaged("price_books")
+    if (file := known.get(name)) is None:
         raise InputError(
             f"price book {name!r}: not built in; allowed: {', '.join(known)}, or a .toml file's path"
         )
-    file = package_files.files("nephoscope") / "price_books" / f"{name}.toml"
     return _parsed(file.read_bytes(), name)
 
 

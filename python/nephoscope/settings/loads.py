@@ -263,3 +263,9 @@ def _level(level: Level, seconds: float | None) -> Any:  # noqa: ANN401 - a numb
     if isinstance(level, RampSetting):
         return {"from": level.from_, "to": level.to, "seconds": level.over or seconds}
     return level
+
+
+def pauses(load: Load | Mapping[str, Load], tenant: str) -> str | None:
+    """Return the law of the pauses that a tenant's sessions are to make; None where the load leaves that as it is."""
+    one = load if isinstance(load, Load) else load.get(tenant, load.get("*"))
+    return one.think.law if one is not None and one.think is not None else None

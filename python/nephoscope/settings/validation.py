@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     Detail = Mapping[str, Any]
     """An error as pydantic tells it."""
@@ -50,6 +50,17 @@ def validated(
     except ValidationError as error:
         faults += faults_of(name, model, error.errors(include_url=False), distributions)
         return None
+
+
+def one_of(what: str, names: Callable[[], Sequence[str]]) -> AfterValidator:
+    """Make a validator of a text that has to be one of these names; ``what`` begins the message."""
+
+    def check(name: str) -> str:
+        if name not in names():
+            raise ValueError(f"{what} is one of {', '.join(names())}")
+        return name
+
+    return AfterValidator(check)
 
 
 def _fault(model: type[BaseModel], alternatives: Sequence[Detail], distributions: Collection[str]) -> str:

@@ -108,14 +108,30 @@ Level = Annotated[float, Field(ge=0)]
 # --- manifest.json ----------------------------------------------------------------------------------------------
 
 
+class _Limit(_Table):
+    percentile: Annotated[float, Field(gt=0, lt=100)]
+    seconds: Seconds
+
+
 class _Transaction(_Table):
     name: Name
     read_only: bool
+    limits: Annotated[list[_Limit], Field(max_length=MOST_NAMES)] = Field(default_factory=list)
+
+
+class _Rate(_Table):
+    name: Name
+    transaction: Name
+    per: Literal["second", "minute", "hour"]
+    pauses: bool
 
 
 class _Mix(_Table):
     name: Name
     weights: dict[Name, Annotated[float, Field(ge=0)]]
+    at_least: dict[Name, Annotated[float, Field(ge=0, le=100)]] = Field(default_factory=dict)
+    rate: _Rate | None = None
+    access: Name | None = None
 
 
 class Described(_Table):
@@ -221,6 +237,7 @@ class _Labels(_Table):
     load: Name = ""
     alone: Name = ""
     role: Name = ""
+    think: Name = ""
     concurrency: Level | None = None
     rate: Level | None = None
     nodes: Count = 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import is_file, is_there
+from nephoscope.files import is_file, is_there, packaged
 from nephoscope.foreign.naming import folder_of, named
 
 PACKAGED = Path(__file__).parent.parent / "workloads"
@@ -30,8 +30,8 @@ def find_workload(name: str) -> Path:
 
     Raises ``InputError``.
     """
-    if packaged := packaged_workload(name):
-        return packaged
+    if folder := packaged_workload(name):
+        return folder
     if is_file(Path(name) / "workload.lua"):
         return Path(name).resolve()
     if found := named(name):
@@ -51,9 +51,8 @@ def find_study(name: str) -> Path:
     path = Path(name)
     if is_there(path):
         return path
-    packaged = {study.stem: study for study in (Path(__file__).parent.parent / "studies").glob("*.toml")}
-    if name in packaged:
-        return packaged[name]
-    names = sorted(packaged)
+    studies = packaged("studies")
+    if name in studies:
+        return studies[name]
     shown = _engine.redact(name) if "://" in name else name
-    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(names)}")
+    raise InputError(f"{shown}: there is no such file, and no such study; studies are {', '.join(studies)}")

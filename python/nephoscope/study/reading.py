@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     Field,
@@ -35,7 +34,7 @@ from nephoscope.settings.loads import ACCESS_WORDS
 from nephoscope.settings.registered import MeasureSettings, OwnSystemSettings, Scales, SystemSettings
 from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
-from nephoscope.settings.validation import given, validated
+from nephoscope.settings.validation import given, one_of, validated
 from nephoscope.settings.variables import redacted_url
 from nephoscope.study.borrowed import resolve
 from nephoscope.study.packaged import PACKAGED
@@ -80,13 +79,6 @@ class WorkloadTable(Settings):
     """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
 
 
-def _error_class(name: str) -> str:
-    classes = _engine.error_classes()
-    if name not in classes:
-        raise ValueError(f"a class of errors is one of {', '.join(classes)}")
-    return name
-
-
 class RetryTable(Settings):
     """``[load.retry]``: how transactions are retried after an error that allows it."""
 
@@ -96,9 +88,9 @@ class RetryTable(Settings):
     """The mean pause before the second attempt; it doubles with each further one."""
     backoff_max: Duration = 0.2
     """The longest mean pause."""
-    classes: Annotated[list[Annotated[str, AfterValidator(_error_class)]], BeforeValidator(one_as_list)] = (
-        Field(default_factory=lambda: ["serialization", "deadlock", "shutting_down"])
-    )
+    classes: Annotated[
+        list[Annotated[str, one_of("a class of errors", _engine.error_classes)]], BeforeValidator(one_as_list)
+    ] = Field(default_factory=lambda: ["serialization", "deadlock", "shutting_down"])
     """After which [classes of errors](metrics.md#errors)."""
 
 
@@ -110,19 +102,13 @@ _TIME_LIMITS = {
 """The shortest and the longest, in seconds, as the engine takes them."""
 
 
-def _service(name: str) -> str:
-    if name not in service_names():
-        raise ValueError(f"a service is one of {', '.join(service_names())}")
-    return name
-
-
 Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 
 
 class LoadTable(Settings):
     """``[load]``: how transactions are run, whatever is measured."""
 
-    service: Annotated[str, AfterValidator(_service)] | None = None
+    service: Annotated[str, one_of("a service", service_names)] | None = None
     """A [service](systems.md#services) whose settings take the place of the defaults below."""
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Threads that produce load; sessions are spread over them."""

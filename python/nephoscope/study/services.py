@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources as package_files
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import parse_toml
+from nephoscope.files import packaged, parse_toml
 from nephoscope.settings.base import Settings
-from nephoscope.settings.validation import validated
+from nephoscope.settings.validation import one_of, validated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Text = Annotated[str, Field(min_length=1)]
-
-
-def _known(scheme: str) -> str:
-    schemes = [one for one, _ in _engine.schemes()]
-    if scheme not in schemes:
-        raise ValueError(f"a scheme is one of {', '.join(schemes)}")
-    return scheme
 
 
 class ServiceSetting(Settings):
@@ -50,7 +42,7 @@ class Service(Settings):
 
     name: Text
     product: Text
-    scheme: Annotated[str, AfterValidator(_known)]
+    scheme: Annotated[str, one_of("a scheme", lambda: [scheme for scheme, _ in _engine.schemes()])]
     """The scheme of its URLs: of the driver whose protocol and SQL the service speaks."""
     date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}$")]
     """The month in which its sources were read."""
@@ -62,16 +54,16 @@ class Service(Settings):
 
 def service_names() -> tuple[str, ...]:
     """Give the names of the services that come with nephoscope."""
-    folder = package_files.files("nephoscope") / "services"
-    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml")))
+    return tuple(packaged("services"))
 
 
 @cache
 def service(name: str) -> Service:
     """Read a service that comes with nephoscope. Raises ``InputError``."""
-    if name not in service_names():
+    file = packaged("services").get(name)
+    if file is None:
         raise InputError(f"there is no service {name!r}; services are {', '.join(service_names())}")
-    return parsed((package_files.files("nephoscope") / "services" / f"{name}.toml").read_bytes(), name)
+    return parsed(file.read_bytes(), name)
 
 
 def parsed(content: bytes, name: str) -> Service:
@@ -94,12 +86,12 @@ def parsed(content: bytes, name: str) -> Service:
 
 def over_service(table: Mapping[str, Any]) -> dict[str, Any]:
     """Put the keys of a ``[load]`` table over the settings of the service that it names."""
+    name = table.get("service")
+    if name not in service_names():  # the field's own validator refuses it
+        return dict(table)
     merged: dict[str, Any] = {
         key: dict(value) if isinstance(value, dict) else value for key, value in table.items()
     }
-    name = table.get("service")
-    if name not in service_names():  # the field's own validator refuses it
-        return merged
     for entry in service(name).setting:
         first, _, second = entry.key.partition(".")
         place = merged.setdefault(first, {}) if second else merged

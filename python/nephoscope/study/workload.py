@@ -170,8 +170,11 @@ class Workload(DescribedWorkload):
             "dialect": said["dialect"],
             "blocking": said["capabilities"]["blocking"],
             "transactions": [
-                {key: transaction[key] for key in ("name", "read_only")}
+                {key: transaction[key] for key in ("name", "read_only", "limits")}
                 for transaction in said["transactions"]
             ],
-            "mixes": [{key: mix[key] for key in ("name", "weights")} for mix in said["mixes"]],
+            "mixes": [
+                {key: mix[key] for key in ("name", "weights", "at_least", "rate", "access")}
+                for mix in said["mixes"]
+            ],
         }

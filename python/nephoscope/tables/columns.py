@@ -55,6 +55,20 @@ def number(name: str, meaning: str, heading: str = "", digits: str = "", unit: s
     return Column(name, "number", meaning, heading, show)
 
 
+def wanted(row: Mapping[str, Any]) -> str:
+    """Write what a workload demands: ``≤ 5 s``."""
+    if row.get("wanted") is None:
+        return ABSENT
+    sign = {"at most": "≤", "at least": "≥"}.get(row["bound"], "")
+    return f"{sign} {figure(row['wanted'])} {row['unit']}".lstrip()
+
+
+def measured(row: Mapping[str, Any]) -> str:
+    """Write what was measured of that, with its unit."""
+    value = row.get("measured")
+    return ABSENT if value is None else f"{figure(value)} {row['unit']}"
+
+
 def latencies(latency: Mapping[str, Any] | None, names: Sequence[str] = PERCENTILES) -> Row:
     """Return the entries of a row that hold latencies."""
     found = latency or {}

@@ -264,7 +264,11 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions),
+        watchdog: Watchdog::new(
+            spec.script_timeout_ms * MILLISECOND,
+            transactions,
+            "the function of w:session",
+        ),
         failure: None,
         keys,
     };

@@ -77,12 +77,14 @@ pub(crate) struct Watchdog {
     workers: Vec<Worker>,
     /// The series' transactions, as messages name them.
     transactions: Arc<[String]>,
+    /// The name of a function that is no transaction.
+    other: &'static str,
 }
 
 impl Watchdog {
     /// `limit` is the longest that a transaction may run without a wait, in processor time.
-    pub(crate) fn new(limit: Nanos, transactions: Arc<[String]>) -> Self {
-        Self { limit, patience: limit, next: Instant::now(), workers: Vec::new(), transactions }
+    pub(crate) fn new(limit: Nanos, transactions: Arc<[String]>, other: &'static str) -> Self {
+        Self { limit, patience: limit, next: Instant::now(), workers: Vec::new(), transactions, other }
     }
 
     /// Watches a worker, too.
@@ -120,8 +122,7 @@ impl Watchdog {
     }
 
     fn message(&self, series: usize) -> String {
-        // A session's own function is no transaction.
-        let name = self.transactions.get(series).map_or("the function of w:session", String::as_str);
+        let name = self.transactions.get(series).map_or(self.other, String::as_str);
         let seconds = Duration::from_nanos(self.limit).as_secs_f64();
         format!(
             "{name}: it has run for {seconds} s without an end, and is within a function of Lua's library that cannot \

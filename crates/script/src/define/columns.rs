@@ -11,7 +11,7 @@ use nephoscope_datagen::{CellFunction, Draws, Generator, Kind, Literal, RowFunct
 use nephoscope_drivers::{Error, Params, Value as Cell};
 use nephoscope_runtime::Nanos;
 
-use crate::define::{self, Patience, Source, at, describe, laws};
+use crate::define::{self, Patience, Source, at, describe, laws, number};
 use crate::vm::sandbox;
 
 /// What a state keeps for its workload file. A generator is a value in Lua by its index here, as a light pointer: a
@@ -57,12 +57,10 @@ impl Arguments<'_> {
     }
 
     pub(super) fn number(&mut self, what: &str, default: Option<f64>) -> mlua::Result<f64> {
-        match (self.next(), default) {
-            (Value::Integer(number), _) => Ok(number as f64),
-            (Value::Number(number), _) => Ok(number),
-            (Value::Nil, Some(default)) => Ok(default),
-            (other, _) => Err(self.wrong(&format!("{what} must be a number, not {}", other.type_name()))),
-        }
+        let given = self.next();
+        let given_or_default = if given.is_nil() { default } else { number(&given) };
+        given_or_default
+            .ok_or_else(|| self.wrong(&format!("{what} must be a number, not {}", given.type_name())))
     }
 
     pub(super) fn whole(&mut self, what: &str, default: Option<f64>) -> mlua::Result<i64> {
@@ -221,10 +219,8 @@ const WORDS: [(&str, Make); 32] = [
 
 fn decimal(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
     let scale = match a.values.get(2) {
-        Some(Value::Integer(scale)) => *scale as f64,
-        Some(Value::Number(scale)) => *scale,
         None | Some(Value::Nil) => 2.0,
-        Some(_) => -1.0,
+        Some(given) => number(given).unwrap_or(-1.0),
     };
     if !(0.0..=18.0).contains(&scale) || scale.fract() != 0.0 {
         return Err(a.wrong("the digits behind the point must be a whole number from 0 to 18"));
@@ -244,11 +240,9 @@ fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
     let values = values.into_iter().map(|value| a.literal(value)).collect::<mlua::Result<_>>()?;
     let mut weights = Vec::new();
     for weight in a.list("the weights")?.unwrap_or_default() {
-        weights.push(match weight {
-            Value::Integer(weight) => weight as f64,
-            Value::Number(weight) => weight,
-            other => return Err(a.wrong(&format!("a weight must be a number, not {}", other.type_name()))),
-        });
+        let kind = weight.type_name();
+        let wrong = || a.wrong(&format!("a weight must be a number, not {kind}"));
+        weights.push(number(&weight).ok_or_else(wrong)?);
     }
     Ok(Generator::Choice { values, weights })
 }
@@ -394,11 +388,7 @@ impl LuaCell {
 impl CellFunction for LuaCell {
     fn call(&mut self, row: u64, draws: Draws, inputs: &Params) -> Result<Cell<'_>, Error> {
         let value = self.run(row, draws, inputs).map_err(|error| Error::other(describe(&error)))?;
-        let number = match &value {
-            Value::Integer(number) => Some(*number as f64),
-            Value::Number(number) => Some(*number),
-            _ => None,
-        };
+        let number = number(&value);
         Ok(match (self.kind, value) {
             (_, Value::Nil) => Cell::Null,
             (Kind::Boolean, Value::Boolean(value)) => Cell::Bool(value),

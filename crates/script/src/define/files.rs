@@ -70,7 +70,13 @@ impl Layer {
             Ok((statements, strays))
         };
         let (statements, strays) = named("statements")?;
-        let schema = schema(&named("schema")?.0, prefix)?;
+        let (sections, section_strays) = named("schema")?;
+        let schema = schema(&sections, prefix)?;
+        // Nothing asks for a section by its name, so one that overrides none is a slip of the pen.
+        if let Some(Stray { name, file }) = section_strays.first() {
+            let message = format!("the section {name} overrides none of {prefix}schema.sql");
+            return Err(ScriptError::new(file, 0, &message));
+        }
         let elsewhere = elsewhere(folder, &statements)?;
         Ok(Self {
             folder: folder.to_owned(),

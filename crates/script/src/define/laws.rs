@@ -73,14 +73,11 @@ fn weighted(a: &Arguments<'_>, table: &Table) -> mlua::Result<Vec<(u32, f64)>> {
         let number = number.ok_or_else(|| {
             a.wrong(&format!("a number of children must be a whole number of 0 or more, not {shown}"))
         })?;
-        weights.push(match weight {
-            Value::Integer(weight) => (number, weight as f64),
-            Value::Number(weight) => (number, weight),
-            other => {
-                let kind = other.type_name();
-                return Err(a.wrong(&format!("the weight of {shown} children must be a number, not {kind}")));
-            }
-        });
+        let kind = weight.type_name();
+        let weight = super::number(&weight).ok_or_else(|| {
+            a.wrong(&format!("the weight of {shown} children must be a number, not {kind}"))
+        })?;
+        weights.push((number, weight));
     }
     weights.sort_by_key(|(children, _)| *children);
     Ok(weights)

@@ -3,7 +3,7 @@
 use mlua::{Function, Lua, Table, Value};
 
 use super::words::with_settings;
-use super::{Draft, Keys, at};
+use super::{Draft, Keys, at, number};
 
 /// How many parts the load has unless the workload says otherwise.
 const PARTS: u32 = 16;
@@ -35,12 +35,10 @@ pub(super) fn load(lua: &Lua, draft: &mut Draft, first: Value, second: Value) ->
 fn parts(lua: &Lua, table: Table) -> mlua::Result<u32> {
     let given = table.get::<Value>("parts")?;
     Keys { lua, table, what: "load".to_owned(), unnamed: 0, allowed: &["parts"] }.check()?;
-    let parts = match &given {
-        Value::Nil => return Ok(PARTS),
-        Value::Integer(parts) => *parts as f64,
-        Value::Number(parts) => *parts,
-        _ => 0.0,
-    };
+    if given.is_nil() {
+        return Ok(PARTS);
+    }
+    let parts = number(&given).unwrap_or(0.0);
     if parts.fract() == 0.0 && (1.0..=f64::from(MOST_PARTS)).contains(&parts) {
         return Ok(parts as u32);
     }

@@ -23,6 +23,7 @@ pub(crate) mod columns;
 mod files;
 mod laws;
 mod loading;
+mod mixes;
 pub(crate) mod reading;
 mod reuse;
 mod settings;
@@ -37,6 +38,8 @@ pub use source::Source;
 pub(crate) struct Draft {
     /// The file, and all that is needed to run another.
     of: Option<reuse::Chunk>,
+    /// Something is declared beside the name and the description.
+    begun: bool,
     /// The file has run: nothing can be declared any more.
     closed: bool,
     scale: f64,
@@ -258,6 +261,24 @@ fn text(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
     }
 }
 
+/// A number, if it is one.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// True or false, or else the default.
+fn flag(lua: &Lua, value: &Value, what: &str, default: bool) -> mlua::Result<bool> {
+    match value {
+        Value::Nil => Ok(default),
+        Value::Boolean(value) => Ok(*value),
+        other => Err(at(lua, &format!("{what} must be true or false, not {}", other.type_name()))),
+    }
+}
+
 /// Takes the keys of a table of settings; whatever is left is not allowed.
 struct Keys<'a> {
     lua: &'a Lua,
@@ -329,8 +350,8 @@ const WORDS: [(&str, usize, Declare); 13] = [
     ("load", 2, |lua, draft, [first, second, ..]| {
         loading::load(lua, &mut draft.borrow_mut(), first, second).map(|()| Value::Nil)
     }),
-    ("mix", 2, |lua, draft, [name, weights, ..]| {
-        words::mix(lua, &mut draft.borrow_mut(), &name, &weights).map(|()| Value::Nil)
+    ("mix", 3, |lua, draft, [name, weights, settings, ..]| {
+        mixes::mix(lua, &mut draft.borrow_mut(), &name, &weights, &settings).map(|()| Value::Nil)
     }),
     ("invariant", 3, |lua, draft, [statement, second, third, ..]| {
         words::invariant(lua, &mut draft.borrow_mut(), &statement, second, third).map(|()| Value::Nil)
@@ -359,7 +380,7 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
             if given.pop_front() != Some(Value::Table(words_again.clone())) {
                 return Err(at(lua, &format!("{word} is called with a colon: w:{word}(…)")));
             }
-            drop(open(lua, &draft)?);
+            open(lua, &draft)?.begun |= !["describe", "extends"].contains(&word);
             let given = within(lua, &format!("w:{word}"), most, given)?;
             declare(lua, &draft, given)
         })?;

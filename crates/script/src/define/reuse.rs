@@ -57,7 +57,6 @@ impl Chunk {
 /// What a workload was given by the one that it extends: names are taken out as the workload declares them anew.
 #[derive(Default)]
 pub(super) struct Base {
-    is_there: bool,
     pub(super) transactions: BTreeSet<String>,
     pub(super) mixes: BTreeSet<String>,
     pub(super) invariants: BTreeSet<String>,
@@ -101,15 +100,9 @@ impl Draft {
         (statements, self.schema.clone().upon(&self.base.schema))
     }
 
-    /// Whether nothing is declared but the name and the description.
-    fn is_new(&self) -> bool {
-        let declared = self.options.len() + self.tables.len() + self.transactions.len() + self.mixes.len();
-        let in_files = self.of.as_ref().map_or(0, |chunk| chunk.layer.statements.len());
-        declared + self.invariants.len() + self.asked.len() == 0
-            && self.statements.len() == in_files
-            && self.session.is_none()
-            && self.load.is_none()
-            && !self.base.is_there
+    /// Whether there is a statement of a name, here or in the extended workload.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.statements.iter().chain(&self.base.statements).any(|known| known.name() == name)
     }
 
     /// Begins with what another workload declares.
@@ -119,7 +112,6 @@ impl Draft {
             self.description = base.description;
         }
         self.base = Base {
-            is_there: true,
             transactions: base.transactions.iter().map(|(transaction, _)| transaction.name.clone()).collect(),
             mixes: base.mixes.iter().map(|mix| mix.name.clone()).collect(),
             invariants: base.invariants.iter().map(|invariant| invariant.statement.clone()).collect(),
@@ -207,7 +199,7 @@ fn workload(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
 /// `w:extends "tpcc"`: gives what the other file returns.
 pub(super) fn extends(lua: &Lua, draft: &RefCell<Draft>, name: &Value) -> mlua::Result<Value> {
     let name = named(lua, name, "the workload that is extended")?;
-    if !draft.borrow().is_new() {
+    if std::mem::replace(&mut draft.borrow_mut().begun, true) {
         let message = "w:extends comes once, before everything else but w:describe";
         return Err(at(lua, message));
     }

@@ -3,8 +3,8 @@
 use mlua::{Lua, Table, Value};
 use nephoscope_drivers::{ErrorClass, ErrorClasses};
 
-use super::{Keys, at, text};
-use crate::workload::{Pause, Transaction};
+use super::{Keys, at, flag, number, text};
+use crate::workload::{Limit, Pause, Transaction};
 
 /// The classes of errors that a workload may expect. The others tell of the system, not of the data.
 const EXPECTED: [ErrorClass; 2] = [ErrorClass::Constraint, ErrorClass::LockTimeout];
@@ -18,6 +18,7 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         aborts_on: ErrorClasses::NONE,
         keying: Pause::None,
         think: Pause::None,
+        limits: Vec::new(),
     };
     let Some(table) = settings else { return Ok(of) };
     let what = format!("transaction {}", of.name);
@@ -26,25 +27,53 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         table: table.clone(),
         what: what.clone(),
         unnamed: 0,
-        allowed: &["read_only", "help", "aborts_on", "keying", "think"],
+        allowed: &["read_only", "help", "aborts_on", "keying", "think", "limit"],
     }
     .check()?;
-    of.read_only = match table.get::<Value>("read_only")? {
-        Value::Nil => false,
-        Value::Boolean(value) => value,
-        other => {
-            let kind = other.type_name();
-            return Err(at(lua, &format!("{what}: read_only must be true or false, not {kind}")));
-        }
-    };
+    of.read_only = flag(lua, &table.get::<Value>("read_only")?, &format!("{what}: read_only"), false)?;
     of.help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
     of.aborts_on = aborts_on(lua, &what, &table.get::<Value>("aborts_on")?)?;
     of.keying = pause(lua, &format!("{what}: keying"), &table.get::<Value>("keying")?)?;
     of.think = pause(lua, &format!("{what}: think"), &table.get::<Value>("think")?)?;
+    of.limits = limits(lua, &format!("{what}: limit"), &table.get::<Value>("limit")?)?;
     Ok(of)
 }
 
-/// The longest pause, in seconds.
+/// `limit = { p90 = 5 }`: the percentiles of the response time that are bounded, ascending, in seconds.
+fn limits(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Vec<Limit>> {
+    let table = match value {
+        Value::Nil => return Ok(Vec::new()),
+        Value::Table(table) => table,
+        other => {
+            let kind = other.type_name();
+            return Err(at(
+                lua,
+                &format!("{what}: percentiles such as {{ p90 = 5 }} are expected, not {kind}"),
+            ));
+        }
+    };
+    let mut limits = Vec::new();
+    for pair in table.pairs::<Value, Value>() {
+        let (key, seconds) = pair?;
+        let key = key.to_string().unwrap_or_default();
+        let percentile = key.strip_prefix('p').and_then(|text| text.parse::<f64>().ok());
+        let Some(percentile) = percentile.filter(|percentile| 0.0 < *percentile && *percentile < 100.0)
+        else {
+            let message =
+                format!("{what}: {key:?} is no percentile; write p50, p90 or [\"p99.9\"], for example");
+            return Err(at(lua, &message));
+        };
+        let seconds = number(&seconds).filter(|seconds| (0.0..LONGEST_PAUSE).contains(seconds));
+        let seconds = seconds.filter(|seconds| *seconds > 0.0).ok_or_else(|| {
+            at(lua, &format!("{what}: {key} must be a number of seconds above 0 and below {LONGEST_PAUSE}"))
+        })?;
+        limits.push(Limit { percentile, seconds });
+    }
+    limits.sort_by(|one, other| one.percentile.total_cmp(&other.percentile));
+    Ok(limits)
+}
+
+/// The longest pause, and the longest limit, in seconds.
 const LONGEST_PAUSE: f64 = 1e6;
 
 /// `think = 12`, in seconds, or `think = { law = "exponential", seconds = 12 }`.
@@ -64,14 +93,9 @@ fn pause(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Pause> {
         }
         number => (String::new(), number.clone()),
     };
-    let seconds = match seconds {
-        Value::Integer(seconds) => seconds as f64,
-        Value::Number(seconds) => seconds,
-        other => {
-            let kind = other.type_name();
-            return Err(at(lua, &format!("{what}: a number of seconds is expected, not {kind}")));
-        }
-    };
+    let kind = seconds.type_name();
+    let seconds = number(&seconds)
+        .ok_or_else(|| at(lua, &format!("{what}: a number of seconds is expected, not {kind}")))?;
     if !(0.0..LONGEST_PAUSE).contains(&seconds) {
         let message = format!("{what} is {seconds} s; it must be from 0 to less than {LONGEST_PAUSE} s");
         return Err(at(lua, &message));
@@ -90,12 +114,10 @@ fn pause(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Pause> {
 fn aborts_on(lua: &Lua, what: &str, value: &Value) -> mlua::Result<ErrorClasses> {
     let allowed = EXPECTED.map(|class| format!("{:?}", class.name())).join(", ");
     let class = |name: &Value| {
-        let shown = match name {
-            Value::String(name) => format!("{:?}", name.to_string_lossy()),
-            other => other.type_name().to_owned(),
-        };
-        let known = EXPECTED.into_iter().find(|class| shown == format!("{:?}", class.name()));
-        known.ok_or_else(|| {
+        let text = name.as_string().map(mlua::LuaString::to_string_lossy);
+        let known = text.as_deref().and_then(ErrorClass::from_name);
+        known.filter(|class| EXPECTED.contains(class)).ok_or_else(|| {
+            let shown = text.map_or_else(|| name.type_name().to_owned(), |text| format!("{text:?}"));
             at(lua, &format!("{what}: aborts_on is {shown}; allowed are {allowed}, or a list of these"))
         })
     };

@@ -64,7 +64,7 @@ pub(super) fn schema(lua: &Lua, draft: &mut Draft, section: &Value, text: &Value
 /// `w:has(statement)`: whether the system's dialect has the statement.
 pub(super) fn has(lua: &Lua, draft: &mut Draft, statement: &Value) -> mlua::Result<bool> {
     let name = named(lua, statement, "a statement's name")?;
-    let is_there = draft.sql().0.iter().any(|known| known.name() == name);
+    let is_there = draft.has(&name);
     draft.asked.push(name);
     Ok(is_there)
 }

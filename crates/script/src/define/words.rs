@@ -5,19 +5,17 @@ use std::collections::BTreeSet;
 use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
-use super::{Draft, Keys, at, named, settings, text};
+use super::{Draft, Keys, at, flag, named, number, settings, text};
 use crate::define::columns;
 use crate::vm::api::PICK_HELPERS;
-use crate::workload::{Invariant, Mix, OptionKind, OptionSpec, OptionValue, When};
+use crate::workload::{Invariant, OptionKind, OptionSpec, OptionValue, When};
 
 fn option_value(value: &Value) -> Option<OptionValue> {
-    Some(match value {
-        Value::String(text) => OptionValue::Text(text.to_string_lossy()),
-        Value::Integer(number) => OptionValue::Number(*number as f64),
-        Value::Number(number) => OptionValue::Number(*number),
-        Value::Boolean(value) => OptionValue::Boolean(*value),
-        _ => return None,
-    })
+    match value {
+        Value::String(text) => Some(OptionValue::Text(text.to_string_lossy())),
+        Value::Boolean(value) => Some(OptionValue::Boolean(*value)),
+        other => number(other).map(OptionValue::Number),
+    }
 }
 
 fn choices(lua: &Lua, option: &str, list: &Table) -> mlua::Result<Vec<String>> {
@@ -63,11 +61,7 @@ fn is_of_data(lua: &Lua, option: &str, settings: &Value) -> mlua::Result<bool> {
         }
     };
     Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed: &["data"] }.check()?;
-    match table.get::<Value>("data")? {
-        Value::Nil => Ok(true),
-        Value::Boolean(data) => Ok(data),
-        other => Err(at(lua, &format!("{what}: data must be true or false, not {}", other.type_name()))),
-    }
+    flag(lua, &table.get::<Value>("data")?, &format!("{what}: data"), true)
 }
 
 /// `w:option(name, kind, default, help, { data = false })`; gives the option's value in this run.
@@ -118,25 +112,17 @@ pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::
         allowed: &["rows", "columns"],
     }
     .check()?;
+    let wrong = |message: String| at(lua, &format!("table {name}: {message}"));
     let rows = match spec.get::<Value>("rows")? {
         Value::Nil => None,
-        Value::Function(rows) => match rows.call::<Value>(scale)? {
-            Value::Integer(rows) => Some(rows as f64),
-            Value::Number(rows) => Some(rows),
-            other => {
-                let message = format!("table {name}: the function for the rows gave {}", other.type_name());
-                return Err(at(lua, &message));
-            }
-        },
-        Value::Integer(rows) => Some(rows as f64),
-        Value::Number(rows) => Some(rows),
-        other => {
-            let message = format!(
-                "table {name}: rows must be a number or a function of the scale, not {}",
-                other.type_name()
-            );
-            return Err(at(lua, &message));
+        Value::Function(rows) => {
+            let given = rows.call::<Value>(scale)?;
+            let kind = given.type_name();
+            Some(number(&given).ok_or_else(|| wrong(format!("the function for the rows gave {kind}")))?)
         }
+        given => Some(number(&given).ok_or_else(|| {
+            wrong(format!("rows must be a number or a function of the scale, not {}", given.type_name()))
+        })?),
     };
     if rows.is_some_and(|rows| !(0.0..9e15).contains(&rows)) {
         return Err(at(
@@ -188,15 +174,15 @@ pub(super) fn with_settings(
     match (second, third) {
         (Value::Table(settings), other) => Ok((Some(settings), other)),
         (other, Value::Nil) => Ok((None, other)),
-        (_, third) => {
-            let kind = third.type_name();
-            Err(at(lua, &format!("{what}: a {kind} comes last; settings come as second argument: {{ … }}")))
+        (first, third) => {
+            let (first, kind) = (first.type_name(), third.type_name());
+            Err(at(lua, &format!("{what}: a {kind} comes last; settings, {{ … }}, come before the {first}")))
         }
     }
 }
 
 /// The place of what is declared: a new one, or that of what the extended workload has under this name.
-fn place(
+pub(super) fn place(
     lua: &Lua,
     what: &str,
     name: &str,
@@ -210,7 +196,7 @@ fn place(
 }
 
 /// Puts a declaration in its place.
-fn put<T>(list: &mut Vec<T>, place: Option<usize>, declared: T) {
+pub(super) fn put<T>(list: &mut Vec<T>, place: Option<usize>, declared: T) {
     match place {
         Some(place) => list[place] = declared,
         None => list.push(declared),
@@ -252,48 +238,6 @@ pub(super) fn session(lua: &Lua, draft: &mut Draft, function: Value) -> mlua::Re
     if draft.session.replace(function).is_some() && !is_inherited {
         return Err(at(lua, "w:session is called twice; a session has one function of its own"));
     }
-    Ok(())
-}
-
-/// `w:mix(name, { transaction = weight, … })`.
-pub(super) fn mix(lua: &Lua, draft: &mut Draft, name: &Value, weights: &Value) -> mlua::Result<()> {
-    let name = named(lua, name, "a mix's name")?;
-    let Value::Table(table) = weights else {
-        return Err(at(lua, &format!("mix {name}: expected is {{ transaction = weight, … }}")));
-    };
-    let mut given = Vec::new();
-    for pair in table.pairs::<Value, Value>() {
-        let (key, weight) = pair?;
-        let key = key.to_string().unwrap_or_default();
-        let weight = match weight {
-            Value::Integer(weight) => weight as f64,
-            Value::Number(weight) => weight,
-            _ => -1.0,
-        };
-        if !(0.0..1e12).contains(&weight) {
-            return Err(at(lua, &format!("mix {name}: the weight of {key} must be a number of 0 or more")));
-        }
-        given.push((key, weight));
-    }
-    // Lua's tables have no order; the transactions' own is kept.
-    let mut weights = Vec::new();
-    for (transaction, _) in &draft.transactions {
-        let found =
-            given.iter().position(|(key, _)| *key == transaction.name).map(|index| given.swap_remove(index));
-        weights.extend(found.filter(|(_, weight)| *weight > 0.0));
-    }
-    if let Some((stray, _)) = given.first() {
-        let known: Vec<&str> = draft.transactions.iter().map(|(known, _)| known.name.as_str()).collect();
-        let message =
-            format!("mix {name}: no transaction is called {stray:?}; they are {}", known.join(", "));
-        return Err(at(lua, &message));
-    }
-    if weights.is_empty() {
-        return Err(at(lua, &format!("mix {name}: no transaction has a weight above 0")));
-    }
-    let found = draft.mixes.iter().position(|other| other.name == name);
-    let place = place(lua, "mix", &name, found, &mut draft.base.mixes)?;
-    put(&mut draft.mixes, place, Mix { name, weights });
     Ok(())
 }
 

@@ -74,12 +74,17 @@ pub(crate) enum Way {
     New,
     /// The number of a loaded row, by the access distribution.
     Row,
-    /// From a range, by the access distribution.
-    Range,
+    /// From a range, by the access distribution: another range is another way.
+    Range {
+        /// The smallest key.
+        low: i64,
+        /// The greatest key.
+        high: i64,
+    },
 }
 
 struct Pick {
-    /// From which table (or range), and how.
+    /// From which table (0 for a range), and how.
     of: (usize, Way),
     key: Option<i64>,
     /// The generator after it.

@@ -1,5 +1,5 @@
-//! Functions that end otherwise than a transaction does that has run statements: one that had nothing to do, and the one
-//! that a session runs once, before its first transaction.
+//! Functions that end otherwise than a transaction does that has run statements: one that had nothing to do, the one that
+//! a session runs once, before its first transaction, and the one that loads a part of the data.
 
 use mlua::ffi;
 
@@ -27,7 +27,7 @@ impl Script {
         let Some(function) = self.core.session else { return Step::Done { aborted: false } };
         self.context.random.clone_from(&self.context.random_at_start);
         self.context.picks.repeat();
-        self.clear(Running::SET_UP);
+        self.clear(Running::NO_TRANSACTION);
         self.context.ending = Ending::SetUp;
         // SAFETY: the coroutine is alive, has room for a function and two arguments, and its stack begins with those.
         unsafe {
@@ -42,7 +42,7 @@ impl Script {
     /// Begins a part of the workload's `w:load`, which are counted from 1.
     pub fn begin_part(&mut self, part: u32, parts: u32) -> Step {
         let Some(function) = self.core.load else { return Step::Done { aborted: false } };
-        self.clear(Running::SET_UP);
+        self.clear(Running::NO_TRANSACTION);
         self.context.ending = Ending::Part;
         // SAFETY: as in `set_up`; there is room for two arguments more.
         unsafe {

@@ -28,12 +28,11 @@ impl Script {
 
     #[cold]
     fn keyless(&self, call: Option<Call>) -> String {
-        let index = match call {
-            Some(Call { command: Command::Execute(index), .. }) => index,
-            _ => usize::MAX,
-        };
         let statements = self.core.shared.statements.borrow();
-        let name = statements.name(index);
+        let name = match call {
+            Some(Call { command: Command::Execute(index), .. }) => statements.name(index),
+            _ => "the statement",
+        };
         format!(
             "tx:key: {name} touched a row, and the server told no key of it; let it end with RETURNING and the key, or \
              let the table generate its keys"

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use mlua::ffi::{self, lua_Debug, lua_State};
 
-use super::Shared;
+use super::{Ending, Shared};
 use crate::vm::api;
 
 /// How long Lua may run without an end: a workload's file, which only describes, or a transaction.
@@ -85,13 +85,13 @@ impl Pulse {
 pub struct Running {
     /// Its number among those that have begun in its state, further attempts included.
     pub number: u64,
-    /// Which one it is, by its index in [`crate::Workload::transactions`].
+    /// Which one it is, by its index in [`crate::Workload::transactions`], or [`Running::NO_TRANSACTION`].
     pub index: usize,
 }
 
 impl Running {
-    /// The index of a session's own function, which is no transaction.
-    pub const SET_UP: usize = usize::MAX;
+    /// The index of a function that is no transaction: a session's own, or that of `w:load`.
+    pub const NO_TRANSACTION: usize = usize::MAX;
 }
 
 /// A state as another thread sees it.
@@ -207,7 +207,12 @@ unsafe extern "C-unwind" fn hook(l: *mut lua_State, _: *mut lua_Debug) {
                 return;
             }
             let limit = Duration::from_nanos(pulse.limit.load(Ordering::Relaxed));
-            let message = api::interruption(l, limit);
+            let what = match current.as_ref().map(|context| context.ending) {
+                Some(Ending::SetUp) => "the function of w:session",
+                Some(Ending::Part) => "the function of w:load",
+                _ => "the transaction",
+            };
+            let message = api::interruption(l, what, limit);
             shared.interruption.replace(Some(message));
         }
         if lua_isyieldable(l) != 0 {

@@ -26,7 +26,10 @@ def workloads(
         list[str] | None, typer.Option("--set", metavar="OPTION=VALUE", help="Set an option of the workload.")
     ] = None,
     dialect: Annotated[
-        str | None, typer.Option(help="The dialect whose SQL is shown, or tried; else the first, or all.")
+        str | None,
+        typer.Option(
+            help="The SQL dialect to show or try. Without it the first is shown, and all are tried."
+        ),
     ] = None,
     *,
     trying: Annotated[

@@ -134,7 +134,7 @@ def calibrate(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the instrument on this machine against planted truths: about five minutes, --short about two."""
+    """Check the instrument on this machine against planted truths: about six minutes, --short about two."""
     from nephoscope import calibration  # noqa: PLC0415
     from nephoscope.cli.calibration_table import calibration_table  # noqa: PLC0415
 

@@ -366,7 +366,10 @@ class Cluster:
     # --- settings ------------------------------------------------------------------------------------------------
 
     def set(self, settings: Mapping[str, SettingValue]) -> Began:
-        """Set parameters on every node; nodes are restarted where one of the parameters needs that."""
+        """Set parameters on every node; nodes are restarted where one of the parameters needs that.
+
+        Where a node refuses them, those that have them already get back what they had.
+        """
         for node in self._nodes.values():
             self._running(node)
         restarts = self.primary.server.needs_restart(settings)
@@ -375,29 +378,23 @@ class Cluster:
         order = [*replicas, self.primary] if last else [self.primary, *replicas]
         before = {node.name: dict(node.server.settings) for node in self._nodes.values()}
         began = _engine.monotonic_ns()
-        for node in order:
+        for number, node in enumerate(order, start=1):
             if restarts:
                 node.server.configure(settings)
-                self._restart_or_undo(node, before)
-                continue
             try:
-                node.reload(settings)
-            except NephoscopeError:
-                for other in order[: order.index(node) + 1]:
-                    other.server.configure_anew(before[other.name])
-                raise
+                if restarts:
+                    self._restart_in_place(node)
+                else:
+                    node.reload(settings)
+            except NephoscopeError as error:
+                for changed in order[:number]:
+                    changed.server.configure_anew(before[changed.name])
+                if not restarts:
+                    raise
+                self._restart_in_place(node)
+                raise MeasurementError(f"{node.name} does not start with these settings: {error}") from error
         self._settle()
         return Began(None, began, {"restarted": [node.name for node in order] if restarts else []})
-
-    def _restart_or_undo(self, node: Node, before: Mapping[str, Mapping[str, SettingValue]]) -> None:
-        """Restart a node with its new settings; where it does not start, all nodes get back what they had."""
-        try:
-            self._restart_in_place(node)
-        except NephoscopeError as error:
-            for other in self._nodes.values():
-                other.server.configure_anew(before[other.name])
-            self._restart_in_place(node)
-            raise MeasurementError(f"{node.name} does not start with these settings: {error}") from error
 
     def _restart_in_place(self, node: Node) -> None:
         """Restart a node, whose data is in order."""

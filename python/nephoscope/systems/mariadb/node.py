@@ -90,10 +90,10 @@ class MariadbNode(Node):
             self._change_primary(primary)
 
     def _semi_sync(self, *, confirms: bool) -> Mapping[str, bool]:
-        """Have a replica confirm what it has received, and wait for nobody, as it may have done as a primary.
+        """Choose whether a node confirms what it receives; no wait for replicas is left from an earlier role.
 
-        Not so a primary: one that confirms takes back, after a crash, what the engine had not committed yet; as a
-        replica it gets that again, and as the primary it would miss what its replicas have.
+        A replica confirms. A primary does not: after a crash, a node that confirms rolls back what its engine had not
+        committed. A replica receives those transactions again; a primary would lack what its replicas have.
         """
         if not self._is_synchronous:
             return {}

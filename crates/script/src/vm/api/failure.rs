@@ -25,12 +25,12 @@ pub(crate) unsafe fn error_message(l: *mut lua_State, main: *mut lua_State) -> S
     }
 }
 
-/// What is said of a transaction that has run for too long; `l` is where it is now.
-pub(crate) unsafe fn interruption(l: *mut lua_State, limit: Duration) -> String {
+/// What is said of a function that has run for too long; `l` is where it is now.
+pub(crate) unsafe fn interruption(l: *mut lua_State, what: &str, limit: Duration) -> String {
     // SAFETY: called by Lua, in a hook, which leaves room.
     let trace = unsafe { trace(l) };
     let seconds = limit.as_secs_f64();
-    with_calls(format!("the transaction has run for {seconds} s without an end; is this a loop?"), &trace)
+    with_calls(format!("{what} has run for {seconds} s without an end; is this a loop?"), &trace)
 }
 
 /// An error about what a suspended coroutine has asked for, at the place where it did.

@@ -49,9 +49,7 @@ pub(super) unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
                 let keys = high.abs_diff(low).saturating_add(1);
                 let draw =
                     |random: &mut Random| Some(low.wrapping_add_unsigned(shared.loaded.key(keys, random)));
-                // A range that the attempt has come to by another way is another.
-                let range = low.rotate_left(32) ^ high;
-                let key = context.picks.pick((range as usize, Way::Range), &mut context.random, draw);
+                let key = context.picks.pick((0, Way::Range { low, high }), &mut context.random, draw);
                 Ok(key.unwrap_or(low))
             })?;
             push_integer(l, shared, key);

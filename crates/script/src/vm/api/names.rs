@@ -29,7 +29,7 @@ impl Names {
 
     /// The name of a statement.
     pub(crate) fn name(&self, statement: usize) -> &str {
-        self.known.get(statement).map_or("the statement", String::as_str)
+        &self.known[statement]
     }
 
     /// The names of a statement's parameters.

@@ -15,7 +15,7 @@ use crate::random::Random;
 use crate::vm::{Shared, Way};
 
 /// `pick.orders()`: a key of the table whose index is the second upvalue, as the access distribution has it.
-unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {
+unsafe extern "C-unwind" fn pick_of_table(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: see `exec`; the second upvalue was set with the function.
         unsafe {
@@ -237,7 +237,7 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
             ffi::lua_pushlstring(l, name.as_ptr().cast(), name.len());
             ffi::lua_pushlightuserdata(l, shared.cast_mut().cast::<c_void>());
             ffi::lua_pushnumber(l, index as f64);
-            ffi::lua_pushcclosure(l, pick_key, 2);
+            ffi::lua_pushcclosure(l, pick_of_table, 2);
             ffi::lua_rawset(l, -3);
         }
         set_index(l, shared, pick_field);

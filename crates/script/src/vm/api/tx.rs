@@ -231,7 +231,6 @@ fn border(context: &mut Context, command: Command, values: c_int) -> Result<(), 
     }
     context.within = begins;
     context.aborted = command == Command::Rollback;
-    context.params.clear();
     Ok(())
 }
 
@@ -393,7 +392,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 17);
+        ffi::lua_createtable(l, 0, 14);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
