@@ -65,7 +65,7 @@ impl Script {
     /// Begins what the session does at the end of the run, as a part of a load is begun.
     pub fn wind_up(&mut self) -> Step {
         let Some(function) = self.core.done else { return Step::Done { aborted: false } };
-        self.clear(Running::SET_UP);
+        self.clear(Running::NO_TRANSACTION);
         self.context.ending = Ending::Part;
         // SAFETY: as in `begin_part`.
         unsafe {
