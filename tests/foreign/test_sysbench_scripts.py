@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
-from databases import SERVERS
-from nephoscope import _engine
+from databases import SERVERS, query
 from nephoscope.foreign.sysbench import PACKAGED
 from nephoscope.store import StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from commands import Ended
@@ -37,7 +36,7 @@ def sysbench(url: str, tmp_path: Path, script: str, *words: str) -> Ended:
 
 
 def tables_of(url: str) -> list[str]:
-    found = asked(
+    found = query(
         url, "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'sbtest%' ORDER BY 1"
     )
     return [str(name) for (name,) in found]
@@ -55,7 +54,7 @@ def test_a_script_of_the_package_prepares_runs_and_cleans_up(url: str, script: s
     assert tables_of(url) == made
     if script != "bulk_insert":
         for table in made:
-            kept = asked(
+            kept = query(
                 url, f"SELECT count(*), min(id), max(id), min(length(c)), max(length(pad)) FROM {table}"
             )
             assert kept == [["500", "1", "500", "119", "59"]]

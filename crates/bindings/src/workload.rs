@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use nephoscope_drivers::{Capabilities, Dialect, Statement};
+use nephoscope_drivers::{Capabilities, Dialect, Isolation, Statement};
 use nephoscope_engine::read_source;
 use nephoscope_engine::spec::WorkloadSpec;
 use nephoscope_script::{OptionKind, OptionValue, Source, When, Workload};
@@ -82,6 +82,7 @@ fn describe(workload: &Workload) -> Value {
             "limits": transaction.limits.iter().map(|limit| json!({
                 "percentile": limit.percentile, "seconds": limit.seconds,
             })).collect::<Vec<_>>(),
+            "isolation": transaction.isolation.map(Isolation::name),
         })).collect::<Vec<_>>(),
         "mixes": workload.mixes.iter().map(|mix| json!({
             "name": mix.name, "weights": mix.weights.iter().cloned().collect::<HashMap<String, f64>>(),
@@ -95,7 +96,7 @@ fn describe(workload: &Workload) -> Value {
             "statement": invariant.statement, "help": invariant.help,
             "when": match invariant.when { When::Always => "always", When::Loaded => "loaded" },
         })).collect::<Vec<_>>(),
-        "statements": workload.statements.iter().map(statement).collect::<Vec<_>>(),
+        "statements": workload.statements.iter().chain(&workload.with_lists).map(statement).collect::<Vec<_>>(),
         "checks": workload.checks.iter().map(statement).collect::<Vec<_>>(),
         "schema": {
             "create": workload.schema.create, "keys": workload.schema.keys, "drop": workload.schema.drop,

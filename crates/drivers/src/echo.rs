@@ -2,22 +2,38 @@
 
 use std::rc::Rc;
 
+use crate::contract::added::{Added, Found, Places};
 use crate::contract::cells;
 use crate::contract::rows::{Column, Columns, ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 
 /// The results of a connection's statements, each with the statement's parameters as its columns.
-pub(crate) struct Echo(Vec<Rc<Columns>>);
+pub(crate) struct Echo {
+    columns: Vec<Rc<Columns>>,
+    added: Places,
+}
 
 impl Echo {
     pub(crate) fn new(statements: &[Statement]) -> Self {
-        let columns = |statement: &Statement| {
-            let columns =
-                statement.params().iter().map(|name| Column { name: name.as_str().into(), kind: 0 });
-            Rc::new(Columns { columns: columns.collect(), decode: cells::decode, any_name: true })
-        };
-        Self(statements.iter().map(columns).collect())
+        let columns = statements.iter().map(columns).collect();
+        Self { columns, added: Places::new(statements.len()) }
+    }
+
+    /// Takes a statement to the others. Where the connection is `idle`, no command is queued.
+    pub(crate) fn learn(&mut self, statement: &Rc<Statement>, idle: bool) -> Added {
+        match self.added.find(statement, idle) {
+            Found::Known(place) => Added::Ready(place),
+            Found::New(place) => {
+                if place == self.columns.len() {
+                    self.columns.push(columns(statement));
+                } else {
+                    self.columns[place] = columns(statement);
+                }
+                Added::Ready(place)
+            }
+            Found::Full => Added::Full,
+        }
     }
 
     /// Adds a result with one row, which holds the parameters.
@@ -32,7 +48,7 @@ impl Echo {
         added: impl IntoIterator<Item = &'a Params>,
         rows: &mut Rows,
     ) -> Option<ResultIndex> {
-        let result = rows.begin(self.0.get(statement)?);
+        let result = rows.begin(self.columns.get(statement)?);
         for cells in added {
             rows.push_row();
             for value in cells.iter() {
@@ -41,4 +57,9 @@ impl Echo {
         }
         Some(result)
     }
+}
+
+fn columns(statement: &Statement) -> Rc<Columns> {
+    let columns = statement.params().iter().map(|name| Column { name: name.as_str().into(), kind: 0 });
+    Rc::new(Columns { columns: columns.collect(), decode: cells::decode, any_name: true })
 }

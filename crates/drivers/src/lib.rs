@@ -21,6 +21,7 @@ pub mod postgres;
 pub mod sim;
 pub mod sqlite;
 
+pub use contract::added::Added;
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
 pub use contract::capabilities::Capabilities;
 pub use contract::dialect::{Dialect, Lexer};
@@ -29,8 +30,9 @@ pub use contract::driver::{
 };
 pub use contract::error::{ConfigError, Error, ErrorClass, ErrorClasses};
 pub use contract::interrupt::Interrupt;
+pub use contract::isolation::Isolation;
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
-pub use contract::statement::Statement;
+pub use contract::statement::{ListShape, Statement};
 pub use contract::value::{Params, Value};
 pub use contract::{calendar, probe_tables};
 pub use open::{open, redact, schemes};

@@ -1,11 +1,13 @@
 //! The driver without a database: it answers at once and costs nothing, so what is measured is the engine.
 
 use std::num::NonZeroU64;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use nephoscope_runtime::{Nanos, Runtime};
 
+use crate::contract::added::Added;
 use crate::contract::bulk::{Admin, RowSource, Table};
 use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Want};
@@ -97,7 +99,7 @@ impl Connection for NoopConnection {
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
         self.waiting = true;
         match command {
-            Command::Begin => self.state = ConnectionState::InTransaction,
+            Command::Begin | Command::BeginIn(_) => self.state = ConnectionState::InTransaction,
             Command::Commit | Command::Rollback => self.state = ConnectionState::Idle,
             Command::Execute(statement) => {
                 self.queued = Some((statement, want));
@@ -115,6 +117,11 @@ impl Connection for NoopConnection {
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
         Poll::Ready(Ok(Reply { affected: 1, result, inserted_id: self.inserted_id, ..Reply::default() }))
+    }
+
+    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+        let idle = self.state() != ConnectionState::Waiting;
+        Ok(self.echo.learn(statement, idle))
     }
 
     fn set_deadline(&mut self, _deadline: Nanos) {}

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nephoscope_drivers::{Command, Connection, ConnectionState, Driver, Error, Reply, Statement};
+use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Driver, Error, Reply, Statement};
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::{Runtime, Yield};
 use nephoscope_script::{KeySpace, Script, ScriptError, Source, Step, Vm, Workload};
@@ -204,6 +204,15 @@ impl Worker<'_> {
                     let reply = if send { self.flush(&mut script)? } else { Reply::default() };
                     step = script.resume(reply);
                 }
+                Step::Query { want, flush } => {
+                    let place = self.place(&mut script)?;
+                    self.connection.queue(Command::Execute(place), script.params(), want)?;
+                    self.queued += 1;
+                    self.load.run.fetch_add(1, Ordering::Relaxed);
+                    let send = flush || self.queued >= MOST_QUEUED;
+                    let reply = if send { self.flush(&mut script)? } else { Reply::default() };
+                    step = script.resume(reply);
+                }
                 Step::Done { .. } | Step::Skipped => break,
                 Step::Failed(error) => return Err(of_lua(&error)),
             }
@@ -220,6 +229,17 @@ impl Worker<'_> {
             return Err(Error::other("tx:tally is for transactions; w:load cannot use it"));
         }
         Ok(())
+    }
+
+    /// Makes the statement known that the script has made; gives its place.
+    fn place(&mut self, script: &mut Script) -> Result<usize, Error> {
+        loop {
+            match self.connection.add(script.query()?)? {
+                Added::Ready(place) => return Ok(place),
+                Added::Asked(place) => return self.flush(script).map(|_| place),
+                Added::Full => self.flush(script)?,
+            };
+        }
     }
 
     /// Sends what is queued and waits for the replies, until the load is to end.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use nephoscope_datagen::Dataset;
-use nephoscope_drivers::{ErrorClasses, Statement};
+use nephoscope_drivers::{ErrorClasses, Isolation, Statement};
 
 use crate::access::KeySpace;
 
@@ -119,6 +119,8 @@ pub struct Transaction {
     pub help: String,
     /// Errors that it expects: they roll it back and count as its own decision.
     pub aborts_on: ErrorClasses,
+    /// The isolation level in which it begins; the session's where it says none.
+    pub isolation: Option<Isolation>,
     /// How long a session pauses before it, where the load asks for the workload's own pauses.
     pub keying: Pause,
     /// How long a session pauses after it, likewise.
@@ -264,6 +266,8 @@ pub struct Workload {
     pub invariants: Vec<Invariant>,
     /// The statements that transactions call: all but the invariants'.
     pub statements: Vec<Statement>,
+    /// Those of them with parameters that are lists: a statement for each length that transactions give.
+    pub with_lists: Vec<Statement>,
     /// The invariants' statements.
     pub checks: Vec<Statement>,
     /// Its schema.

@@ -3,15 +3,18 @@
 use std::future::Future;
 use std::num::NonZeroU64;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use nephoscope_runtime::{Nanos, Runtime};
 
+use crate::contract::added::Added;
 use crate::contract::bulk::Admin;
 use crate::contract::dialect::Dialect;
 use crate::contract::error::Error;
 use crate::contract::interrupt::Interrupt;
+use crate::contract::isolation::Isolation;
 use crate::contract::rows::{ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
@@ -64,11 +67,14 @@ impl Default for Settings {
 pub enum Command {
     /// Begin a transaction.
     Begin,
+    /// Begin a transaction in an isolation level of its own, which the dialect has.
+    BeginIn(Isolation),
     /// Commit it.
     Commit,
     /// Roll it back.
     Rollback,
-    /// Run a statement, by its place in the list that the connection was made with.
+    /// Run a statement, by its place in the list that the connection was made with, or the one that
+    /// [`Connection::add`] has given.
     Execute(usize),
 }
 
@@ -152,6 +158,13 @@ pub trait Driver: Send + Sync {
 pub trait Connection {
     /// Queues a command. An error means that nothing was queued: a value does not fit its parameter.
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error>;
+
+    /// Makes a statement known that the connection was not made with, and gives its place. The place holds until the
+    /// connection is asked for another when everything that was queued is answered.
+    ///
+    /// One with parameters is prepared as the others are, and the connection keeps some of those that were used last.
+    /// One without is sent as the text that it is.
+    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error>;
 
     /// Sends what is queued and completes when every reply is in, with the reply to the last command; rows that
     /// were wanted are added to `rows`.

@@ -1,5 +1,6 @@
 //! The contract between the engine and a database: it knows nothing of the rest of the crate.
 
+pub(crate) mod added;
 pub(crate) mod bulk;
 pub mod calendar;
 pub(crate) mod capabilities;
@@ -8,6 +9,7 @@ pub(crate) mod dialect;
 pub(crate) mod driver;
 pub(crate) mod error;
 pub(crate) mod interrupt;
+pub(crate) mod isolation;
 pub mod probe_tables;
 pub(crate) mod rows;
 pub(crate) mod statement;

@@ -17,8 +17,41 @@ pub struct Statement {
     pieces: Vec<String>,
     /// For each place, which parameter stands there.
     places: Vec<usize>,
+    /// For each place, what follows a parameter that is a list.
+    marks: Vec<&'static str>,
     params: Vec<String>,
 }
+
+/// How many values a list has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListShape {
+    /// Its items.
+    pub items: usize,
+    /// The values of each item, where items are rows.
+    pub columns: Option<usize>,
+}
+
+impl ListShape {
+    /// How many values there are.
+    #[must_use]
+    pub fn values(self) -> usize {
+        self.items * self.columns.unwrap_or(1)
+    }
+
+    /// What stands before a value, and behind the last one.
+    fn between(self, value: usize) -> &'static str {
+        match self.columns {
+            None if value == 0 || value == self.items => "",
+            Some(_) if value == 0 => "(",
+            Some(_) if value == self.values() => ")",
+            Some(columns) if value.is_multiple_of(columns) => "), (",
+            None | Some(_) => ", ",
+        }
+    }
+}
+
+/// What says that a parameter is a list.
+const MARKS: [&str; 2] = ["…", "..."];
 
 impl Statement {
     /// As [`Statement::read`], with the lexer of `PostgreSQL`.
@@ -30,14 +63,26 @@ impl Statement {
     /// Cuts SQL at its parameters. They are numbered in the order in which they first appear.
     #[must_use]
     pub fn read(name: &str, sql: &str, lexer: Lexer) -> Self {
-        let mut statement =
-            Self { name: name.to_owned(), pieces: Vec::new(), places: Vec::new(), params: Vec::new() };
+        let mut statement = Self {
+            name: name.to_owned(),
+            pieces: Vec::new(),
+            places: Vec::new(),
+            marks: Vec::new(),
+            params: Vec::new(),
+        };
         let (mut piece, mut rest) = (0, sql);
+        if !sql.contains(':') {
+            // A text of many rows is not looked through word by word.
+            rest = "";
+        }
         while let Some(next) = rest.chars().next() {
             let at = sql.len() - rest.len();
-            let size = lexer.token(rest, next);
+            let mut size = lexer.token(rest, next);
             if let Some(param) = rest[..size].strip_prefix(':').filter(|param| is_name(param)) {
                 statement.pieces.push(sql[piece..at].to_owned());
+                let mark = MARKS.into_iter().find(|mark| rest[size..].starts_with(mark)).unwrap_or_default();
+                size += mark.len();
+                statement.marks.push(mark);
                 piece = at + size;
                 let known = statement.params.iter().position(|other| other == param);
                 statement.places.push(known.unwrap_or(statement.params.len()));
@@ -61,6 +106,47 @@ impl Statement {
     #[must_use]
     pub fn params(&self) -> &[String] {
         &self.params
+    }
+
+    /// Whether a parameter is a list: `IN (:ids…)`, `VALUES :rows…`.
+    #[must_use]
+    pub fn is_list(&self, param: usize) -> bool {
+        self.places.iter().zip(&self.marks).any(|(place, mark)| *place == param && !mark.is_empty())
+    }
+
+    /// Whether any parameter is a list. Such a statement is run only as [`Statement::expanded`].
+    #[must_use]
+    pub fn has_lists(&self) -> bool {
+        self.marks.iter().any(|mark| !mark.is_empty())
+    }
+
+    /// The statement with a parameter for each value of its lists, whose shapes are in the order of the parameters.
+    #[must_use]
+    pub fn expanded(&self, shapes: &[ListShape]) -> Self {
+        let (mut shapes, mut params, mut of) = (shapes.iter(), Vec::new(), Vec::new());
+        for (param, name) in self.params.iter().enumerate() {
+            let shape = self.is_list(param).then(|| shapes.next().copied()).flatten();
+            of.push((params.len(), shape));
+            match shape {
+                Some(shape) => params.extend((1..=shape.values()).map(|value| format!("{name}[{value}]"))),
+                None => params.push(name.clone()),
+            }
+        }
+        let (mut pieces, mut places, mut piece) = (Vec::new(), Vec::new(), String::new());
+        for (place, before) in self.pieces.iter().enumerate() {
+            piece.push_str(before);
+            let Some((first, shape)) = self.places.get(place).map(|param| of[*param]) else { continue };
+            let values = shape.map_or(1, ListShape::values);
+            for value in 0..values {
+                piece.push_str(shape.map_or("", |shape| shape.between(value)));
+                pieces.push(std::mem::take(&mut piece));
+                places.push(first + value);
+            }
+            piece.push_str(shape.map_or("", |shape| shape.between(values)));
+        }
+        pieces.push(piece);
+        let marks = vec![""; places.len()];
+        Self { name: self.name.clone(), pieces, places, marks, params }
     }
 
     /// The error of a call of a statement that a connection does not have.
@@ -98,6 +184,11 @@ impl Statement {
         Ok(())
     }
 
+    /// The SQL up to its first parameter: all of it, where it has none.
+    pub(crate) fn head(&self) -> &str {
+        &self.pieces[0]
+    }
+
     /// The SQL as it was written.
     #[must_use]
     pub fn text(&self) -> String {
@@ -107,6 +198,7 @@ impl Statement {
             if let Some(param) = self.places.get(place) {
                 sql.push(':');
                 sql.push_str(&self.params[*param]);
+                sql.push_str(self.marks[place]);
             }
         }
         sql
@@ -249,6 +341,30 @@ mod tests {
     }
 
     #[test]
+    fn lists_have_a_parameter_for_each_value() {
+        let statement = Statement::new("s", "SELECT :a IN (:ids…) OR :b = ANY(:b) OR x IN (:ids…)");
+        assert_eq!(
+            (statement.params(), statement.has_lists()),
+            (&["a", "ids", "b"].map(str::to_owned)[..], true)
+        );
+        assert_eq!([0, 1, 2].map(|param| statement.is_list(param)), [false, true, false]);
+        let three = statement.expanded(&[ListShape { items: 3, columns: None }]);
+        assert_eq!(numbered(&three), "SELECT $1 IN ($2, $3, $4) OR $5 = ANY($5) OR x IN ($2, $3, $4)");
+        assert_eq!(three.params(), ["a", "ids[1]", "ids[2]", "ids[3]", "b"]);
+        assert!(!three.has_lists() && three.name() == "s");
+
+        let rows = Statement::new("s", "INSERT INTO t VALUES :rows... RETURNING id + :n");
+        let shape = ListShape { items: 2, columns: Some(2) };
+        assert_eq!(
+            numbered(&rows.expanded(&[shape])),
+            "INSERT INTO t VALUES ($1, $2), ($3, $4) RETURNING id + $5"
+        );
+        let one = ListShape { items: 2, columns: Some(1) };
+        assert_eq!(numbered(&rows.expanded(&[one])), "INSERT INTO t VALUES ($1), ($2) RETURNING id + $3");
+        assert!(!Statement::new("s", "SELECT ':a…', :b::text, 1...3").has_lists());
+    }
+
+    #[test]
     fn what_is_text_depends_on_the_dialect() {
         for (lexer, sql, params) in [
             (Lexer::MYSQL, r#"SELECT '\':a', "\":b", '\\', :c"#, ["c"].as_slice()),
@@ -267,7 +383,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_text_comes_back_whatever_it_is(sql in "([:a-cE$/*' \"\\\\`#é\\[\\]-]|--|::|\\$t\\$|\n){0,40}") {
+        fn the_text_comes_back_whatever_it_is(sql in "([:a-cE$/*' \"\\\\`#é…\\[\\]-]|\\.\\.\\.|--|::|\\$t\\$|\n){0,40}") {
             for lexer in LEXERS {
                 prop_assert_eq!(&Statement::read("s", &sql, lexer).text(), &sql);
             }

@@ -4,6 +4,7 @@
 
 use nephoscope_runtime::Inbox;
 
+use crate::contract::added::Added;
 use crate::contract::dialect::Lexer;
 use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::contract::error::ErrorClass;
@@ -119,7 +120,16 @@ fn converse(mode: StatementMode, agreed: Agreed, bytes: &[u8], cut: usize) -> Tr
     let mut machine = Machine::new(mode, agreed, statements.into(), 2);
     let (mut inbox, mut rows) = (Inbox::default(), Rows::default());
     let (mut outcomes, mut sent, mut pieces) = (Vec::new(), Vec::new(), bytes.chunks(cut));
-    for flush in FLUSHES.iter().cycle() {
+    for (number, flush) in FLUSHES.iter().cycle().enumerate() {
+        // The connection comes to know a statement, or runs a text.
+        let sql = if number % 4 == 3 { format!("SELECT {number} + :v") } else { format!("SELECT {number}") };
+        let added = std::rc::Rc::new(Statement::read("added", &sql, Lexer::MYSQL));
+        if number % 4 > 1
+            && let Ok(Added::Ready(place)) = machine.add(&added, &mut sent)
+        {
+            let params = added.params().iter().map(|_| Value::Int(7)).collect();
+            assert!(machine.queue(Command::Execute(place), &params, Want::Rows, &mut sent).is_ok());
+        }
         for (command, want) in *flush {
             let params = match command {
                 Command::Execute(_) => [Value::Int(7)].into_iter().collect(),

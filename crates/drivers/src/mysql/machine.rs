@@ -8,12 +8,16 @@ pub(crate) mod prepared;
 mod tests;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use nephoscope_runtime::Inbox;
 
+use crate::contract::added::{Added, Found, Places};
 use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::contract::error::Error;
+use crate::contract::isolation::Isolation;
 use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::mysql::startup::in_transaction;
 use crate::mysql::wire::{self, Frame, command};
@@ -89,7 +93,9 @@ struct Held {
 pub(crate) struct Machine {
     mode: StatementMode,
     agreed: Agreed,
+    /// The statements of the workload, then those that were added.
     statements: Vec<Prepared>,
+    places: Places,
     expected: VecDeque<Step>,
     wave: Wave,
     held: Held,
@@ -115,6 +121,16 @@ pub(crate) struct Machine {
     overflow: Option<Error>,
 }
 
+/// What says how the next transaction is isolated; no server takes that with BEGIN.
+fn next_in(level: Isolation) -> &'static [u8] {
+    match level {
+        Isolation::ReadUncommitted => b"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+        Isolation::ReadCommitted => b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        Isolation::RepeatableRead => b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        Isolation::Serializable => b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+    }
+}
+
 const BEGIN: &[u8] = b"BEGIN";
 const COMMIT: &[u8] = b"COMMIT";
 const ROLLBACK: &[u8] = b"ROLLBACK";
@@ -125,6 +141,7 @@ impl Machine {
         Self {
             mode,
             agreed,
+            places: Places::new(statements.len()),
             statements,
             expected: VecDeque::with_capacity(8),
             wave: Wave::Empty,
@@ -187,13 +204,9 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let Some(statement) = self.statements.get(index) else {
-            return Err(Error::other(format!("there is no statement number {index}")));
+            return Err(Statement::missing(index));
         };
-        let (wanted, got) = (statement.statement.params().len(), params.len());
-        if wanted != got {
-            let label = statement.statement.name();
-            return Err(Error::other(format!("{label} takes {wanted} parameters and was given {got}")));
-        }
+        statement.statement.check_count(params)?;
         let effect = if statement.only_reads { Effect::Read } else { Effect::Write };
         let step = Step::new(What::Execute(index), effect, want == Want::Rows);
         if statement.as_text {
@@ -205,6 +218,33 @@ impl Machine {
         self.add_bound(index, step, params, out)
     }
 
+    /// Takes a statement to the others, and has it prepared if it has parameters.
+    fn learn(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
+        let place =
+            match self.places.find(statement, session::Machine::state(self) != ConnectionState::Waiting) {
+                Found::Known(place) => return Ok(Added::Ready(place)),
+                Found::New(place) => place,
+                Found::Full => return Ok(Added::Full),
+            };
+        let one = Prepared::added((**statement).clone(), self.mode);
+        let is_prepared = !one.as_text && self.mode == StatementMode::Prepared;
+        if place == self.statements.len() {
+            self.statements.push(one);
+        } else if let Some(id) = std::mem::replace(&mut self.statements[place], one).id {
+            write_close(id, out);
+        }
+        if !is_prepared {
+            return Ok(Added::Ready(place));
+        }
+        self.add_prepare(place, out)?;
+        Ok(Added::Asked(place))
+    }
+
+    fn add_prepare(&mut self, index: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let prepare = Step::new(What::Prepare(index), Effect::Read, false);
+        self.add(prepare, out, |all, out| Ok(wire::command(out, command::PREPARE, all[index].sql.as_bytes())))
+    }
+
     /// PREPARE, then EXECUTE and CLOSE when its answer is in.
     fn add_bound(
         &mut self,
@@ -214,10 +254,7 @@ impl Machine {
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
         let (wave, sent, held) = (self.wave, out.len(), self.held.bytes.len());
-        let prepare = Step::new(What::Prepare(index), Effect::Read, false);
-        self.add(prepare, out, |all, out| {
-            Ok(wire::command(out, command::PREPARE, all[index].sql.as_bytes()))
-        })?;
+        self.add_prepare(index, out)?;
         let bound = Step { effect: Effect::Bound, ..step };
         self.add(bound, out, |all, out| all[index].write_bound(params, out)).inspect_err(|_| {
             // A value does not fit: nothing is queued.
@@ -262,7 +299,11 @@ impl Machine {
     }
 
     fn drop_held(&mut self, out: &mut Vec<u8>) {
-        self.held.steps.clear();
+        for (step, _) in self.held.steps.drain(..) {
+            if let What::Prepare(index) = step.what {
+                self.places.forget(index);
+            }
+        }
         self.held.bytes.clear();
         self.held.sent = 0;
         if self.mode == StatementMode::Extended {
@@ -286,10 +327,18 @@ impl session::Machine for Machine {
     ) -> Result<(), Error> {
         match command {
             Command::Begin => self.add_control(Effect::Begin, BEGIN, out),
+            Command::BeginIn(level) => {
+                self.add_control(Effect::Next, next_in(level), out)?;
+                self.add_control(Effect::Begin, BEGIN, out)
+            }
             Command::Commit => self.add_control(Effect::Commit, COMMIT, out),
             Command::Rollback => self.add_control(Effect::Rollback, ROLLBACK, out),
             Command::Execute(index) => self.add_execute(index, params, want, out),
         }
+    }
+
+    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
+        self.learn(statement, out)
     }
 
     fn end_batch(&mut self, _out: &mut Vec<u8>) {}

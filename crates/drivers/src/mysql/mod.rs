@@ -172,12 +172,5 @@ async fn prepared(link: &mut Link, one: &mut Prepared) -> Result<(), Error> {
         one.columns.push(&definition);
     }
     one.columns.end(one.as_text)?;
-    if params == one.place_count() {
-        return Ok(());
-    }
-    Err(Error::new(
-        crate::contract::error::ErrorClass::Other,
-        "1210",
-        format!("the server sees {params} parameters, and there are {}", one.place_count()),
-    ))
+    one.check_places(params)
 }

@@ -6,9 +6,11 @@ use std::task::{Context, Poll, Waker, ready};
 
 use nephoscope_runtime::{Inbox, Nanos, Runtime};
 
+use crate::contract::added::Added;
 use crate::contract::driver::{Command, Connection, ConnectionState, LocalFuture, Reply, Want};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::Rows;
+use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::net::channel::{self, Channel};
 
@@ -37,6 +39,9 @@ pub(crate) trait Machine {
         want: Want,
         out: &mut Vec<u8>,
     ) -> Result<(), Error>;
+
+    /// As [`Connection::add`]; what has to be asked for is written behind `out`.
+    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error>;
 
     /// Ends the batch of queued commands, if there is one.
     fn end_batch(&mut self, out: &mut Vec<u8>);
@@ -99,6 +104,10 @@ impl<M: Machine, C: Cancel + 'static> Connection for Session<M, C> {
     #[inline]
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
         self.machine.queue(command, params, want, self.channel.out())
+    }
+
+    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+        self.machine.add(statement, self.channel.out())
     }
 
     #[inline]

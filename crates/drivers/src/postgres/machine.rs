@@ -1,6 +1,8 @@
 //! The query phase of the protocol as a state machine without I/O: it says what to send and is fed what arrives
 //! (manual, section 53.2 "Message Flow").
 
+mod added;
+mod bind;
 mod prepared;
 #[cfg(test)]
 mod tests;
@@ -10,15 +12,21 @@ use std::rc::Rc;
 
 use nephoscope_runtime::Inbox;
 
+use crate::contract::added::{Added, Places};
 use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::contract::error::{Error, ErrorClass};
+use crate::contract::isolation::Isolation;
 use crate::contract::rows::{Columns, ResultIndex, Rows, too_many};
 use crate::contract::statement::Statement;
-use crate::contract::value::{Params, Value};
+use crate::contract::value::Params;
 use crate::net::frame::make_room;
 pub(crate) use crate::net::session::Progress;
-use crate::postgres::types::{self, Type};
+use crate::postgres::types::Type;
 use crate::postgres::wire::{self, Frame, Message};
+pub(crate) use added::described_params;
+use added::push_text_row;
+use bind::{write_bound, write_simple};
+use prepared::with_levels;
 pub(crate) use prepared::{Description, Parsed, Prepared, server_name, sql, with_control};
 
 /// What was sent and is not yet answered.
@@ -32,6 +40,10 @@ enum Expected {
         /// The place of the statement that is parsed before it.
         parses: Option<usize>,
     },
+    /// A text without parameters, whose columns come with its rows.
+    Text { keeps_rows: bool },
+    /// The description of the added statement at a place.
+    Description { place: usize },
     /// The end of a batch, which the server answers with `ReadyForQuery`.
     Sync,
 }
@@ -39,8 +51,15 @@ enum Expected {
 /// The state of one connection in its query phase.
 pub(crate) struct Machine {
     mode: StatementMode,
-    /// The statements of the workload, then BEGIN, COMMIT and ROLLBACK.
+    /// The statements of the workload, then BEGIN, COMMIT and ROLLBACK, BEGIN in each level, and those that were added.
     statements: Vec<Prepared>,
+    /// How many the workload has.
+    workload: usize,
+    places: Places,
+    /// The texts that are queued or not answered.
+    texts: Vec<Rc<Statement>>,
+    /// The types of the parameters of the statement that is being described.
+    params: Vec<Type>,
     expected: VecDeque<Expected>,
     /// How many [`Expected::Sync`] there are.
     batches: usize,
@@ -54,6 +73,8 @@ pub(crate) struct Machine {
     warning: Option<Error>,
     reply: Reply,
     result: Option<ResultIndex>,
+    /// The rows that come are a text's.
+    text_result: Option<(ResultIndex, Rc<Columns>)>,
     /// The rows are too many: told at once, and not when the server comes to an end.
     overflow: Option<Error>,
 }
@@ -67,7 +88,11 @@ impl Machine {
     pub(crate) fn new(mode: StatementMode, statements: Vec<Prepared>, status: u8) -> Self {
         Self {
             mode,
-            statements,
+            workload: statements.len() - CONTROL.len(),
+            places: Places::new(statements.len() + Isolation::ALL.len()),
+            texts: Vec::new(),
+            params: Vec::new(),
+            statements: with_levels(mode, statements),
             expected: VecDeque::with_capacity(8),
             batches: 0,
             open_batch: false,
@@ -77,6 +102,7 @@ impl Machine {
             warning: None,
             reply: Reply::default(),
             result: None,
+            text_result: None,
             overflow: None,
         }
     }
@@ -99,15 +125,15 @@ impl Machine {
         want: Want,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let workload = self.statements.len() - CONTROL.len();
         let index = match command {
-            Command::Begin => workload,
-            Command::Commit => workload + 1,
-            Command::Rollback => workload + 2,
+            Command::Begin => self.workload,
+            Command::BeginIn(level) => self.workload + CONTROL.len() + level as usize,
+            Command::Commit => self.workload + 1,
+            Command::Rollback => self.workload + 2,
             Command::Execute(index) => index,
         };
         let Some(statement) = self.statements.get_mut(index) else {
-            return Err(Statement::missing(index));
+            return self.queue_text(index, params, want, out);
         };
         statement.statement.check_count(params)?;
         let start = out.len();
@@ -128,12 +154,18 @@ impl Machine {
         }
         let rows = if want == Want::Rows { statement.columns.clone() } else { None };
         self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit, parses });
+        self.queued();
+        Ok(())
+    }
+
+    /// A command is queued.
+    #[inline]
+    fn queued(&mut self) {
         if self.mode == StatementMode::Simple {
             self.expect_sync();
         } else {
             self.open_batch = true;
         }
-        Ok(())
     }
 
     /// Ends the batch of queued commands, if there is one: all of them are answered together.
@@ -193,9 +225,12 @@ impl Machine {
 
     fn message(&mut self, message: Message<'_>, rows: &mut Rows) -> Result<(), Error> {
         match message.tag {
-            // BindComplete, or RowDescription, which comes only in the simple mode (the columns are known since they
-            // were described): the rows that follow belong to the command whose turn it is.
-            b'2' | b'T' => self.begin_rows(rows),
+            // BindComplete: the rows that follow belong to the command whose turn it is.
+            b'2' => self.begin_rows(rows),
+            // ParameterDescription, RowDescription, NoData.
+            b't' => self.described_params(message.body)?,
+            b'T' => self.described(message.body, rows)?,
+            b'n' => self.described_without_columns(),
             b'D' => self.row(message.body, rows)?,
             // CommandComplete, EmptyQueryResponse.
             b'C' | b'I' => self.completed(message.body)?,
@@ -204,8 +239,8 @@ impl Machine {
             b'N' => self.noted(wire::error(message.body)),
             // ParseComplete.
             b'1' => self.parsed(),
-            // CloseComplete, NoData, PortalSuspended, ParameterStatus, NotificationResponse.
-            b'3' | b'n' | b's' | b'S' | b'A' => {}
+            // CloseComplete, PortalSuspended, ParameterStatus, NotificationResponse.
+            b'3' | b's' | b'S' | b'A' => {}
             b'G' | b'H' | b'W' => {
                 return Err(Error::other("COPY cannot be run as a statement of a transaction"));
             }
@@ -230,7 +265,7 @@ impl Machine {
 
     fn completed(&mut self, tag: &[u8]) -> Result<(), Error> {
         let Some(Expected::Command { commit, .. }) = self.expected.front() else {
-            return Err(wire::garbage("the end of a command that was not sent"));
+            return self.completed_text(tag);
         };
         let (affected, result) = (wire::affected(tag), self.result.take());
         self.reply = Reply { affected, result, ..Reply::default() };
@@ -266,11 +301,22 @@ impl Machine {
 
     /// What the server skips it does not parse either.
     fn skip_to_sync(&mut self) {
-        while let Some(Expected::Command { parses, .. }) = self.expected.front() {
-            if let Some(skipped) = parses.map(|place| &mut self.statements[place])
-                && skipped.parsed == Parsed::Asked
-            {
-                skipped.parsed = Parsed::No;
+        loop {
+            match self.expected.front() {
+                Some(Expected::Command { parses, .. }) => {
+                    if let Some(skipped) = parses.map(|place| &mut self.statements[place])
+                        && skipped.parsed == Parsed::Asked
+                    {
+                        skipped.parsed = Parsed::No;
+                    }
+                }
+                Some(Expected::Text { .. }) => self.text_result = None,
+                Some(Expected::Description { place }) => {
+                    self.places.forget(*place);
+                    self.error
+                        .get_or_insert_with(|| Error::other("the server has not described a statement"));
+                }
+                Some(Expected::Sync) | None => return,
             }
             self.expected.pop_front();
         }
@@ -279,7 +325,7 @@ impl Machine {
     #[inline]
     fn row(&mut self, body: &[u8], rows: &mut Rows) -> Result<(), Error> {
         if self.result.is_none() {
-            return Ok(());
+            return self.text_row(body, rows);
         }
         let Some((_count, cells)) = body.split_first_chunk::<2>() else {
             return Err(wire::garbage("DataRow"));
@@ -307,7 +353,10 @@ impl Machine {
         {
             error = error.context(&format!("statement {}", self.statements[*place].statement.name()));
         }
-        self.result = None;
+        if let Some(Expected::Description { place }) = self.expected.front() {
+            error = error.context(&format!("statement {}", self.statements[*place].statement.name()));
+        }
+        (self.result, self.text_result) = (None, None);
         self.reply = Reply::default();
         // The first error is the cause; what follows in the same flush are its consequences.
         if self.error.is_none() {
@@ -334,6 +383,10 @@ impl crate::net::session::Machine for Machine {
         self.queue(command, params, want, out)
     }
 
+    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
+        Ok(self.add(statement, out))
+    }
+
     #[inline]
     fn end_batch(&mut self, out: &mut Vec<u8>) {
         self.end_batch(out);
@@ -355,77 +408,4 @@ impl crate::net::session::Machine for Machine {
     fn unasked() -> Error {
         wire::garbage("a reply before its question")
     }
-}
-
-/// In the simple mode bytea comes in hexadecimal digits; the store keeps it as bytes like the other modes.
-fn push_text_row(columns: Option<&Columns>, mut cells: &[u8], rows: &mut Rows) -> Result<(), Error> {
-    rows.push_row();
-    let bytea = Type::Bytea.kind(true);
-    for column in columns.map(|columns| columns.columns.as_slice()).unwrap_or_default() {
-        let Some((length, rest)) = cells.split_first_chunk::<4>() else {
-            return Err(wire::garbage("DataRow"));
-        };
-        cells = rest;
-        let Ok(size) = usize::try_from(i32::from_be_bytes(*length)) else {
-            rows.push_cell(None);
-            continue;
-        };
-        let Some((cell, rest)) = cells.split_at_checked(size) else { return Err(wire::garbage("DataRow")) };
-        cells = rest;
-        match types::bytea_from_text(cell).filter(|_| column.kind == bytea) {
-            Some(bytes) => rows.push_cell(Some(&bytes)),
-            None => rows.push_cell(Some(cell)),
-        }
-    }
-    Ok(())
-}
-
-/// `Bind` and `Execute`, and `Parse` before them in the extended mode.
-#[inline]
-fn write_bound(
-    statement: &Prepared,
-    mode: StatementMode,
-    params: &Params,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let length_at = out.len() + statement.length_at(mode);
-    out.extend_from_slice(&statement.head);
-    let count = params.len();
-    out.extend_from_slice(&(count as i16).to_be_bytes());
-    let formats = out.len();
-    out.resize(formats + 2 * count, 0);
-    out.extend_from_slice(&(count as i16).to_be_bytes());
-    for (place, (value, of)) in params.iter().zip(&statement.params).enumerate() {
-        if value == Value::Null {
-            out.extend_from_slice(&(-1_i32).to_be_bytes());
-            continue;
-        }
-        let start = out.len();
-        out.extend_from_slice(&[0; 4]);
-        let binary = types::encode(*of, value, out).map_err(|why| statement.statement.misfit(place, why))?;
-        let size = (out.len() - start - 4) as u32;
-        out[start..start + 4].copy_from_slice(&size.to_be_bytes());
-        out[formats + 2 * place + 1] = u8::from(binary);
-    }
-    // Bind ends where Execute begins; its length counts itself.
-    let bind_end = out.len() + statement.tail.len() - wire::EXECUTE.len();
-    out.extend_from_slice(&statement.tail);
-    let length = (bind_end - length_at) as u32;
-    out[length_at..length_at + 4].copy_from_slice(&length.to_be_bytes());
-    Ok(())
-}
-
-/// `Query`, with the values written into the text.
-fn write_simple(statement: &Prepared, params: &Params, out: &mut Vec<u8>) -> Result<(), Error> {
-    out.push(b'Q');
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    let values: Vec<Value<'_>> = params.iter().collect();
-    statement.statement.render(out, |param, out| {
-        types::write_literal(statement.params[param], values[param], out)
-            .map_err(|why| statement.statement.misfit(param, why))
-    })?;
-    out.push(0);
-    wire::end_message(out, start);
-    Ok(())
 }

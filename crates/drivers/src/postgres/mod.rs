@@ -39,7 +39,6 @@ use config::Config;
 use descriptions::Descriptions;
 use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
 use startup::{Endpoint, Established, next_message};
-use types::Type;
 
 /// PostgreSQL's SQL.
 pub const DIALECT: &Dialect = &Dialect {
@@ -147,7 +146,7 @@ async fn describe(
     established.status = loop {
         let (tag, body) = next_message(channel).await.map_err(|lost| failed.take().unwrap_or(lost))?;
         match tag {
-            b't' => params = described_params(&body)?,
+            b't' => params = machine::described_params(&body)?,
             // RowDescription or NoData: the description of one statement is complete.
             b'T' | b'n' => {
                 let columns = if tag == b'T' { described_columns(&body)? } else { Vec::new() };
@@ -166,11 +165,4 @@ async fn describe(
         None if described.len() == statements.len() => Ok(described),
         None => Err(wire::garbage("the description of the statements")),
     }
-}
-
-/// Reads a `ParameterDescription`.
-fn described_params(body: &[u8]) -> Result<Vec<Type>, Error> {
-    let mut fields = wire::Fields(body);
-    let count = u16::from_be_bytes(fields.take()?);
-    (0..count).map(|_| fields.u32().map(Type::of)).collect()
 }

@@ -180,6 +180,16 @@ pub(crate) fn describe(out: &mut Vec<u8>, name: &str) {
     });
 }
 
+/// Forgets a statement; that there is none is no error.
+pub(crate) fn close(out: &mut Vec<u8>, name: &str) {
+    message(out, b'C', |out| {
+        out.push(b'S');
+        put_text(out, name);
+    });
+}
+
+/// Binds the unnamed statement, which has no parameters, to the unnamed portal, every column as text, and describes that.
+pub(crate) const BIND_TEXT: [u8; 20] = [b'B', 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, b'D', 0, 0, 0, 6, b'P', 0];
 /// Executes the unnamed portal to its end.
 pub(crate) const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 pub(crate) const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];

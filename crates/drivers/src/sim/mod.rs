@@ -8,6 +8,7 @@ mod server;
 use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 
@@ -15,6 +16,7 @@ use nephoscope_runtime::{Nanos, Runtime, Sleep, clock};
 
 pub use plan::{Law, Plan, Window};
 
+use crate::contract::added::Added;
 use crate::contract::bulk::{Admin, RowSource, Table};
 use crate::contract::dialect::Dialect;
 use crate::contract::driver::{
@@ -259,7 +261,7 @@ impl SimConnection {
         for command in std::mem::take(&mut self.queued) {
             match (command, &error) {
                 (Command::Rollback, _) => self.state = ConnectionState::Idle,
-                (Command::Begin, None) => self.state = ConnectionState::InTransaction,
+                (Command::Begin | Command::BeginIn(_), None) => self.state = ConnectionState::InTransaction,
                 (Command::Commit, None) if self.state == ConnectionState::Failed => {
                     self.state = ConnectionState::Idle;
                     error = Some(Error::not_committed());
@@ -323,6 +325,11 @@ impl Connection for SimConnection {
             return Poll::Ready(Err(error));
         }
         Poll::Ready(self.arrive(&flight, rows))
+    }
+
+    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+        let idle = self.state() != ConnectionState::Waiting;
+        Ok(self.echo.learn(statement, idle))
     }
 
     fn set_deadline(&mut self, deadline: Nanos) {

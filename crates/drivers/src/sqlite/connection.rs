@@ -15,8 +15,9 @@ use super::config::Begin;
 use super::errors;
 use super::line::{Line, Place};
 use super::raw::{Database, Holds};
-use super::statement::{Ready, Trouble};
+use super::statement::{Ready, Trouble, numbered};
 use super::values;
+use crate::contract::added::{Added, Found, Places};
 use crate::contract::driver::{
     Command, Connection, ConnectionState, LocalFuture, Reply, StatementMode, Want,
 };
@@ -64,7 +65,9 @@ pub(super) struct SqliteConnection {
     line: Rc<Line>,
     mode: StatementMode,
     statements: Arc<[Statement]>,
+    /// The statements of the workload, then those that were added.
     ready: Vec<Ready>,
+    places: Places,
     /// BEGIN, COMMIT and ROLLBACK.
     control: [Ready; 3],
     /// The commands of this flush are the first `count`; those behind them are kept for their memory.
@@ -114,6 +117,7 @@ impl SqliteConnection {
             database,
             line,
             mode,
+            places: Places::new(statements.len()),
             statements,
             ready,
             control,
@@ -151,8 +155,11 @@ impl SqliteConnection {
     fn end_or_begin(&mut self, command: Command) -> Result<Reply, Trouble> {
         let is_open = self.database.is_in_transaction();
         match command {
-            Command::Begin if self.failed => return Err(Trouble::Error(Error::in_failed_transaction())),
-            Command::Begin if !is_open => self.run_control(0)?,
+            Command::Begin | Command::BeginIn(_) if self.failed => {
+                return Err(Trouble::Error(Error::in_failed_transaction()));
+            }
+            // Every transaction of SQLite is serializable.
+            Command::Begin | Command::BeginIn(_) if !is_open => self.run_control(0)?,
             Command::Commit if self.failed => {
                 self.roll_back();
                 return Err(Trouble::Error(Error::not_committed()));
@@ -198,10 +205,17 @@ impl SqliteConnection {
             return Err(Trouble::Error(Error::in_failed_transaction()));
         }
         self.was_open = self.database.is_in_transaction();
-        let Self { ready, queue, next, statements, database, mode, .. } = self;
+        let Self { ready, queue, next, statements, places, database, mode, .. } = self;
         let (ready, queued) = (&mut ready[place], &queue[*next]);
+        let written = match statements.get(place) {
+            Some(statement) => Some(statement),
+            None => {
+                ready.prepare_once(database, *mode)?;
+                places.get(place).map(|statement| &**statement)
+            }
+        };
         let kept = queued.wanted.then_some(rows);
-        let result = ready.run(database, *mode, Some(&statements[place]), &queued.params, kept);
+        let result = ready.run(database, *mode, written, &queued.params, kept);
         let wrote = !ready.is_read_only();
         if result.is_ok() {
             self.released(wrote);
@@ -231,12 +245,17 @@ impl SqliteConnection {
             Trouble::Failure(failure) => errors::error(&failure),
         };
         let name = match self.queue.get(self.next).and_then(|queued| queued.command) {
-            Some(Command::Execute(place)) => self.statements.get(place).map(Statement::name),
+            Some(Command::Execute(place)) => self.statement(place).map(Statement::name),
             _ => None,
         };
         tracing::debug!(%error, statement = name, "a statement has failed");
         self.fail(&error);
         Poll::Ready(error)
+    }
+
+    fn statement(&self, place: usize) -> Option<&Statement> {
+        let added = || self.places.get(place).map(|statement| &**statement);
+        self.statements.get(place).or_else(added)
     }
 
     /// Ends the flush: what is left of it is not run. A transaction that is open has failed; a commit that has failed
@@ -289,7 +308,7 @@ impl Connection for SqliteConnection {
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
         let mut wanted = false;
         if let Command::Execute(place) = command {
-            let statement = self.statements.get(place).ok_or_else(|| Statement::missing(place))?;
+            let statement = self.statement(place).ok_or_else(|| Statement::missing(place))?;
             statement.check_count(params)?;
             for (param, value) in params.iter().enumerate() {
                 if let Some(why) = values::misfit(value) {
@@ -306,6 +325,22 @@ impl Connection for SqliteConnection {
         queued.params.clone_from(params);
         self.count += 1;
         Ok(())
+    }
+
+    /// The statement is prepared when it first runs, because a lock may have to be waited for.
+    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+        let place = match self.places.find(statement, self.count == 0) {
+            Found::Known(place) => return Ok(Added::Ready(place)),
+            Found::New(place) => place,
+            Found::Full => return Ok(Added::Full),
+        };
+        let ready = Ready::unprepared(numbered(statement));
+        if place == self.ready.len() {
+            self.ready.push(ready);
+        } else {
+            self.ready[place] = ready;
+        }
+        Ok(Added::Ready(place))
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {

@@ -41,6 +41,7 @@ pub(super) struct Ready {
     is_read_only: bool,
     /// It may insert a row, and does not ask itself which was inserted last.
     may_insert: bool,
+    is_unprepared: bool,
 }
 
 impl Ready {
@@ -51,7 +52,28 @@ impl Ready {
         let columns = columns(prepared.as_ref().map(Prepared::column_names).unwrap_or_default());
         let is_read_only = prepared.as_ref().is_none_or(Prepared::is_read_only);
         let may_insert = !is_read_only && !String::from_utf8_lossy(&sql).to_lowercase().contains(INSERTED);
-        Ok(Self { sql, prepared: prepared.filter(|_| keep), columns, is_read_only, may_insert })
+        Ok(Self {
+            sql,
+            prepared: prepared.filter(|_| keep),
+            columns,
+            is_read_only,
+            may_insert,
+            is_unprepared: false,
+        })
+    }
+
+    /// A text of which nothing is known yet.
+    pub(super) fn unprepared(sql: Vec<u8>) -> Self {
+        let columns = columns(Vec::new());
+        Self { sql, prepared: None, columns, is_read_only: false, may_insert: false, is_unprepared: true }
+    }
+
+    /// Has the text prepared, if nothing is known of it yet.
+    pub(super) fn prepare_once(&mut self, database: &Database, mode: StatementMode) -> Result<(), Failure> {
+        if self.is_unprepared {
+            *self = Self::new(database, mode, self.sql.clone())?;
+        }
+        Ok(())
     }
 
     /// Whether it leaves the file as it is.

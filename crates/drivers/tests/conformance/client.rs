@@ -2,11 +2,13 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use nephoscope_drivers::{
-    Command, Connection, ConnectionState, Dialect, Driver, Error, Params, Reply, Rows, Statement, Value, Want,
+    Added, Command, Connection, ConnectionState, Dialect, Driver, Error, Params, Reply, Rows, Statement,
+    Value, Want,
 };
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_runtime::{Io, Runtime};
@@ -83,6 +85,29 @@ impl Client {
     ) -> Result<(), Error> {
         let params: Params = values.iter().copied().collect();
         self.connection.queue(command, &params, want)
+    }
+
+    /// Makes a statement known in the words of the suite, in as many steps as it takes; gives its place.
+    pub(crate) fn add(&mut self, sql: &str) -> Result<usize, Error> {
+        let statement = Statement::read("added", &in_dialect(self.dialect, sql), self.dialect.lexer);
+        self.add_statement(&Rc::new(statement))
+    }
+
+    pub(crate) fn add_statement(&mut self, statement: &Rc<Statement>) -> Result<usize, Error> {
+        loop {
+            match self.connection.add(statement)? {
+                Added::Ready(place) => return Ok(place),
+                Added::Asked(place) => return self.flush().map(|_| place),
+                Added::Full => self.flush()?,
+            };
+        }
+    }
+
+    /// Runs a statement that was not known, its rows wanted.
+    pub(crate) fn call_text(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Reply, Error> {
+        let place = self.add(sql)?;
+        self.queue_command(Command::Execute(place), values, Want::Rows)?;
+        self.flush()
     }
 
     /// Sends what is queued and waits for the replies.

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod added;
 mod admin;
 mod client;
 mod connecting;
@@ -15,6 +16,7 @@ mod errors;
 mod excess;
 mod fixtures;
 mod greetings;
+mod isolation;
 mod kills;
 mod mysql;
 mod notices;
@@ -75,6 +77,16 @@ macro_rules! every_driver {
             admin:
                 a_bulk_load_counts_its_rows
                 an_error_of_the_source_ends_a_bulk_load;
+            added:
+                a_text_is_run_as_it_is
+                an_added_statement_is_as_good_as_one_that_was_there
+                any_number_of_statements_is_added
+                what_is_added_may_leave_with_others
+                a_wrong_one_is_an_error_whenever_it_is_added
+                what_stands_behind_an_error_is_asked_for_again
+                lists_may_have_any_length;
+            isolation:
+                a_transaction_begins_in_a_level;
         }
     };
 }
@@ -121,6 +133,8 @@ macro_rules! every_mysql {
                 users_of_every_plugin_are_let_in
                 the_facts_tell_version_and_settings
                 the_probes_statements_are_understood;
+            isolation:
+                a_level_decides_what_is_seen;
         }
     };
 }
@@ -149,6 +163,8 @@ macro_rules! every_postgres {
                 an_idle_transaction_is_ended_by_the_server;
             kills:
                 a_connection_killed_while_it_waits_is_lost;
+            isolation:
+                a_level_holds_for_one_transaction;
             notices:
                 notices_before_between_and_after_rows_do_no_harm
                 parameters_that_change_in_mid_stream_do_no_harm

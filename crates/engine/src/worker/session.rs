@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
@@ -297,6 +297,13 @@ impl Session {
                     self.affected += reply.affected;
                     step = self.script.resume(reply);
                 }
+                Step::Query { want, flush } => {
+                    let place = self.place(role).await?;
+                    self.queue(role, Command::Execute(place), want)?;
+                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
+                    self.affected += reply.affected;
+                    step = self.script.resume(reply);
+                }
                 Step::Done { aborted } => {
                     self.settle(role).await?;
                     return Ok(if aborted { End::Aborted } else { End::Committed });
@@ -315,14 +322,28 @@ impl Session {
             Command::Commit => true,
             // A statement outside a transaction commits by itself.
             Command::Execute(_) => !self.in_transaction,
-            Command::Begin | Command::Rollback => false,
+            Command::Begin | Command::BeginIn(_) | Command::Rollback => false,
         });
         match command {
-            Command::Begin => self.in_transaction = true,
+            Command::Begin | Command::BeginIn(_) => self.in_transaction = true,
             Command::Commit | Command::Rollback => self.in_transaction = false,
             Command::Execute(_) => {}
         }
         Ok(())
+    }
+
+    /// Makes the statement known that the script has made; gives its place.
+    #[cold]
+    async fn place(&mut self, role: Role) -> Result<usize, Error> {
+        loop {
+            let connection = self.connections[role as usize].as_mut();
+            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+            match connection.add(self.script.query()?)? {
+                Added::Ready(place) => return Ok(place),
+                Added::Asked(place) => return self.flush(role).await.map(|_| place),
+                Added::Full => self.flush(role).await?,
+            };
+        }
     }
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.

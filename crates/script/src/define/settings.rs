@@ -1,7 +1,7 @@
 //! The settings of a transaction, which stand between its name and its function.
 
 use mlua::{Lua, Table, Value};
-use nephoscope_drivers::{ErrorClass, ErrorClasses};
+use nephoscope_drivers::{ErrorClass, ErrorClasses, Isolation};
 
 use super::{Keys, at, flag, number, text};
 use crate::workload::{Limit, Pause, Transaction};
@@ -16,6 +16,7 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         read_only: false,
         help: String::new(),
         aborts_on: ErrorClasses::NONE,
+        isolation: None,
         keying: Pause::None,
         think: Pause::None,
         limits: Vec::new(),
@@ -27,12 +28,13 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         table: table.clone(),
         what: what.clone(),
         unnamed: 0,
-        allowed: &["read_only", "help", "aborts_on", "keying", "think", "limit"],
+        allowed: &["read_only", "help", "aborts_on", "isolation", "keying", "think", "limit"],
     }
     .check()?;
     of.read_only = flag(lua, &table.get::<Value>("read_only")?, &format!("{what}: read_only"), false)?;
     of.help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
     of.aborts_on = aborts_on(lua, &what, &table.get::<Value>("aborts_on")?)?;
+    of.isolation = isolation(lua, &what, &table.get::<Value>("isolation")?)?;
     of.keying = pause(lua, &format!("{what}: keying"), &table.get::<Value>("keying")?)?;
     of.think = pause(lua, &format!("{what}: think"), &table.get::<Value>("think")?)?;
     of.limits = limits(lua, &format!("{what}: limit"), &table.get::<Value>("limit")?)?;
@@ -108,6 +110,20 @@ fn pause(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Pause> {
             Err(at(lua, &message))
         }
     }
+}
+
+/// `isolation = "serializable"`.
+fn isolation(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Option<Isolation>> {
+    let shown = match value {
+        Value::Nil => return Ok(None),
+        Value::String(name) => match Isolation::from_name(&name.to_string_lossy()) {
+            Some(level) => return Ok(Some(level)),
+            None => format!("{:?}", name.to_string_lossy()),
+        },
+        other => other.type_name().to_owned(),
+    };
+    let allowed = Isolation::ALL.map(|level| format!("{:?}", level.name())).join(", ");
+    Err(at(lua, &format!("{what}: isolation is {shown}; allowed are {allowed}")))
 }
 
 /// `aborts_on = "constraint"`, or a list of classes.

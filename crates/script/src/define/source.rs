@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mlua::Lua;
 use nephoscope_datagen::{Dataset, Generator, TableSpec};
-use nephoscope_drivers::{Capabilities, Dialect, Statement};
+use nephoscope_drivers::{Capabilities, Dialect, Isolation, Statement};
 
 use super::files::{Layer, Library, Reader};
 use super::{Draft, Patience, checks, reading, run};
@@ -76,6 +76,22 @@ impl Source {
         Ok(())
     }
 
+    /// Refuses an isolation level that the dialect does not have.
+    fn check_isolation(&self, draft: &Draft) -> Result<(), ScriptError> {
+        let (name, levels) = (self.dialect.name, self.capabilities.isolation);
+        for (transaction, _) in &draft.transactions {
+            if let Some(level) = transaction.isolation.map(Isolation::name)
+                && !levels.contains(&level)
+            {
+                let (of, levels) = (&transaction.name, levels.join(", "));
+                let message =
+                    format!("transaction {of}: {name} has no isolation level {level:?}; allowed: {levels}");
+                return Err(self.error(&message));
+            }
+        }
+        Ok(())
+    }
+
     /// Lets `w:extends` find the workloads of another folder by their names, before those beside the workload's own.
     #[must_use]
     pub fn with_packaged(mut self, folder: Option<&Path>) -> Self {
@@ -132,6 +148,7 @@ impl Source {
         };
         let (checks, statements): (Vec<Statement>, Vec<Statement>) =
             statements.into_iter().partition(is_check);
+        let (with_lists, statements) = statements.into_iter().partition(Statement::has_lists);
         for invariant in &draft.invariants {
             if !checks.iter().any(|check| check.name() == invariant.statement) {
                 return Err(draft.error(&format!(
@@ -143,6 +160,7 @@ impl Source {
         if draft.transactions.is_empty() {
             return Err(draft.error("the workload declares no transaction"));
         }
+        self.check_isolation(&draft)?;
         let (transactions, of_transactions) = draft.transactions.iter().cloned().unzip();
         let functions = Functions {
             transactions: of_transactions,
@@ -161,6 +179,7 @@ impl Source {
             mixes: draft.mixes.clone(),
             invariants: draft.invariants.clone(),
             statements,
+            with_lists,
             checks,
             schema,
         };
@@ -178,7 +197,7 @@ impl Vm {
     ) -> Result<(Self, Workload), ScriptError> {
         let lua = sandbox::state()?;
         let (workload, functions) = source.run(&lua, Patience::of(source))?;
-        let vm = Self::of(lua, &workload, functions, keys, pipeline)?;
+        let vm = Self::of(lua, &workload, functions, keys, source.dialect.lexer, pipeline)?;
         Ok((vm, workload))
     }
 }

@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use nephoscope_drivers::{Command, Params, Rows, Want};
+use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
@@ -150,6 +151,9 @@ pub(crate) struct Context {
     pub(super) random_at_start: Random,
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
+    /// A call of the statement in `query`, which stands beside `call` so that calls by name need not ask.
+    pub(crate) asked: Option<Call>,
+    pub(crate) query: Option<Rc<Statement>>,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
@@ -180,6 +184,8 @@ impl Context {
             random_at_start: Random::new(seed, session),
             picks: Picks::default(),
             call: None,
+            asked: None,
+            query: None,
             aborted: false,
             ending: Ending::Usual,
             within: false,
@@ -205,6 +211,10 @@ pub(crate) struct Shared {
     /// What panicked below Lua.
     pub(crate) panicked: Cell<Option<String>>,
     pub(crate) integers: Cell<api::Integers>,
+    pub(crate) queries: Cell<api::Queries>,
+    pub(crate) lists: RefCell<api::Lists>,
+    /// How SQL is read that is made while the workload runs.
+    pub(crate) lexer: Lexer,
     pub(super) contexts: RefCell<Vec<*const Context>>,
     pub(crate) statements: RefCell<api::Names>,
     pub(crate) tally_names: RefCell<Vec<String>>,

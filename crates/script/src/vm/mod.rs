@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicPtr;
 
 use mlua::ffi::{self, lua_State};
-use mlua::{Function, Lua};
+use mlua::{Function, Lua, Value};
+use nephoscope_drivers::{Isolation, Lexer};
 
 use crate::access::{Access, KeySpace, Picker};
 use crate::error::ScriptError;
@@ -95,18 +96,32 @@ impl Drop for Core {
     }
 }
 
+/// A transaction's function with a `tx` of its own: one whose `begin` says the level. The others pay nothing for it.
+fn isolated(
+    lua: &Lua,
+    shared: *const Shared,
+    function: &Function,
+    level: Isolation,
+) -> mlua::Result<Function> {
+    const WITH_TX: &str = "local run, tx = ... return function(_, ...) return run(tx, ...) end";
+    // SAFETY: one value is pushed, and the pointer stays valid as `Core` says.
+    let tx: Value = unsafe { lua.exec_raw((), |l| api::push_tx(l, shared, Some(level)))? };
+    lua.load(WITH_TX).set_name("=tx").call((function, tx))
+}
+
 /// One thread's Lua state with a workload loaded.
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
 
 impl Vm {
     /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
-    /// one; `pipeline` lets commands without a result ride with the next.
+    /// one; `lexer` reads the SQL that transactions make; `pipeline` lets commands without a result ride with the next.
     pub(crate) fn of(
         lua: Lua,
         workload: &Workload,
         functions: Functions,
         keys: &[(String, Arc<KeySpace>)],
+        lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
         let shared = Box::new(Shared {
@@ -116,8 +131,11 @@ impl Vm {
             interruption: RefCell::default(),
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
+            queries: Cell::new(api::Queries::NONE),
+            lexer,
+            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
             contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(&workload.statements)),
+            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
             tally_names: RefCell::default(),
             tables: keys.to_vec(),
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
@@ -135,13 +153,14 @@ impl Vm {
         let built: mlua::Result<()> = unsafe {
             lua.exec_raw((), |l| {
                 state = l;
-                api::push_tx(l, pointer);
+                api::push_tx(l, pointer, None);
                 tx = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::push_pick(l, pointer);
                 pick = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::push_row_metatable(l, pointer);
                 row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::make_integers(l, pointer);
+                api::make_queries(l, pointer);
                 api::replace_math_random(l, pointer);
                 pulse::make_known(l, pointer);
             })
@@ -160,6 +179,14 @@ impl Vm {
             set.map_err(|error| ScriptError::plain(error.to_string()))?;
             done = lent.done;
         }
+        let of_levels = functions.transactions.into_iter().zip(&workload.transactions);
+        let of_levels = of_levels.map(|(function, transaction)| {
+            transaction
+                .isolation
+                .map_or(Ok(function.clone()), |level| isolated(&lua, pointer, &function, level))
+        });
+        let transactions: mlua::Result<Vec<Function>> = of_levels.collect();
+        let transactions = transactions.map_err(|error| ScriptError::plain(error.to_string()))?;
         let keep = |function| {
             let mut reference = ffi::LUA_NOREF;
             // SAFETY: the function that was pushed is taken off by making the reference.
@@ -170,7 +197,7 @@ impl Vm {
         let session = functions.session.map(keep).transpose()?;
         let load = functions.load.map(keep).transpose()?;
         let done = done.map(keep).transpose()?;
-        let functions = functions.transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
+        let functions = transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
         let core = Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))

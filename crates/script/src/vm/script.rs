@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
-use nephoscope_drivers::{Command, Params, Reply, ResultIndex, Rows, Want};
+use nephoscope_drivers::{Command, Error, Params, Reply, ResultIndex, Rows, Statement, Want};
 
 use super::{Call, Context, Core, Ending, RowObject, Shape, pulse};
 use crate::error::ScriptError;
@@ -22,6 +22,13 @@ pub enum Step {
         /// Whether its rows are wanted.
         want: Want,
         /// Whether to send now and wait for the reply; else the command rides with the next that waits.
+        flush: bool,
+    },
+    /// As [`Step::Call`], of the statement in [`Script::query`], which may have to be made known to the connection first.
+    Query {
+        /// Whether its rows are wanted.
+        want: Want,
+        /// Whether to send now and wait for the reply.
         flush: bool,
     },
     /// The function has returned.
@@ -181,7 +188,7 @@ impl Script {
 
     /// Gives up the present transaction: its function will not be resumed.
     pub fn abandon(&mut self) {
-        self.context.call = None;
+        (self.context.call, self.context.asked) = (None, None);
         self.end_skip();
         self.context.tallies.clear();
         self.context.arrivals.clear();
@@ -198,6 +205,11 @@ impl Script {
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.context.params
+    }
+
+    /// The statement that the last step asked for, where it was made while the workload runs.
+    pub fn query(&self) -> Result<&Rc<Statement>, Error> {
+        self.context.query.as_ref().ok_or_else(|| Error::other("no statement was made"))
     }
 
     /// Where the rows of the present transaction go.
@@ -228,7 +240,7 @@ impl Script {
         match status {
             ffi::LUA_YIELD => match self.context.call {
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
-                None => self.interrupted(),
+                None => self.stopped(),
             },
             ffi::LUA_OK if FIRST || self.context.ending != Ending::Usual => self.ended(FIRST),
             ffi::LUA_OK => {
@@ -269,9 +281,15 @@ impl Script {
         Step::Failed(ScriptError::plain(message))
     }
 
-    /// The coroutine has stopped without a call: it had no end, and was interrupted.
+    /// The coroutine has stopped without a call by name: it asks for a statement that it has made, or it had no end, and
+    /// was interrupted.
     #[cold]
-    fn interrupted(&mut self) -> Step {
+    fn stopped(&mut self) -> Step {
+        let was_interrupted = self.core.shared.interruption.borrow().is_some();
+        if let Some(call) = self.context.asked.take().filter(|_| !was_interrupted) {
+            self.context.call = Some(call);
+            return Step::Query { want: call.want, flush: call.flush };
+        }
         let message = pulse::end_interruption(&self.core.shared, self.core.state);
         self.abandon();
         Step::Failed(ScriptError::plain(message.unwrap_or_default()))

@@ -118,6 +118,14 @@ impl Session<'_> {
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
                     step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
                 }
+                Step::Query { want, flush } => {
+                    let statement = Rc::clone(self.script.query().unwrap());
+                    let call = format!("{}({})", statement.text(), shown(self.script.params()));
+                    calls.push(ridden(call, want, flush));
+                    let rows = if want == Want::Rows { self.rows } else { 0 };
+                    let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
+                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
+                }
                 Step::Done { aborted } => {
                     calls.extend(aborted.then(|| "aborted".to_owned()));
                     return Ok(calls);
@@ -153,7 +161,7 @@ impl Session<'_> {
         let mut step = self.script.begin(index);
         loop {
             match step {
-                Step::Call { want, .. } => {
+                Step::Call { want, .. } | Step::Query { want, .. } => {
                     see(self.script.params());
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), self.rows));
                     step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
@@ -175,10 +183,13 @@ impl Session<'_> {
                 format!("{other:?}").to_lowercase()
             }
         };
-        let (want, flush) =
-            (if want == Want::Rows { " rows" } else { "" }, if flush { "" } else { " queued" });
-        format!("{name}{want}{flush}")
+        ridden(name, want, flush)
     }
+}
+
+fn ridden(call: String, want: Want, flush: bool) -> String {
+    let (want, flush) = (if want == Want::Rows { " rows" } else { "" }, if flush { "" } else { " queued" });
+    format!("{call}{want}{flush}")
 }
 
 /// Runs the body of one transaction in a first session.

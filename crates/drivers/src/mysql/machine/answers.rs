@@ -59,9 +59,14 @@ impl Machine {
 
     #[inline]
     fn header(&mut self, payload: &[u8], rows: &mut Rows) -> Result<(), Error> {
-        if let What::Prepare(_) = self.front()?.what {
+        if let What::Prepare(index) = self.front()?.what {
             let eof = usize::from(!self.agreed.deprecates_eof);
-            let (params, columns) = self.current()?.prepared(payload)?;
+            let statement = self.current()?;
+            let (params, columns) = statement.prepared(payload)?;
+            if let Err(unequal) = statement.check_places(params) {
+                self.places.forget(index);
+                self.error.get_or_insert(unequal);
+            }
             self.described_params(if params > 0 { params + eof } else { 0 }, columns);
             return Ok(());
         }
@@ -191,6 +196,7 @@ impl Machine {
         let step = self.front()?;
         if let What::Prepare(index) = step.what {
             error = error.context(&format!("statement {}", self.statements[index].statement.name()));
+            self.places.forget(index);
         }
         self.begin_failed |= step.effect == Effect::Begin;
         // The first error is the cause; what follows in the same flush are its consequences.

@@ -9,6 +9,8 @@
 //! * A statement that may write follows BEGIN only. Behind another statement it could be run by itself, and so be
 //!   committed at once: outside a transaction always, and inside one where the failure was a deadlock, for which the
 //!   server rolls back the whole transaction and goes on without one.
+//! * What is said of the next transaction follows nothing, and BEGIN may follow it: where it has failed, the transaction
+//!   is in another isolation level and is rolled back, because COMMIT waits.
 //! * A statement that only reads, and ROLLBACK, may follow anything: they leave nothing behind.
 //!
 //! BEGIN itself fails only where a proxy or an operator gets in its way. The statement behind it may then have been
@@ -18,6 +20,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Begin,
+    /// How the next transaction is isolated.
+    Next,
     Commit,
     Rollback,
     /// A statement that only reads, or the preparation of any.
@@ -33,6 +37,8 @@ pub(crate) enum Effect {
 pub(super) enum Wave {
     #[default]
     Empty,
+    /// What is said of the next transaction, alone.
+    Told,
     /// BEGIN alone.
     Begun,
     /// Anything else.
@@ -44,7 +50,8 @@ impl Wave {
     #[inline]
     pub(super) fn with(self, effect: Effect) -> Option<Self> {
         match (self, effect) {
-            (Self::Empty, Effect::Begin) => Some(Self::Begun),
+            (Self::Empty | Self::Told, Effect::Begin) => Some(Self::Begun),
+            (Self::Empty, Effect::Next) => Some(Self::Told),
             (Self::Empty, _) | (_, Effect::Read | Effect::Rollback) | (Self::Begun, Effect::Write) => {
                 Some(Self::Closed)
             }
@@ -102,12 +109,14 @@ mod tests {
 
     #[test]
     fn nothing_that_could_be_committed_follows_what_may_fail() {
-        use Effect::{Begin, Bound, Commit, Read, Rollback, Write};
-        for effect in [Begin, Commit, Rollback, Read, Write, Bound] {
+        use Effect::{Begin, Bound, Commit, Next, Read, Rollback, Write};
+        for effect in [Begin, Next, Commit, Rollback, Read, Write, Bound] {
             assert!(Wave::Empty.with(effect).is_some());
             assert_eq!(Wave::Closed.with(effect).is_some(), matches!(effect, Read | Rollback), "{effect:?}");
             let harmless = matches!(effect, Read | Rollback | Write);
             assert_eq!(Wave::Begun.with(effect).is_some(), harmless, "{effect:?}");
+            let harmless = matches!(effect, Begin | Read | Rollback);
+            assert_eq!(Wave::Told.with(effect).is_some(), harmless, "{effect:?}");
         }
     }
 }

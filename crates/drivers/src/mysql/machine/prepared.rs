@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::contract::driver::StatementMode;
-use crate::contract::error::Error;
+use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::Columns;
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
@@ -49,6 +49,16 @@ impl Prepared {
         Self { statement, sql, places, id: None, as_text, only_reads, columns }
     }
 
+    /// A statement that is added to a connection in use: without parameters it is sent as the text that it is.
+    pub(super) fn added(statement: Statement, mode: StatementMode) -> Self {
+        if !statement.params().is_empty() {
+            return Self::new(statement, mode);
+        }
+        let only_reads = only_reads(statement.head());
+        let (sql, places, columns) = (String::new(), Vec::new(), Described::default());
+        Self { statement, sql, places, id: None, as_text: true, only_reads, columns }
+    }
+
     /// Takes the answer to PREPARE and gives how many parameters and columns are described next.
     pub(crate) fn prepared(&mut self, payload: &[u8]) -> Result<(usize, usize), Error> {
         let mut fields = wire::Fields(payload);
@@ -61,9 +71,14 @@ impl Prepared {
         Ok((params, columns))
     }
 
-    /// How many parameters the statement has where each of them stands.
-    pub(crate) fn place_count(&self) -> usize {
-        self.places.len()
+    /// Checks how many parameters the server sees.
+    pub(crate) fn check_places(&self, seen: usize) -> Result<(), Error> {
+        let written = self.places.len();
+        if seen == written {
+            return Ok(());
+        }
+        let message = format!("the server sees {seen} parameters, and there are {written}");
+        Err(Error::new(ErrorClass::Other, "1210", message))
     }
 
     /// EXECUTE, as a whole packet. Gives the sequence number of its answer, as those below do.

@@ -1,12 +1,16 @@
 //! The query phase: however a server's bytes are cut, the same comes of them.
 
+use std::rc::Rc;
+
 use nephoscope_runtime::Inbox;
 
+use crate::contract::added::Added;
 use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::{ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
+use crate::net::session;
 use crate::postgres::machine::{CONTROL, Description, Machine, Parsed, Prepared, Progress, with_control};
 use crate::postgres::types::Type;
 
@@ -105,6 +109,7 @@ pub(in crate::postgres) fn statements(
 impl Side {
     /// Queues the next flush.
     fn ask(&mut self) {
+        self.add();
         for (command, want) in FLUSHES[self.transcript.outcomes.len() % FLUSHES.len()] {
             let values: &[Value<'_>] = match command {
                 Command::Execute(0) => &[Value::Int(7)],
@@ -116,6 +121,22 @@ impl Side {
             assert!(queued.is_ok(), "{queued:?}");
         }
         self.machine.end_batch(&mut self.transcript.sent);
+    }
+
+    /// In some flushes the connection comes to know a statement, or runs a text.
+    fn add(&mut self) {
+        let flush = self.transcript.outcomes.len();
+        let sql = match flush % 3 {
+            0 => return,
+            1 => format!("SELECT id FROM t WHERE id = :id + {flush}"),
+            _ => format!("SELECT {flush} AS id"),
+        };
+        let statement = Rc::new(Statement::new("added", &sql));
+        let sent = &mut self.transcript.sent;
+        if let Ok(Added::Ready(place)) = session::Machine::add(&mut self.machine, &statement, sent) {
+            let queued = self.machine.queue(Command::Execute(place), &Params::default(), Want::Rows, sent);
+            assert!(queued.is_ok(), "{queued:?}");
+        }
     }
 
     /// Uses up what has arrived; what ends a flush is the occasion for the next.

@@ -1,10 +1,11 @@
 //! Before the query phase: authentication, descriptions, the rows of the blocking connection.
 
 use crate::net::secret::Password;
+use crate::postgres::admin;
 use crate::postgres::auth::{Authentication, Progress, Transport};
 use crate::postgres::config::ChannelBinding;
+use crate::postgres::machine::described_params;
 use crate::postgres::wire::{self, Frame, Message};
-use crate::postgres::{admin, described_params};
 
 const PASSWORD: &[u8] = b"Kq7Zx9 geheim";
 /// What stands in a seed for the nonce that the client has drawn.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::CONTROL;
 use crate::contract::driver::StatementMode;
+use crate::contract::isolation::Isolation;
 use crate::contract::rows::{Column, Columns};
 use crate::contract::statement::Statement;
 use crate::postgres::types::{self, Type};
@@ -48,7 +49,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// The statement at a place of the connection's list, as it was described; `parsed` is what the prepared mode asks
     /// for.
-    fn new(
+    pub(super) fn new(
         mode: StatementMode,
         statement: Statement,
         place: usize,
@@ -69,17 +70,7 @@ impl Prepared {
             tail.extend_from_slice(&i16::from(binary(*of)).to_be_bytes());
         }
         tail.extend_from_slice(&wire::EXECUTE);
-        let columns = (!columns.is_empty()).then(|| {
-            let columns = columns
-                .iter()
-                .map(|(name, of)| {
-                    // The store keeps bytea as bytes in every mode: see `push_text_row`.
-                    let kind = of.kind(binary(*of) || *of == Type::Bytea);
-                    Column { name: name.as_str().into(), kind }
-                })
-                .collect();
-            Rc::new(Columns { columns, decode: types::decode, any_name: false })
-        });
+        let columns = kept(columns, binary);
         let params = described.params.clone();
         Self { statement, name, parsed, params, columns, head, tail }
     }
@@ -107,9 +98,30 @@ impl Prepared {
     }
 }
 
+/// The columns of a result as the store keeps them; `None` where it has none.
+pub(super) fn kept(columns: &[(String, Type)], binary: impl Fn(Type) -> bool) -> Option<Rc<Columns>> {
+    let column = |(name, of): &(String, Type)| {
+        // The store keeps bytea as bytes in every mode: see `push_text_row`.
+        let kind = of.kind(binary(*of) || *of == Type::Bytea);
+        Column { name: name.as_str().into(), kind }
+    };
+    let all = || columns.iter().map(column).collect();
+    (!columns.is_empty()).then(|| Rc::new(Columns { columns: all(), decode: types::decode, any_name: false }))
+}
+
 /// The statements of a connection: the workload's, then those of [`CONTROL`].
 pub(crate) fn with_control(statements: &[Statement]) -> Vec<Statement> {
     statements.iter().cloned().chain(CONTROL.map(|sql| Statement::new(sql, sql))).collect()
+}
+
+/// The statements of a connection, and behind them BEGIN in each isolation level, parsed when it is first used.
+pub(super) fn with_levels(mode: StatementMode, mut statements: Vec<Prepared>) -> Vec<Prepared> {
+    for level in Isolation::ALL {
+        let sql = format!("BEGIN ISOLATION LEVEL {}", level.name().to_uppercase());
+        let (statement, place) = (Statement::new(&sql, &sql), statements.len());
+        statements.push(Prepared::new(mode, statement, place, &Description::default(), Parsed::No));
+    }
+    statements
 }
 
 /// What the statement at a place of the connection's list is called on the server.

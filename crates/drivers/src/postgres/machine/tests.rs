@@ -1,5 +1,6 @@
 //! A server that answers by a script: however its bytes are cut, the outcome is the same, and it is the script's.
 
+mod added;
 mod script;
 
 use nephoscope_runtime::Inbox;
@@ -7,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::contract::error::ErrorClass;
+use crate::contract::value::Value;
 use script::{Flush, Script, cells, conversation};
 
 /// What a conversation has come to.
@@ -247,7 +249,7 @@ proptest! {
         fails in prop::collection::vec(prop::bool::weighted(0.2), 1..20),
     ) {
         let mut side = Side::new(StatementMode::Prepared);
-        side.machine.statements = script::statements(StatementMode::Prepared, Parsed::No);
+        side.machine = Machine::new(StatementMode::Prepared, script::statements(StatementMode::Prepared, Parsed::No), b'I');
         let mut server = Parser { fails, ..Parser::default() };
         for flush in &flushes {
             let mut out = Vec::new();

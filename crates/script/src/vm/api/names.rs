@@ -1,7 +1,5 @@
 //! The statements of a workload by name, found in a few nanoseconds.
 
-use std::ffi::CString;
-
 use nephoscope_drivers::Statement;
 
 use super::Message;
@@ -12,19 +10,19 @@ use super::Message;
 /// another text once the first is collected, so the text is compared as well: names are short.
 pub(crate) struct Names {
     known: Vec<String>,
+    others: Vec<String>,
     /// The names of each statement's parameters.
-    params: Vec<Vec<CString>>,
+    params: Vec<Vec<String>>,
     seen: [(*const u8, usize); 64],
 }
 
 impl Names {
-    pub(crate) fn new(statements: &[Statement]) -> Self {
+    /// `others` are known elsewhere, and only told.
+    pub(crate) fn new(statements: &[Statement], others: &[Statement]) -> Self {
         let known = statements.iter().map(|statement| statement.name().to_owned()).collect();
-        let params = statements.iter().map(|statement| {
-            // A name in SQL is a word; it has no zero byte.
-            statement.params().iter().map(|name| CString::new(name.as_str()).unwrap_or_default()).collect()
-        });
-        Self { known, params: params.collect(), seen: [(std::ptr::null(), 0); 64] }
+        let params = statements.iter().map(|statement| statement.params().to_vec()).collect();
+        let others = others.iter().map(|statement| statement.name().to_owned()).collect();
+        Self { known, others, params, seen: [(std::ptr::null(), 0); 64] }
     }
 
     /// The name of a statement.
@@ -34,7 +32,7 @@ impl Names {
 
     /// The names of a statement's parameters.
     #[inline]
-    pub(super) fn params(&self, statement: usize) -> &[CString] {
+    pub(super) fn params(&self, statement: usize) -> &[String] {
         &self.params[statement]
     }
 
@@ -46,7 +44,9 @@ impl Names {
             return Ok(seen.1);
         }
         let index = self.known.iter().position(|known| known.as_bytes() == name).ok_or_else(|| {
-            let (name, known) = (String::from_utf8_lossy(name), self.known.join(", "));
+            let name = String::from_utf8_lossy(name);
+            let known = self.known.iter().chain(&self.others).map(String::as_str);
+            let known = known.collect::<Vec<_>>().join(", ");
             format!("no statement is called {name:?}; the statements are {known}")
         })?;
         *seen = (name.as_ptr(), index);
@@ -55,7 +55,7 @@ impl Names {
 }
 
 /// The names of parameters as a message shows them.
-pub(super) fn listed(params: &[CString]) -> String {
-    let params: Vec<_> = params.iter().map(|param| format!(":{}", param.to_string_lossy())).collect();
+pub(super) fn listed(params: &[String]) -> String {
+    let params: Vec<_> = params.iter().map(|param| format!(":{param}")).collect();
     if params.is_empty() { "no parameters".to_owned() } else { params.join(", ") }
 }

@@ -117,7 +117,7 @@ impl Step {
 
     fn tag(&self) -> String {
         match (self.command, &self.end) {
-            (Command::Begin, _) => "BEGIN".to_owned(),
+            (Command::Begin | Command::BeginIn(_), _) => "BEGIN".to_owned(),
             (Command::Commit, End::RolledBack) | (Command::Rollback, _) => "ROLLBACK".to_owned(),
             (Command::Commit, _) => "COMMIT".to_owned(),
             (Command::Execute(0), _) => format!("SELECT {}", self.rows.len()),
