@@ -54,26 +54,6 @@ fn text(value: &str) -> OptionValue {
 #[test]
 fn prepared_statements_have_their_parameters_and_transactions_their_borders() {
     let called = run(r#"
-        function thread_init()
-          con = sysbench.sql.driver():connect()
-          first, last = con:prepare("BEGIN"), con:prepare("COMMIT")
-          one = con:prepare("SELECT '?' -- why?\n, c FROM t WHERE id = ? AND c <> ?")
-          many = con:prepare("INSERT INTO t VALUES (?, ?, ?)")
-          id, c = one:bind_create(sysbench.sql.type.INT), one:bind_create(sysbench.sql.type.CHAR, 3)
-          one:bind_param(id, c)
-          many:bind_param(id, c, many:bind_create(sysbench.sql.type.DOUBLE))
-        end
-        function event()
-          first:execute()
-          id:set(7.9) c:set("abcde")
-          one:execute()
-          many:execute()
-          last:execute()
-          con:query("ROLLBACK")
-        end"#);
-    // A rollback outside of a transaction is refused as that of any workload.
-    assert!(called.unwrap_err().contains("outside of a transaction"));
-    let called = run(r#"
         function event()
           local con = sysbench.sql.driver():connect()
           local one = con:prepare("SELECT '?' -- why?\n, c FROM t WHERE id = ? AND c <> ?")
@@ -163,8 +143,12 @@ fn options_have_the_type_of_their_default() {
             opt.table_size + 1, opt.engine, tostring(opt.skip), opt.name, table.concat(opt.list, "|")))
         end"#;
     assert_eq!(run(script).unwrap(), ["SELECT 101, 'innodb', false, '', 'a|b'() rows"]);
-    let given =
-        [("table_size", text("5")), ("engine", OptionValue::Number(7.0)), ("skip", text("on")), ("list", text("c"))];
+    let given = [
+        ("table_size", text("5")),
+        ("engine", OptionValue::Number(7.0)),
+        ("skip", text("on")),
+        ("list", text("c")),
+    ];
     let loaded = loaded(script, &given).unwrap();
     assert_eq!(calls(&mut loaded.session(1, 1), 1).unwrap(), ["SELECT 6, '7', true, '', 'c'() rows"]);
     for (option, value, message) in [
@@ -175,12 +159,12 @@ fn options_have_the_type_of_their_default() {
         ("rand_pareto_h", "2", "rand_pareto_h is 2; it must be from"),
         ("command", "warm", "probe.lua has no command warm; it has run"),
     ] {
-        let error = super_err(script, &[(option, text(value))]);
+        let error = refused(script, &[(option, text(value))]);
         assert!(error.contains(message), "{option}: {error}");
     }
 }
 
-fn super_err(script: &str, options: &[(&str, OptionValue)]) -> String {
+fn refused(script: &str, options: &[(&str, OptionValue)]) -> String {
     loaded(script, options).err().unwrap()
 }
 
@@ -200,7 +184,7 @@ fn the_functions_that_draw_keep_their_bounds() {
             seen[unique] = true
             assert(sb_rand(1, 2) <= 2 and rand.uniform_double() < 1 and rand.uniform_uint64() >= 0)
           end
-          assert(rand.string("##-@@"):match("^%d%d%-%l%l$"))
+          assert(rand.string('##-@@'):match('^%d%d%-%l%l$'))
           assert(os.time() > 1e9)
           sysbench.sql.driver():connect():query("SELECT 1")
         end"#);
@@ -230,9 +214,15 @@ fn a_mistake_is_told_with_the_scripts_line() {
     let event = "function event() end\n";
     for (script, message) in [
         ("function event()\n  nothing()\nend", "probe.lua:2: attempt to call global 'nothing' (a nil value)"),
-        ("function event()\n  sysbench.rand.uniform(1)\nend", "probe.lua:2: the greatest number must be a number"),
+        (
+            "function event()\n  sysbench.rand.uniform(1)\nend",
+            "probe.lua:2: the greatest number must be a number",
+        ),
         ("function event()\n  error('no table')\nend", "probe.lua:2: no table"),
-        ("function thread_init()\n  local a = nil + 1\nend\nfunction event() end", "probe.lua:2: attempt to perform"),
+        (
+            "function thread_init()\n  local a = nil + 1\nend\nfunction event() end",
+            "probe.lua:2: attempt to perform",
+        ),
         (
             "function event()\n  local con = sysbench.sql.driver():connect()\n  con:prepare('SELECT ?'):bind_param()\nend",
             "probe.lua:3: bind_param: the statement has 1 parameters; 0 are given",
@@ -242,10 +232,16 @@ fn a_mistake_is_told_with_the_scripts_line() {
             "probe.lua:2: the statement's parameters are not bound",
         ),
         ("function event()\n  os.execute('true')\nend", "probe.lua:2: attempt to call field 'execute'"),
-        ("function event( end", "probe.lua:1: <name> expected"),
+        ("function event( end", "probe.lua:1: <name> or '...' expected"),
         ("local a = 1", "probe.lua has no function event"),
-        (&format!("{event}function thread_run() end"), "probe.lua: thread_run of a script's own is not called"),
-        (&format!("{event}require('nowhere')"), "probe.lua:2: require \"nowhere\": nowhere.lua: No such file"),
+        (
+            &format!("{event}function thread_run() end"),
+            "probe.lua: thread_run of a script's own is not called",
+        ),
+        (
+            &format!("{event}require('nowhere')"),
+            "probe.lua:2: require \"nowhere\": nowhere.lua: No such file",
+        ),
         (&format!("{event}require('../part')"), "named without .lua"),
         (
             &format!("{event}function sysbench.hooks.sql_error_ignorable() end"),

@@ -117,6 +117,7 @@ impl Session {
 
     /// Runs transactions until the run stops.
     pub(crate) async fn run(mut self) {
+        self.awaits_end();
         loop {
             let takes_part = self.tenant.takes_part(self.number, clock::now);
             if takes_part && self.lacks_any() && !self.reconnect_all().await && self.tenant.stopped() {

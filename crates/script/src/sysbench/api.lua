@@ -34,7 +34,7 @@ local function result_of(row)
   return setmetatable({ nrows = rows, nfields = columns, row = row, next = 0 }, Result)
 end
 
--- The next row as a list of texts; NULL is nil. nil behind the last row.
+-- The next row as a list of texts, with nil for NULL; nil behind the last row.
 function Result:fetch_row()
   if self.next >= self.nrows then return nil end
   native.seek(self.row, self.next)
@@ -69,9 +69,7 @@ function Parameter:set(value)
   self.value = value
 end
 
-function Parameter:set_rand_str(template)
-  self.value = native.string(template)
-end
+function Parameter:set_rand_str(template) self.value = native.string(template) end
 
 local Statement = {}
 Statement.__index = Statement
@@ -212,9 +210,7 @@ function Connection:reconnect() end
 local Driver = {}
 Driver.__index = Driver
 
-function Driver:name()
-  return self.called
-end
+function Driver:name() return self.called end
 
 function Driver:connect()
   return setmetatable({ driver = self, mine = self.mine, error = 0, sql_errno = 0 }, Connection)
@@ -355,8 +351,7 @@ local function world(tid)
     if ran[name] == nil then
       local chunk = lent.load(name, env)
       ran[name] = true
-      local value = chunk()
-      if value ~= nil then ran[name] = value end
+      ran[name] = chunk() or true
     end
     return ran[name]
   end

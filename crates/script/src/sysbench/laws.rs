@@ -58,14 +58,8 @@ pub(crate) struct Laws {
 
 impl Laws {
     /// Those of sysbench's defaults.
-    pub(crate) const DEFAULT: Self = Self {
-        default: Law::Special,
-        iterations: 12,
-        special: 0.01,
-        drawn: 0.75,
-        pareto: 0.2,
-        theta: 0.8,
-    };
+    pub(crate) const DEFAULT: Self =
+        Self { default: Law::Special, iterations: 12, special: 0.01, drawn: 0.75, pareto: 0.2, theta: 0.8 };
 
     /// A number from `low` to `high`, both included; `low` where `high` is less.
     #[inline]
@@ -169,7 +163,8 @@ mod tests {
 
     #[test]
     fn the_special_law_has_its_band_in_the_middle() {
-        for (special, drawn, iterations) in [(0.01, 0.75, 12), (0.1, 0.5, 3), (0.5, 0.99, 12), (1.0, 1.0, 1)] {
+        for (special, drawn, iterations) in [(0.01, 0.75, 12), (0.1, 0.5, 3), (0.5, 0.99, 12), (1.0, 1.0, 1)]
+        {
             let laws = Laws { special, drawn, iterations, ..Laws::DEFAULT };
             for (low, high) in [(1, 1000), (5, 77), (1, 7)] {
                 let (last, count) = ((high - low) as f64, (high - low + 1) as f64);

@@ -94,7 +94,11 @@ fn load(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
         let file = format!("{name}.lua");
         let text = chunk.library.required(&chunk.layer, &file);
         let text = text.map_err(|error| wrong(&format!("{file}: {error}")))?;
-        lua.load(&*text).set_name(format!("@{file}")).set_mode(ChunkMode::Text).set_environment(globals).into_function()
+        lua.load(&*text)
+            .set_name(format!("@{file}"))
+            .set_mode(ChunkMode::Text)
+            .set_environment(globals)
+            .into_function()
     })
 }
 
@@ -134,7 +138,11 @@ fn read_laws(lua: &Lua, options: &Table) -> mlua::Result<Laws> {
     let number = |name: &str, least: f64, most: f64| {
         let value: f64 = options.get(name)?;
         let fits = (least..=most).contains(&value);
-        if fits { Ok(value) } else { Err(wrong(name, &format!("is {value}; it must be from {least} to {most}"))) }
+        if fits {
+            Ok(value)
+        } else {
+            Err(wrong(name, &format!("is {value}; it must be from {least} to {most}")))
+        }
     };
     let law: String = options.get("rand_type")?;
     let Ok(default) = law.parse() else {

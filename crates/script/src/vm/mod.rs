@@ -198,7 +198,8 @@ impl Vm {
         let load = functions.load.map(keep).transpose()?;
         let done = done.map(keep).transpose()?;
         let functions = transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
-        let core = Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
+        let core =
+            Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }

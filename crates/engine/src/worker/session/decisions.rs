@@ -78,10 +78,27 @@ impl Session {
         }
     }
 
-    /// Runs what the session does at the end of the run, where it has a connection. An error ends that, and nothing more.
+    /// Says that the session has something to do at the end of the run, if it has.
+    pub(super) fn awaits_end(&self) {
+        if self.script.has_end() {
+            self.course.awaits_end();
+        }
+    }
+
+    /// Does what the session has to do at the end of the run, where it is connected.
     pub(super) async fn wind_up(&mut self) {
+        if !self.script.has_end() {
+            return;
+        }
         let connected = Role::ALL.into_iter().find(|role| self.connections[*role as usize].is_some());
-        let Some(role) = connected.filter(|_| self.script.has_end() && !self.script.is_to_set_up()) else { return };
+        if let Some(role) = connected.filter(|_| !self.script.is_to_set_up()) {
+            self.end(role).await;
+        }
+        self.course.has_ended();
+    }
+
+    /// An error ends what is done at the end, and nothing more.
+    async fn end(&mut self, role: Role) {
         let step = self.script.wind_up();
         (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
         match self.steps(role, step).await {

@@ -60,10 +60,7 @@ unsafe extern "C-unwind" fn zipfian(l: *mut lua_State) -> Results {
 }
 
 /// Pushes the number that a function makes, in the session that runs.
-unsafe fn pushed(
-    l: *mut lua_State,
-    make: unsafe fn(&Shared, &mut crate::vm::Context) -> f64,
-) -> Results {
+unsafe fn pushed(l: *mut lua_State, make: unsafe fn(&Shared, &mut crate::vm::Context) -> f64) -> Results {
     // SAFETY: see `default`.
     unsafe {
         let shared = shared(l);
