@@ -63,7 +63,7 @@ def _starts_servers(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts servers. Begin with what takes long, then with servers: at the end all workers have something."""
+    """Mark what starts servers. Begin with what takes long, then with servers: the quick tests fill up the end."""
     for item in items:
         if _starts_servers(item):
             item.add_marker("servers")

@@ -10,8 +10,7 @@ import pytest
 from commands import call
 from databases import query, running_server, study_of
 from nephoscope.dialects import DIALECTS
-from nephoscope.engine.loadrun import PhaseRecord
-from nephoscope.engine.sessions import is_short, of_threads
+from nephoscope.engine.sessions import PhaseRecord, is_short, of_threads
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.demand import Room
 from nephoscope.evaluators.search import SearchSettings, search

@@ -29,6 +29,7 @@ TOML = [block for block in BLOCKS if block.language == "toml"]
 # Where the commands of a page are given to a shell, as they stand.
 RUN_BY = {
     "README.md": "test_docs_first_study.py",
+    "docs/coming-from.md": "test_docs_coming_from.py",
     "docs/extending.md": "test_docs_extending.py",
     "docs/first-study.md": "test_docs_first_study.py",
     "docs/report.md": "test_docs_stored.py",
@@ -123,7 +124,7 @@ def test_commands_in_sentences_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["fly", "run mine.toml --fast", "run", "compare runs/A", "load --threads few x"]
+    "given", ["fly", "run mine.toml --fast", "report", "compare runs/A", "load --threads few x"]
 )
 def test_a_wrong_command_is_seen(given: str) -> None:
     assert refused(shlex.split(given))

@@ -61,6 +61,25 @@ STUDIES: dict[str, Tables] = {
         ),
         planted=UNLIMITED,
     ),
+    "streams": sim_study(
+        {
+            "evaluator": "load",
+            "phases": [
+                {"kind": "warm_up", "duration": "300ms", "streams": [{"mix": "SELECT", "concurrency": 2}]},
+                {
+                    "name": "both",
+                    "duration": "2s",
+                    "streams": [
+                        {"mix": "SELECT", "rate": 60},
+                        {"mix": "TPCB", "concurrency": 4, "think": "75ms"},
+                    ],
+                },
+                {"name": "again", "duration": "2s"},
+                {"name": "one", "duration": "1s", "streams": [{"mix": "SELECT", "rate": 40}]},
+            ],
+        },
+        planted=UNLIMITED,
+    ),
     "half": sim_study(
         phases({"name": "half climbing", "rate": {"from": 20, "to": 100, "over": "1s"}, "duration": "2s"}),
         planted=UNLIMITED,
@@ -169,6 +188,32 @@ def test_a_search_finds_the_planted_capacity(measured: dict[str, Measured]) -> N
 
 
 # --- the evaluator load
+
+
+def test_each_stream_is_read_with_its_own_rate_and_sessions(measured: dict[str, Measured]) -> None:
+    one = measured["streams"]
+    told = one.scores["details"]["load"]["0"]["streams"]
+    assert [(of["name"], of["stream"], of["mix"], of["rate"], of["concurrency"]) for of in told] == [
+        *(
+            row
+            for name in ("both", "again")
+            for row in ((name, "default", "SELECT", 60, None), (name, "default/2", "TPCB", None, 4))
+        ),
+        ("one", "default", "SELECT", 40, None),
+    ]
+    rates = {(of["name"], of["stream"]): of["tps"] for of in told}
+    for name in ("both", "again"):
+        assert rates[name, "default"] == pytest.approx(60, abs=2)
+        # Each of the seven round trips of a transaction takes as long; then the session thinks.
+        assert rates[name, "default/2"] == pytest.approx(4 / (7 * SERVICE_S + 0.075), rel=0.15)
+        (point,) = one.points(name)
+        assert point["tps"] == pytest.approx(rates[name, "default"] + rates[name, "default/2"])
+        assert (point["mix"], point["rate"], point["concurrency"]) == ("SELECT + TPCB", 60, 4)
+    assert rates["one", "default"] == pytest.approx(40, abs=2)
+    (alone,) = one.points("one")
+    # A stream that a phase has no more rests, once its four sessions have ended their transactions.
+    assert 0 <= alone["tps"] - rates["one", "default"] <= 4 * 1.01
+    assert "Streams: loads side by side" in one.ended.out
 
 
 def test_a_planted_drift_is_found_with_its_slope(measured: dict[str, Measured]) -> None:

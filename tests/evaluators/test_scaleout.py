@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +29,8 @@ from stored_runs import INTERVAL_S, Step, begin_run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    from nephoscope.measuring.measurement import Outcome
 
 pytestmark = pytest.mark.long
 
@@ -68,9 +72,65 @@ def measured(folder: Path, tables: dict[str, Any]) -> tuple[StoredRun, dict[str,
     return StoredRun(outcome.folder), dict(outcome.scores)
 
 
+NOT_COMING = {
+    "exit 3": "the command system.hooks.add_node ended with exit code 3",
+    "echo done": "system.hooks.add_node has to print where the node is",
+    "sleep 60": "add_node did not end within 4 s",
+    """echo '{"ro": "sim://gone?outage=0s%2B1000s"}'""": "no transaction was committed at the new node within 4 s",
+}
+"""Hooks that add no node, and what is said then."""
+
+
+def studies(folder: Path) -> dict[str, dict[str, Any]]:
+    """What is measured, by name; hooks leave their traces in a folder."""
+    weighted = planted(scaleout(reads="all"))
+    # Of 16 sessions one reads on the writer: a single one has 100 a second.
+    weighted["load"]["writer_weight"] = 0.14
+    after = {"evaluator": "load", "phases": [{"duration": "2s", "concurrency": 8, "mix": "SELECT"}]}
+    law = "latency=constant(10ms)&capacity=4"
+    number = f"$(ls '{folder}' | grep -c made)"
+    url = f"sim://hooked-{folder.name}-{number}?{law}"
+    add = (
+        f"""sleep 0.2; touch "{folder}/made{number}"; echo '{{"ro": "'"{url}"'", "node": "n'"{number}"'"}}'"""
+    )
+    return {
+        "repeated": planted(scaleout(repetitions=2)),
+        "ro": planted(scaleout(reads="ro")),
+        "weighted": weighted,
+        "rounds": planted(scaleout(rounds=3, duration="1s")),
+        "then a load": planted(scaleout(nodes=1, duration="1s"), after, read_only=[law, law]),
+        "hooked": hooked(add, f"echo $NEPHOSCOPE_NODE >> '{folder}/removed'"),
+        **{add: hooked(add) for add in NOT_COMING},
+    }
+
+
+@dataclass(frozen=True)
+class Ended:
+    folder: Path
+    outcomes: Mapping[str, Outcome]
+
+    def measured(self, name: str) -> tuple[StoredRun, dict[str, Any]]:
+        outcome = self.outcomes[name]
+        assert outcome.status == "measured", outcome.reason
+        return StoredRun(outcome.folder), dict(outcome.scores)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Measure all studies at once: simulated databases leave the processors idle."""
+    folder = tmp_path_factory.mktemp("scaleout")
+    tables = studies(folder)
+    with ThreadPoolExecutor(len(tables)) as threads:
+        runs = {
+            name: threads.submit(run_study, make_study(of, "planted"), folder / f"runs{at}", Silence())
+            for at, (name, of) in enumerate(tables.items())
+        }
+    return Ended(folder, {name: run.result() for name, run in runs.items()})
+
+
 @pytest.mark.alone
-def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
-    run, found = measured(tmp_path, planted(scaleout(repetitions=2)))
+def test_e2_of_nodes_with_a_planted_capacity(ended: Ended) -> None:
+    run, found = ended.measured("repeated")
     score = found["scores"]["E2"]
     assert score["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK), (
         "the first node brings as much as the next"
@@ -97,19 +157,16 @@ def test_e2_of_nodes_with_a_planted_capacity(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize(
-    ("load", "reads", "of_steps"),
+    ("name", "reads", "of_steps"),
     [
-        ({}, "ro", (RW_TPS, NODE_TPS, 2 * NODE_TPS)),
-        # Of 16 sessions one reads on the writer: a single one has 100 a second.
-        ({"writer_weight": 0.14}, "all", (RW_TPS, 100 + NODE_TPS, 100 + 2 * NODE_TPS)),
+        ("ro", "ro", (RW_TPS, NODE_TPS, 2 * NODE_TPS)),
+        ("weighted", "all", (RW_TPS, 100 + NODE_TPS, 100 + 2 * NODE_TPS)),
     ],
 )
 def test_the_study_says_where_reads_are(
-    tmp_path: Path, load: dict[str, Any], reads: str, of_steps: Sequence[float]
+    ended: Ended, name: str, reads: str, of_steps: Sequence[float]
 ) -> None:
-    tables = planted(scaleout(reads=reads))
-    tables["load"] |= load
-    run, found = measured(tmp_path, tables)
+    run, found = ended.measured(name)
     detail = found["scores"]["E2"]["detail"]
     assert detail["reads"] == reads
     for step, tps in zip(detail["mixes"]["SELECT"]["steps"], of_steps, strict=True):
@@ -119,8 +176,8 @@ def test_the_study_says_where_reads_are(
 
 
 @pytest.mark.alone
-def test_rounds_are_repetitions_on_nodes_that_come_once(tmp_path: Path) -> None:
-    run, found = measured(tmp_path, planted(scaleout(rounds=3, duration="1s")))
+def test_rounds_are_repetitions_on_nodes_that_come_once(ended: Ended) -> None:
+    run, found = ended.measured("rounds")
     score = found["scores"]["E2"]
     assert score["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK)
     assert score["repetitions"] == 3
@@ -134,11 +191,8 @@ def test_rounds_are_repetitions_on_nodes_that_come_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-def test_the_system_is_then_as_it_was(tmp_path: Path) -> None:
-    law = "latency=constant(10ms)&capacity=4"
-    after = {"evaluator": "load", "phases": [{"duration": "2s", "concurrency": 8, "mix": "SELECT"}]}
-    tables = planted(scaleout(nodes=1, duration="1s"), after, read_only=[law, law])
-    run, found = measured(tmp_path, tables)
+def test_the_system_is_then_as_it_was(ended: Ended) -> None:
+    run, found = ended.measured("then a load")
     assert found["scores"]["E2"]["detail"]["from_nodes"] == 0, "those that were there go first"
     steps = found["details"]["scaleout"]["0"]["mixes"]["SELECT"]["steps"]
     assert [step["nodes"] for step in steps] == [0, 1]
@@ -195,15 +249,11 @@ def hooked(add: str, remove: str | None = "true", **hooks: Any) -> dict[str, Any
 
 
 @pytest.mark.alone
-def test_a_hook_says_where_its_node_is(tmp_path: Path) -> None:
-    told = tmp_path / "removed"
-    number = f"$(ls '{tmp_path}' | grep -c made)"
-    url = f"sim://hooked-{tmp_path.name}-{number}?latency=constant(10ms)&capacity=4"
-    add = f"""sleep 0.2; touch "{tmp_path}/made{number}"; echo '{{"ro": "'"{url}"'", "node": "n'"{number}"'"}}'"""
-    _, found = measured(tmp_path, hooked(add, f"echo $NEPHOSCOPE_NODE >> '{told}'"))
+def test_a_hook_says_where_its_node_is(ended: Ended) -> None:
+    _, found = ended.measured("hooked")
     assert found["scores"]["E2"]["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK)
     assert [one["node"] for one in found["scores"]["E2"]["detail"]["added"]] == ["n1", "n2"]
-    assert told.read_text().split() == ["n2", "n1"]
+    assert (ended.folder / "removed").read_text().split() == ["n2", "n1"]
 
 
 def test_nodes_that_cannot_be_removed_stay_and_that_is_told(tmp_path: Path) -> None:
@@ -220,22 +270,11 @@ def test_nodes_that_cannot_be_removed_stay_and_that_is_told(tmp_path: Path) -> N
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(
-    ("add", "why"),
-    [
-        ("exit 3", "the command system.hooks.add_node ended with exit code 3"),
-        ("echo done", "system.hooks.add_node has to print where the node is"),
-        ("sleep 60", "add_node did not end within 4 s"),
-        (
-            """echo '{"ro": "sim://gone?outage=0s%2B1000s"}'""",
-            "no transaction was committed at the new node within 4 s",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("add", "why"), NOT_COMING.items())
 def test_a_node_that_does_not_come_ends_it_and_what_was_measured_stays(
-    tmp_path: Path, add: str, why: str
+    ended: Ended, add: str, why: str
 ) -> None:
-    outcome = run_study(make_study(hooked(add), "planted"), tmp_path / "runs", Silence())
+    outcome = ended.outcomes[add]
     assert outcome.status == "failed"
     assert why in str(outcome.reason)
     found = outcome.scores
@@ -255,8 +294,8 @@ def test_an_interruption_takes_the_nodes_away_again(tmp_path: Path) -> None:
     with start("run", study, "--set", "measure.0.limit=50s", cwd=tmp_path) as process:
         wait_for(lambda: hanging.exists() and hanging.read_text(), "the second node is on its way")
         os.kill(process.pid, signal.SIGINT)
-        ended = finish(process)
-    assert ended.code == 1, ended.err
+        interrupted = finish(process)
+    assert interrupted.code == 1, interrupted.err
     pid = int(hanging.read_text())
     wait_for(lambda: not is_alive(pid), "its command has ended")
     assert removed.read_text().split() == ["first"]

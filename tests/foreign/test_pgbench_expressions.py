@@ -10,9 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pgbench_peer import HAS_PGBENCH, Result, ours, theirs
 
+from databases import running_server
 from nephoscope.foreign.pgbench.expressions import ExpressionError, expression
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -30,6 +32,12 @@ DOUBLES = ["2.5", "0.5", "3.5", "1e3", ".25", "4.", "1E-2", ":d"]
 BOOLEANS = ["true", "FALSE", ":t", "null"]
 _TWO = [" + ", " - ", "*", "/", " % ", " & ", "|", " # ", "<<", ">> "]
 _COMPARED = ["<", " <= ", "=", " <> ", "!=", ">", " >="]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    with running_server() as server:
+        yield server.new_database()
 
 
 def _joined(parts: tuple[str, str, str]) -> str:
@@ -101,17 +109,17 @@ def agree(mine: Result, their: Result) -> bool:
         max_size=60,
     )
 )
-def test_expressions_have_the_values_of_pgbench(common_server: str, tmp_path: Path, texts: list[str]) -> None:
+def test_expressions_have_the_values_of_pgbench(database: str, tmp_path: Path, texts: list[str]) -> None:
     mine = ours(tmp_path / "ours", texts, VARIABLES)
     failing = [text for text, result in zip(texts, mine, strict=True) if result.kind == "error"]
     fine = [(text, result) for text, result in zip(texts, mine, strict=True) if result.kind != "error"]
-    their = theirs(common_server, tmp_path, [text for text, _ in fine], VARIABLES)
+    their = theirs(database, tmp_path, [text for text, _ in fine], VARIABLES)
     for (text, result), found in zip(fine, their, strict=False):
         assert agree(result, found), text
     assert len(their) == len(fine)
     # An error ends a script, so each has one of its own.
     for text in failing[:3]:
-        assert theirs(common_server, tmp_path, [text], VARIABLES)[-1].kind == "error", text
+        assert theirs(database, tmp_path, [text], VARIABLES)[-1].kind == "error", text
 
 
 KNOWN = {

@@ -114,8 +114,21 @@ def _has_load(level: float | Tables | None) -> bool:
     return max(level["from"], level["to"]) > 0 if isinstance(level, dict) else bool(level)
 
 
+def streams_of(kind: str) -> st.SearchStrategy[Tables]:
+    """Streams of a closed or an open load."""
+    return phases_of(kind).map(lambda phases: _without(phases[0], "duration", "name"))
+
+
+def _without(tables: Tables, *names: str) -> Tables:
+    return {name: value for name, value in tables.items() if name not in names}
+
+
+streams = st.lists(streams_of("concurrency") | streams_of("rate"), min_size=1, max_size=3).filter(
+    lambda streams: any(_has_load(stream.get("concurrency", stream.get("rate"))) for stream in streams)
+)
+mixed = st.lists(st.fixed_dictionaries({"duration": times, "streams": streams}), min_size=1, max_size=2)
 courses = st.fixed_dictionaries(
-    {"evaluator": st.just("load"), "phases": phases_of("concurrency") | phases_of("rate")},
+    {"evaluator": st.just("load"), "phases": phases_of("concurrency") | phases_of("rate") | mixed},
     optional={"repetitions": counts, "slo": times},
 )
 options = st.dictionaries(

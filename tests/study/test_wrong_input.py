@@ -22,7 +22,7 @@ MIXES = (
     "its mixes are TPCB, SIMPLE, SELECT, and a ratio"
     " such as 15:5:80 stands for tpcb_like, simple_update, select_only"
 )
-PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access"
+PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams"
 
 PROVIDERS = (
     "providers are embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
@@ -132,7 +132,7 @@ WRONG_PHASE = {
 
 WRONG_LOAD = {
     "phases=[]": "measure.0.phases: it needs at least one entry",
-    "phases=[{duration=1,mix='SELECT'}]": "measure.0: the first phase needs a concurrency or a rate",
+    "phases=[{duration=1,mix='SELECT'}]": "measure.0: the first phase needs a concurrency or a rate, or streams",
     "phases=[{duration=1,concurrency=1}]": "measure.0: the first phase needs a mix",
     "phases=[{duration=1,mix='SELECT',concurrency=0},{duration=1,rate=0}]": "measure.0: no phase has a load: every "
     "concurrency and every rate is 0",
@@ -141,6 +141,24 @@ WRONG_LOAD = {
     "than or equal to 0 or "
     "a table; it is -5",
     "phases=[{duration=1,mix='SELECT',rate=1e12}]": "measure.0.phases.0: a rate must be 100000000 at the most",
+    "phases=[{duration=1,streams=[]}]": "measure.0.phases.0.streams: it needs at least one entry",
+    "phases=[{duration=1,streams=[{concurrency=1}]}]": "measure.0.phases.0.streams.0.mix: it is missing",
+    "phases=[{duration=1,streams=[{mix='SELECT'}]}]": "measure.0.phases.0.streams.0: a stream needs a concurrency or "
+    "a rate",
+    "phases=[{duration=1,streams=[{mix='SELECT',concurrency=1,rate=1}]}]": "measure.0.phases.0.streams.0: concurrency "
+    "and rate exclude each other: a load is closed or open",
+    "phases=[{duration=1,streams=[{mix='SELECT',rate=1,think=1}]}]": "measure.0.phases.0.streams.0: think belongs to "
+    "a concurrency, and the stream has a rate",
+    "phases=[{duration=1,streams=[{mix='SELECT',concurrency=1,arrivals='poisson'}]}]": "measure.0.phases.0.streams.0: "
+    "arrivals belong to a rate, and the stream has a concurrency",
+    "phases=[{duration=1,concurrency=1,streams=[{mix='SELECT',concurrency=1}]}]": "measure.0.phases.0: a phase with "
+    "streams has no concurrency beside them: it belongs into one of the streams",
+    "phases=[{duration=1,streams=[{mix='SELECT',concurrency=1}]},{duration=1,rate=1}]": "measure.0: the load is one of "
+    "streams, and phases.1 gives rate",
+    "phases=[{duration=1,mix='SELECT',rate=1},{duration=1,streams=[{mix='SELECT',rate=1}]}]": "measure.0: phases.1 has "
+    "streams: then the first phase needs them too",
+    "phases=[{duration=1,streams=[{mix='SELECT',concurrency=0}]}]": "measure.0: no phase has a load: every concurrency "
+    "and every rate is 0",
     "phases=[{duration=1,mix='SELECT',rate=5,think=1}]": "measure.0: think belongs to a "
     "concurrency, and in phases.0 the "
     "load has a rate",
@@ -179,6 +197,8 @@ WRONG_FOR_OTHERS = {
     "workload.lua; workloads are " + ", ".join(packaged_workloads()),
     "workload.options.colour='red'": 'workload.options: tpcb has no option "colour"; it has none',
     "measure.0.phases.0.mix='NONE'": f"measure.0.phases.0.mix: tpcb has no mix 'NONE'; {MIXES}",
+    "measure.0.phases=[{duration=1,streams=[{mix='SELECT',rate=1},{mix='NONE',rate=1}]}]": "measure.0.phases.0."
+    f"streams.1.mix: tpcb has no mix 'NONE'; {MIXES}",
     "measure.0.phases.0.mix='1:2:3:4'": "measure.0.phases.0.mix: '1:2:3:4' has 4 parts, and tpcb has tpcb_like, "
     "simple_update, select_only",
     "measure.0.phases.0.mix='0:0'": "measure.0.phases.0.mix: no transaction has a weight above 0",
@@ -315,7 +335,7 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are cloudybench, failures, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, "
+        "studies are chbenchmark, cloudybench, failures, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, "
         "serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)

@@ -154,12 +154,14 @@ w:transaction("delete", { help = "deletes a record (none of the six workloads)" 
   tx:tally("deleted", deleted)
 end)
 
-w:mix("A", { read = 50, update = 50 })
-w:mix("B", { read = 95, update = 5 })
-w:mix("C", { read = 100 })
-w:mix("D", { read = 95, insert = 5 })
-w:mix("E", { scan = 95, insert = 5 })
-w:mix("F", { read = 50, read_modify_write = 50 })
+-- Table 2 of the paper: which records are popular.
+local zipfian = { access = "zipfian-0.99" }
+w:mix("A", { read = 50, update = 50 }, zipfian)
+w:mix("B", { read = 95, update = 5 }, zipfian)
+w:mix("C", { read = 100 }, zipfian)
+w:mix("D", { read = 95, insert = 5 }, { access = "latest-zipfian-0.99" })
+w:mix("E", { scan = 95, insert = 5 }, zipfian)
+w:mix("F", { read = 50, read_modify_write = 50 }, zipfian)
 w:mix("RO", { read = 100 })
 w:mix("RW", { read = 50, update = 50 })
 w:mix("WO", { update = 100 })

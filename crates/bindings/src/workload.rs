@@ -79,10 +79,10 @@ fn describe(workload: &Workload) -> Value {
         })).collect::<Vec<_>>(),
         "transactions": workload.transactions.iter().map(|transaction| json!({
             "name": transaction.name, "read_only": transaction.read_only, "help": transaction.help,
+            "isolation": transaction.isolation.map(Isolation::name),
             "limits": transaction.limits.iter().map(|limit| json!({
                 "percentile": limit.percentile, "seconds": limit.seconds,
             })).collect::<Vec<_>>(),
-            "isolation": transaction.isolation.map(Isolation::name),
         })).collect::<Vec<_>>(),
         "mixes": workload.mixes.iter().map(|mix| json!({
             "name": mix.name, "weights": mix.weights.iter().cloned().collect::<HashMap<String, f64>>(),

@@ -38,7 +38,7 @@ impl Noop {
     pub fn new(url: &str) -> Result<Self, ConfigError> {
         match url.strip_prefix("noop:").map(|rest| rest.trim_start_matches('/')) {
             Some("") => Ok(Self(NONE)),
-            _ => Err(ConfigError(format!("url: {url:?} has settings, and noop:// takes none but ?dialect="))),
+            _ => Err(ConfigError(format!("url: {url:?} is not noop://, which has no setting but ?dialect="))),
         }
     }
 }
@@ -193,9 +193,11 @@ mod tests {
             opened("noop://?dialect=oracle").unwrap_err(),
             "url: there is no dialect \"oracle\"; dialects are postgres, mysql, sqlite"
         );
-        assert_eq!(
-            opened("noop://?speed=1").unwrap_err(),
-            "url: \"noop://?speed=1\" has settings, and noop:// takes none but ?dialect="
-        );
+        for (url, refused) in
+            [("noop://?speed=1", "noop://?speed=1"), ("noop://anything?dialect=mysql", "noop://anything")]
+        {
+            let words = format!("url: {refused:?} is not noop://, which has no setting but ?dialect=");
+            assert_eq!(opened(url).unwrap_err(), words);
+        }
     }
 }

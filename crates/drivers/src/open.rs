@@ -50,7 +50,11 @@ fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match drivers.iter().find(|entry| entry.schemes.contains(&scheme)) {
         Some(entry) => match (entry.open_as, url.split_once("?dialect=")) {
-            (Some(open_as), Some((_, name))) => spoken(name).map(open_as),
+            // What the URL has beside the dialect is read as it is without one.
+            (Some(open_as), Some((bare, name))) => {
+                (entry.open)(bare, settings)?;
+                spoken(name).map(open_as)
+            }
             _ => (entry.open)(url, settings),
         },
         None => {

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future as _, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Driver, Error, Reply, Statement};
@@ -139,15 +139,13 @@ impl Load {
             progress(self.done.load(Ordering::Relaxed));
             std::thread::sleep(Duration::from_nanos(LOOK));
         }
-        let ended = workers.into_iter().filter(JoinHandle::is_finished);
-        if ended.filter_map(|thread| thread.join().err()).count() > 0 {
-            self.fail(Error::other("a thread of w:load died; standard error says why"));
-        }
     }
 
     /// One thread's share.
     fn work(&self, number: usize, telling: &Sender<(usize, Watched)>) {
-        if let Err(error) = self.take_parts(number, telling) {
+        let share = AssertUnwindSafe(|| self.take_parts(number, telling));
+        let died = |_| Err(Error::other("a thread of w:load died; standard error says why"));
+        if let Err(error) = catch_unwind(share).unwrap_or_else(died) {
             self.fail(error);
         }
     }

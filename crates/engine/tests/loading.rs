@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nephoscope_drivers::{Driver, Settings, open};
+use nephoscope_drivers::{Admin, Connection, Dialect, Driver, Error, LocalFuture, Settings, Statement, open};
 use nephoscope_engine::loading::{PartsOptions, load_parts};
+use nephoscope_runtime::Runtime;
 use nephoscope_script::Source;
 
 const STATEMENTS: &str = "
@@ -120,6 +121,49 @@ fn a_database_that_refuses_ends_the_load() {
     let error = place.load(1, 7, false).unwrap_err();
     assert!(error.contains("w:load, part 5 of 16") && error.contains("not this one"), "{error}");
     assert_eq!(place.rows().len(), 4);
+}
+
+/// A driver of which one thread's connection panics.
+struct Panics {
+    sound: Arc<dyn Driver>,
+    has_panicked: AtomicBool,
+}
+
+impl Driver for Panics {
+    fn name(&self) -> &'static str {
+        self.sound.name()
+    }
+
+    fn dialect(&self) -> &'static Dialect {
+        self.sound.dialect()
+    }
+
+    fn redacted_url(&self) -> String {
+        self.sound.redacted_url()
+    }
+
+    fn connect<'a>(
+        &'a self,
+        runtime: &'a Runtime,
+        statements: &'a Arc<[Statement]>,
+    ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
+        assert!(self.has_panicked.swap(true, Ordering::Relaxed), "planted");
+        self.sound.connect(runtime, statements)
+    }
+
+    fn admin(&self) -> Result<Box<dyn Admin>, Error> {
+        self.sound.admin()
+    }
+}
+
+#[test]
+fn a_panic_of_one_thread_ends_the_others() {
+    let mut place = Place::new("{ parts = 2000 }, ", "tx:exec('add', part, 1, 1, 'a')");
+    place.driver =
+        Arc::new(Panics { sound: Arc::clone(&place.driver), has_panicked: AtomicBool::new(false) });
+    let error = place.load(2, 7, false).unwrap_err();
+    assert_eq!(error, "a thread of w:load died; standard error says why");
+    assert!(place.rows().len() < 2000);
 }
 
 #[test]

@@ -46,7 +46,11 @@ impl Client {
             question: bytes(question)?,
             end: bytes(end)?,
             offset: offset.parse()?,
-            encode: if order == "little" { u32::to_le_bytes } else { u32::to_be_bytes },
+            encode: match order.as_str() {
+                "big" => u32::to_be_bytes,
+                "little" => u32::to_le_bytes,
+                other => return Err(format!("the order is {other:?}; allowed are big and little").into()),
+            },
             keys: keys.parse()?,
             drawn: 1,
             sockets: sockets.iter().map(socket).collect::<Result<_, _>>()?,

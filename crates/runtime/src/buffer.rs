@@ -78,7 +78,7 @@ impl Inbox {
         self.end += count;
     }
 
-    /// Adds `bytes` behind what waits: for tests, and for what a TLS layer has decrypted.
+    /// Adds `bytes` behind what waits: what a ring has received, or a TLS layer has decrypted.
     pub fn extend(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let room = self.room();

@@ -3,6 +3,8 @@
 
 mod support;
 
+use nephoscope_drivers::{Reply, Want};
+use nephoscope_script::Step;
 use support::{HEAD, Loaded, SQL, noted, run};
 
 /// As `run`, where queued statements ride with the next.
@@ -146,4 +148,16 @@ fn an_error_leaves_nothing_asked() {
     assert!(session.run("bad").is_err());
     assert_eq!(session.run("deep").unwrap(), ["none()"]);
     assert!(session.run("bad").is_err());
+}
+
+#[test]
+fn a_statement_whose_key_nobody_tells_is_named() {
+    let lua = format!("{HEAD}w:transaction(\"t\", function(tx) tx:key(tx:query('UPDATE t SET a = 1')) end)");
+    let loaded = Loaded::new(&lua).unwrap();
+    let mut session = loaded.session(1, 1);
+    let step = session.script.begin(0);
+    assert!(matches!(step, Step::Query { want: Want::Rows, flush: true }), "{step:?}");
+    let error = session.script.resume(Reply { affected: 1, ..Reply::default() });
+    let Step::Failed(error) = error else { panic!("{error:?}") };
+    assert!(error.to_string().contains("tx:key: UPDATE t SET a = 1 touched a row"), "{error}");
 }

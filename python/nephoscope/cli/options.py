@@ -23,7 +23,8 @@ StudyArgument = Annotated[
     ),
 ]
 UrlOption = Annotated[
-    str | None, typer.Option("--url", metavar="URL", help="The system, in place of the study's [system].")
+    str | None,
+    typer.Option("--url", metavar="URL", help="The system, in place of the table system of the study."),
 ]
 PgbenchOption = Annotated[
     list[str] | None,
@@ -71,7 +72,15 @@ FormatOption = Annotated[
 ]
 
 
-_TOOLS = ("pgbench", "sysbench", "ycsb")
+SqlOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sql",
+        metavar="FILE",
+        help="Run a file of SQL; -c, -T and -R may follow, as of pgbench.",
+    ),
+]
+_TOOLS = ("pgbench", "sql", "sysbench", "ycsb")
 """The tools whose own options may follow the option of their name."""
 
 _THEIRS = "nephoscope.theirs"

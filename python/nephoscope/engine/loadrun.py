@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine
 from nephoscope.collectors.client import Starvation
 from nephoscope.collectors.host import rss_mb
-from nephoscope.engine.sessions import is_short
+from nephoscope.engine.sessions import PhaseRecord
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.masking import masked
 from nephoscope.settings.loads import Load, lets_go, pauses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
 
     from nephoscope.store import RunWriter
 
@@ -48,40 +48,6 @@ class Watcher(Protocol):
 
     def expect(self, what: str | None) -> None:
         """Attribute errors to ``what`` from now on; None ends that."""
-
-
-@dataclass(kw_only=True)
-class PhaseRecord:
-    """A phase's figures so far."""
-
-    number: int
-    start_s: float = 0.0
-    end_s: float = 0.0
-    committed: int = 0
-    failed: int = 0
-    sessions: list[int] = field(default_factory=list)
-    """How many sessions were wanted as each interval ended."""
-    disconnected: list[int] = field(default_factory=list)
-    """Of these, how many lacked a connection."""
-    connections_failed: int = 0
-    """Connections that broke or could not be made."""
-    latency: _engine.Histogram = field(default_factory=_engine.Histogram)
-
-    @property
-    def tps(self) -> float:
-        """Committed transactions per second."""
-        seconds = self.end_s - self.start_s
-        return self.committed / seconds if seconds > 0 else 0.0
-
-    @property
-    def is_short(self) -> bool:
-        """Whether sessions had no connection, so that the phase does not count."""
-        return is_short(self.sessions, self.disconnected, self.connections_failed)
-
-    @property
-    def p99_ms(self) -> float:
-        """The 99th percentile of latency."""
-        return self.latency.quantile(0.99) / 1e6
 
 
 class LoadRun:
@@ -126,20 +92,28 @@ class LoadRun:
     @property
     def tenants(self) -> tuple[str, ...]:
         """The names of the tenants; a system without tenants has one."""
-        return tuple(str(tenant["name"]) for tenant in self._description["tenants"])
+        tenants = self._description["tenants"]
+        return tuple(str(tenant["name"]) for tenant in tenants if not tenant.get("stream_of"))
+
+    @property
+    def _streams(self) -> tuple[str, ...]:
+        """The names of the first tenant's loads: its own, and those beside it."""
+        streams = [str(one["name"]) for one in self._description["tenants"] if one.get("stream_of")]
+        return (self.tenants[0], *streams)
 
     def phase(
         self,
         name: str,
         kind: str,
         seconds: float,
-        load: Load | Mapping[str, Load],
+        load: Load | Sequence[Load] | Mapping[str, Load],
         labels: Mapping[str, Any] | None = None,
     ) -> int:
         """Append a phase to those requested, and return its number. Does not wait.
 
-        ``load`` is that of the first tenant, and the others rest; or a load by tenant, with ``"*"`` for all of them,
-        over which a tenant's own lies: a tenant that is not named keeps the load that it had.
+        ``load`` is that of the first tenant, and the others rest; or several that it has at a time, as many as the
+        evaluator's ``streams`` at the most; or a load by tenant, with ``"*"`` for all of them, over which a tenant's
+        own lies: a tenant that is not named keeps the load that it had.
         """
         self._think = pauses(load, self.tenants[0]) or self._think
         paced = {"think": self._think} if self._think == "workload" else {}
@@ -163,13 +137,15 @@ class LoadRun:
             self._cursor += seconds
         return number
 
-    def _loads(self, load: Load | Mapping[str, Load], seconds: float) -> dict[str, Any]:
-        """Describe what a phase asks of each tenant, for the engine."""
-        first, *others = self.tenants
+    def _loads(self, load: Load | Sequence[Load] | Mapping[str, Load], seconds: float) -> dict[str, Any]:
+        """Describe what a phase asks of each tenant and stream, for the engine."""
+        loads = dict.fromkeys(self._streams[1:], Load(concurrency=0.0, release=True))
         if isinstance(load, Load):
-            rest = dict.fromkeys(others, Load(concurrency=0.0))
-            load = {first: load, **rest}
-        return {tenant: one.to_engine(seconds) for tenant, one in load.items()}
+            load = [load]
+        if not isinstance(load, Mapping):
+            loads |= dict.fromkeys(self.tenants[1:], Load(concurrency=0.0))
+            load = dict(zip(self._streams, load, strict=False))
+        return {tenant: one.to_engine(seconds) for tenant, one in {**loads, **load}.items()}
 
     def set(self, **changes: Any) -> float:  # noqa: ANN401 - the fields of Load
         """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.

@@ -1,11 +1,14 @@
-"""Whether the sessions of a phase had their connections."""
+"""The figures of a phase so far, and whether its sessions had their connections."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from nephoscope import _engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,3 +48,37 @@ def of_threads(phases: Iterable[Sequence[int]], threads: int) -> dict[str, int]:
     """
     most = max((sessions for phase in phases for sessions in phase), default=0)
     return {"sessions": most, "sessions_per_thread": math.ceil(most / threads)}
+
+
+@dataclass(kw_only=True)
+class PhaseRecord:
+    """A phase's figures so far."""
+
+    number: int
+    start_s: float = 0.0
+    end_s: float = 0.0
+    committed: int = 0
+    failed: int = 0
+    sessions: list[int] = field(default_factory=list)
+    """How many sessions were wanted as each interval ended."""
+    disconnected: list[int] = field(default_factory=list)
+    """Of these, how many lacked a connection."""
+    connections_failed: int = 0
+    """Connections that broke or could not be made."""
+    latency: _engine.Histogram = field(default_factory=_engine.Histogram)
+
+    @property
+    def tps(self) -> float:
+        """Committed transactions per second."""
+        seconds = self.end_s - self.start_s
+        return self.committed / seconds if seconds > 0 else 0.0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether sessions had no connection, so that the phase does not count."""
+        return is_short(self.sessions, self.disconnected, self.connections_failed)
+
+    @property
+    def p99_ms(self) -> float:
+        """The 99th percentile of latency."""
+        return self.latency.quantile(0.99) / 1e6

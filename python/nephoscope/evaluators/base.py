@@ -125,6 +125,11 @@ class Evaluator(ABC):
         """
         del number
 
+    @property
+    def streams(self) -> int:
+        """How many loads the first tenant has at a time, at the most: see `LoadRun.phase`."""
+        return 1
+
     def demands(self, sessions: int) -> Iterable[Demand]:
         """List the sessions that each step wants, as far as known beforehand; an open load has ``sessions``.
 

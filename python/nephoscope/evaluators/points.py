@@ -260,12 +260,13 @@ def _read_point(stored: Stored, table: _Columns, phase: Phase, slo_s: float | No
     )
 
 
-def latency_of(stored: Stored, phases: frozenset[int]) -> Latency | None:
-    """Read the latency of phases together, unfinished transactions included; None if they have none."""
-    run = stored.run
-    return _latency(
-        run.merged(Selection(phases=phases)), run.merged(Selection(phases=phases, kind="censored"))
-    )
+def latency_of(stored: Stored, phases: frozenset[int], tenant: str | None = None) -> Latency | None:
+    """Read the latency of phases together, unfinished transactions included; None if they have none.
+
+    It is that of a tenant or a stream, or of all.
+    """
+    ended = stored.run.merged(Selection(phases=phases, tenant=tenant))
+    return _latency(ended, stored.run.merged(Selection(phases=phases, tenant=tenant, kind="censored")))
 
 
 _SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}

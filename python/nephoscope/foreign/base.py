@@ -10,7 +10,7 @@ from nephoscope.errors import InputError
 from nephoscope.files import USER_FILE_BYTES, read_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
 ALL = "ALL"
@@ -18,7 +18,7 @@ ALL = "ALL"
 
 
 @dataclass(frozen=True)
-class Part:
+class NamedFile:
     """One of a workload's files, or what the tool has built in, and its weight among them."""
 
     name: str
@@ -43,7 +43,7 @@ class Meant:
 class Asked:
     """What a command line of the tool asks for, in the keys of a study."""
 
-    parts: Sequence[Part]
+    parts: Sequence[NamedFile]
     workload: Mapping[str, Any] = field(default_factory=dict)
     """Keys of ``[workload]``; a ``name`` takes the place of the tool's files."""
     measure: Mapping[str, Any] = field(default_factory=dict)
@@ -75,13 +75,13 @@ class Tool(ABC):
         """Read the tool's own command line. Raises ``InputError`` that names the word and what is allowed."""
 
     @abstractmethod
-    def made(self, parts: Sequence[Part]) -> Mapping[str, str]:
+    def made(self, parts: Sequence[NamedFile]) -> Mapping[str, str]:
         """Make the files of a workload's folder, by name: the same for the same input.
 
         Raises ``InputError`` with the tool's file and line.
         """
 
-    def meant(self, parts: Sequence[Part]) -> Meant:  # noqa: ARG002 - for those that need it
+    def meant(self, parts: Sequence[NamedFile]) -> Meant:  # noqa: ARG002 - for those that need it
         """Say what the files mean for a study. Raises ``InputError``."""
         return Meant()
 
@@ -163,3 +163,25 @@ def positive(tool: str, option: str, value: str) -> float:
     if not 0 < number < float("inf"):
         raise InputError(f"{tool} {option}: {value!r} must be a number above 0")
     return number
+
+
+def mix_lines(weights: Mapping[str, int], reading: Collection[str]) -> list[str]:
+    """Declare the mixes of a workload in Lua: all transactions, those that only read, those that write.
+
+    ``RW`` is all of them, as evaluators ask for it by default.
+    """
+    mixes = {
+        ALL: weights,
+        "RW": weights,
+        "RO": {name: weight for name, weight in weights.items() if name in reading},
+        "WO": {name: weight for name, weight in weights.items() if name not in reading},
+    }
+    return [
+        f'w:mix("{mix}", {{ {", ".join(_weight(*one) for one in given.items())} }})'
+        for mix, given in mixes.items()
+        if any(given.values())
+    ]
+
+
+def _weight(name: str, weight: int) -> str:
+    return f'["{name}"] = {weight}'

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError
-from nephoscope.foreign.base import Part
+from nephoscope.foreign.base import NamedFile
 from nephoscope.foreign.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Named:
     """A tool and the files of a workload."""
 
     tool: Tool
-    parts: Sequence[Part]
+    parts: Sequence[NamedFile]
 
     def __str__(self) -> str:
         """Write them as a study names them."""
@@ -52,10 +52,10 @@ class Named:
         return self.tool.meant(self.parts)
 
 
-def part_of(text: str) -> Part:
+def part_of(text: str) -> NamedFile:
     """Read ``FILE`` or ``FILE@WEIGHT``."""
     found = _WEIGHT.fullmatch(text)
-    return Part(found["name"], int(found["weight"])) if found else Part(text)
+    return NamedFile(found["name"], int(found["weight"])) if found else NamedFile(text)
 
 
 def named(name: str) -> Named | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import is_file
-from nephoscope.foreign.base import Asked, Meant, Part, Tool, lua_text, positive, text_of, whole
+from nephoscope.foreign.base import Asked, Meant, NamedFile, Tool, lua_text, positive, text_of, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +76,7 @@ class Sysbench(Tool):
         for word in words:
             wanted.read(word)
         return Asked(
-            parts=[Part(file) for file in files],
+            parts=[NamedFile(file) for file in files],
             workload={"external": True, "options": wanted.options},
             measure={"mixes": ["ALL"], "mix": "ALL"},
             load=wanted.load,
@@ -85,11 +85,11 @@ class Sysbench(Tool):
             notes=wanted.notes,
         )
 
-    def meant(self, parts: Sequence[Part]) -> Meant:  # noqa: ARG002 - the same for all scripts
+    def meant(self, parts: Sequence[NamedFile]) -> Meant:  # noqa: ARG002 - the same for all scripts
         """Say that the script has made its tables."""
         return Meant(workload={"external": True})
 
-    def made(self, parts: Sequence[Part]) -> Mapping[str, str]:
+    def made(self, parts: Sequence[NamedFile]) -> Mapping[str, str]:
         """Make the folder: the script, what it requires, and the line that declares it."""
         if len(parts) != 1:
             raise InputError("sysbench: one script is run at a time")

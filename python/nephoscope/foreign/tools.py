@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nephoscope.foreign.pgbench.tool import Pgbench
-from nephoscope.foreign.sql import Sql
+from nephoscope.foreign.sql import SqlTool
 from nephoscope.foreign.sysbench import Sysbench
 from nephoscope.foreign.ycsb import Ycsb
 
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 
     from nephoscope.foreign.base import Tool
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (Pgbench(), Sql(), Sysbench(), Ycsb())}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (Pgbench(), SqlTool(), Sysbench(), Ycsb())}

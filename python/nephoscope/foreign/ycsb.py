@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope.errors import InputError
-from nephoscope.foreign.base import Asked, Meant, Part, Tool, positive, read_words, refuse, text_of, whole
+from nephoscope.foreign.base import (
+    Asked,
+    Meant,
+    NamedFile,
+    Tool,
+    positive,
+    read_words,
+    refuse,
+    text_of,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -103,7 +113,7 @@ class Ycsb(Tool):
 
     def asked(self, files: Sequence[str], words: Sequence[str]) -> Asked:
         """Read YCSB's command line."""
-        parts = [Part(file) for file in files]
+        parts = [NamedFile(file) for file in files]
         over: Properties = {}
 
         def define(text: str) -> None:
@@ -116,7 +126,7 @@ class Ycsb(Tool):
             return lambda value: over.update({name: Property(value, f"ycsb -{name}", 0)})
 
         known = {
-            "-P": lambda file: parts.append(Part(file)),
+            "-P": lambda file: parts.append(NamedFile(file)),
             "-p": define,
             "-threads": property_of("threadcount"),
             "-target": property_of("target"),
@@ -139,7 +149,7 @@ class Ycsb(Tool):
             notes=wanted.notes,
         )
 
-    def meant(self, parts: Sequence[Part]) -> Meant:
+    def meant(self, parts: Sequence[NamedFile]) -> Meant:
         """Name the workload ``ycsb`` and its options, the mix and the access distribution."""
         wanted = _Wanted(_of(parts))
         meant = wanted.meant()
@@ -150,14 +160,14 @@ class Ycsb(Tool):
             )
         return meant
 
-    def made(self, parts: Sequence[Part]) -> Mapping[str, str]:
+    def made(self, parts: Sequence[NamedFile]) -> Mapping[str, str]:
         """Make nothing: the workload is one that comes with nephoscope."""
         raise InputError(
             f"{parts[0].name}: YCSB's files are run by nephoscope run --ycsb FILE, or named in a study"
         )
 
 
-def _of(parts: Sequence[Part]) -> Properties:
+def _of(parts: Sequence[NamedFile]) -> Properties:
     found: Properties = {}
     for part in parts:
         found |= read_properties(part.name, text_of(Path(part.name)))

@@ -150,7 +150,8 @@ class _Measurement:
         self.presence = Presence.of(f"run {self.writer.folder.name}")
 
     def run(self, handed_out: Mapping[str, Mapping[str, int]]) -> Outcome:
-        description = engine_description(self.study, self.system, self.workload, handed_out)
+        streams = max(evaluator.streams for evaluator in self.evaluators)
+        description = engine_description(self.study, self.system, self.workload, handed_out, streams)
         load = self.load = LoadRun(description, self.writer, self.audience, self._started)
         status, reason = "measured", None
         keeps_book = not self.study.workload.external

@@ -15,6 +15,7 @@ from nephoscope.masking import know_url
 from nephoscope.measuring.manifest import reads_of
 from nephoscope.scoring.prices import bill, load_price_book, load_unit_costs
 from nephoscope.settings.variables import endpoint, redacted_url, with_secrets
+from nephoscope.store.protocol import stream_name
 from nephoscope.study.services import service
 from nephoscope.study.workload import Workload
 from nephoscope.systems.base import provider_class
@@ -194,11 +195,16 @@ def _has_data(data: WorkloadData) -> bool:
 
 
 def engine_description(
-    study: Study, system: System, workload: Workload, handed_out: Mapping[str, Mapping[str, int]]
+    study: Study,
+    system: System,
+    workload: Workload,
+    handed_out: Mapping[str, Mapping[str, int]],
+    streams: int = 1,
 ) -> dict[str, Any]:
     """Describe a study's load for the engine; the phases come from the evaluators.
 
-    ``handed_out`` are the keys that earlier runs of each tenant have used up.
+    ``handed_out`` are the keys that earlier runs of each tenant have used up, and ``streams`` is the most loads that
+    the first tenant has at a time.
     """
     load = study.load
     on_connect = _on_connect(study)
@@ -206,9 +212,14 @@ def engine_description(
         dialect = DIALECTS.get(workload.description["dialect"])
         if dialect is not None and dialect.isolation is not None:
             on_connect.insert(0, dialect.isolation.format(level=load.isolation.upper()))
-    tenants = [
+    tenants: list[dict[str, Any]] = [
         tenant_description(load, tenant, reads_of(study, tenant), workload.spec(handed_out.get(tenant.name)))
         for tenant in tenants_of(study.tenants, system)
+    ]
+    first = tenants[0]
+    tenants += [
+        {**first, "name": stream_name(first["name"], number), "stream_of": first["name"]}
+        for number in range(2, streams + 1)
     ]
     return {**load_description(load, study.study.seed, on_connect), "tenants": tenants}
 

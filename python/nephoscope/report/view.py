@@ -152,6 +152,8 @@ class LatencySection(Part):
     charts: tuple[XYChart, ...] = ()
     groups: tuple[LatencyGroup, ...] = ()
     tenants: tuple[LatencyGroup, ...] = ()
+    part_of_load: str = "tenant"
+    """What ``tenants`` are: tenants, or streams of one."""
     scope: str = ""
 
 

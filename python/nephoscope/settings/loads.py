@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, one_as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 
 class RampSetting(Settings):
@@ -170,6 +179,17 @@ AccessSetting = Annotated[
     BeforeValidator(_access),
 ]
 
+_ACCESS: TypeAdapter[AccessSetting] = TypeAdapter(AccessSetting)
+
+
+def parse_access(text: str) -> AccessSetting:
+    """Read the short form of an access distribution. Raises ``ValueError`` with what is allowed."""
+    try:
+        return _ACCESS.validate_python(text)
+    except ValidationError as error:
+        raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+
+
 Reads = Literal["rw", "ro", "all"]
 """Where transactions run that only read; with ``all`` each session reads on one endpoint of both roles."""
 
@@ -253,9 +273,10 @@ class Load:
         return description
 
 
-def lets_go(load: Load | Mapping[str, Load]) -> bool:
+def lets_go(load: Load | Sequence[Load] | Mapping[str, Load]) -> bool:
     """Tell whether no tenant has a load, and none keeps a connection."""
-    loads = [load] if isinstance(load, Load) else load.values()
+    several = load.values() if isinstance(load, Mapping) else load
+    loads = [several] if isinstance(several, Load) else several
     return all(one.concurrency == 0 and bool(one.release) for one in loads)
 
 
@@ -265,7 +286,13 @@ def _level(level: Level, seconds: float | None) -> Any:  # noqa: ANN401 - a numb
     return level
 
 
-def pauses(load: Load | Mapping[str, Load], tenant: str) -> str | None:
-    """Return the law of the pauses that a tenant's sessions are to make; None where the load leaves that as it is."""
-    one = load if isinstance(load, Load) else load.get(tenant, load.get("*"))
+def pauses(load: Load | Sequence[Load] | Mapping[str, Load], tenant: str) -> str | None:
+    """Return the law of the pauses that a tenant's sessions are to make; None where the load leaves that as it is.
+
+    Of several loads at a time it is the first one's.
+    """
+    if isinstance(load, Mapping):
+        one = load.get(tenant, load.get("*"))
+    else:
+        one = load if isinstance(load, Load) else load[0]
     return one.think.law if one is not None and one.think is not None else None

@@ -11,6 +11,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_STREAM = "/"
+"""No tenant has it in its name."""
+
+
+def stream_name(tenant: str, number: int) -> str:
+    """Name a stream of a tenant, counted from 1, where tenants are told apart: the first is the tenant itself."""
+    return tenant if number == 1 else f"{tenant}{_STREAM}{number}"
+
+
+def tenant_of(name: str) -> str:
+    """Return the tenant of a stream, or of itself."""
+    return name.partition(_STREAM)[0]
+
+
 @dataclass(frozen=True)
 class Selection:
     """Which of a run's histograms are added up: all of them, narrowed by each field that is not None."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.settings.loads import parse_access
 from nephoscope.study.packaged import PACKAGED, find_workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from nephoscope.settings.loads import MixSetting
+    from nephoscope.settings.loads import AccessSetting, MixSetting
     from nephoscope.study.reading import WorkloadTable
 
 
@@ -85,6 +86,15 @@ class DescribedWorkload(ABC):
             raise InputError(f"{where}: no transaction has a weight above 0")
         return label, weights
 
+    def access(self, mix: MixSetting | None) -> AccessSetting:
+        """Return the access distribution of a mix: its own, or uniform. Raises ``InputError`` with what is allowed."""
+        own = {known["name"]: known.get("access") for known in self.description["mixes"]}
+        given = own.get(mix) if isinstance(mix, str) else None
+        try:
+            return parse_access(given or "uniform")
+        except ValueError as error:
+            raise InputError(f"{self.name}: the access of the mix {mix} is {given!r}: {error}") from None
+
 
 @dataclass(frozen=True)
 class KeptWorkload(DescribedWorkload):
@@ -113,7 +123,8 @@ class Workload(DescribedWorkload):
     def of(cls, table: WorkloadTable, url: str) -> Workload:
         """Find and read the workload of a study. Raises ``InputError`` with file and line."""
         found = cls(find_workload(table.name), table.scale, table.data_seed, dict(table.options), url)
-        _ = found.description
+        for mix in found.description["mixes"]:
+            found.access(mix["name"])
         return found
 
     def spec(self, handed_out: Mapping[str, int] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ pub const MAX_THETA: f64 = 10.0;
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks {
     last: u64,
-    law: Option<Zipf<f64>>,
+    law: Zipf<f64>,
 }
 
 impl Ranks {
@@ -20,13 +20,13 @@ impl Ranks {
         if !(0.0..=MAX_THETA).contains(&theta) {
             return Err(format!("theta {theta} is not from 0 to {MAX_THETA}"));
         }
-        Ok(Self { last: ranks.saturating_sub(1), law: Zipf::new(ranks.max(1) as f64, theta).ok() })
+        let law = Zipf::new(ranks.max(1) as f64, theta).map_err(|error| error.to_string())?;
+        Ok(Self { last: ranks.saturating_sub(1), law })
     }
 
     /// A rank.
     #[inline]
     pub fn draw(&self, random: &mut impl Rng) -> u64 {
-        let rank = self.law.map_or(1.0, |law| law.sample(random));
-        (rank as u64 - 1).min(self.last)
+        (self.law.sample(random) as u64 - 1).min(self.last)
     }
 }

@@ -18,8 +18,8 @@ impl<'s> Resolver<'s> {
         key: Key,
     ) -> Result<Option<Resolved>, ConfigError> {
         let (relation, facts) = match generator {
-            Generator::Reference { table, column, .. } => {
-                self.reference(at, generator, key, table, column.as_deref())?
+            Generator::Reference { table, column, theta } => {
+                self.reference(at, generator, key, (table, column.as_deref()), *theta)?
             }
             Generator::Parent { table, column, .. } => {
                 let column = self.key_column(at, table, column.as_deref())?;
@@ -63,23 +63,29 @@ impl<'s> Resolver<'s> {
         at: At,
         generator: &Generator,
         key: Key,
-        table: &str,
-        column: Option<&str>,
+        (table, column): (&str, Option<&str>),
+        theta: f64,
     ) -> Result<(Relation, Facts), ConfigError> {
         let column = self.key_column(at, table, column)?;
         let rows = self.lineages[column.table].rows;
         if rows == 0 && self.lineages[at.table].rows > 0 {
             return Err(self.refuse(at, generator, &format!("table {table:?} has no rows to refer to")));
         }
-        let target = self.target(at, generator, key, rows)?;
+        let target = self.target(at, generator, key, theta, rows)?;
         Ok((Relation::Reach { target, column }, self.facts(column)?.passed_on()))
     }
 
-    /// Which of so many rows a reference points at.
-    fn target(&self, at: At, generator: &Generator, key: Key, rows: u64) -> Result<Target, ConfigError> {
-        let Generator::Reference { theta, .. } = generator else { return Ok(Target::Any { key, rows }) };
-        let ranks = Ranks::new(rows, *theta).map_err(|why| self.refuse(at, generator, &why))?;
-        Ok(if *theta == 0.0 {
+    /// Which of so many rows a reference points at, with a skew.
+    fn target(
+        &self,
+        at: At,
+        generator: &Generator,
+        key: Key,
+        theta: f64,
+        rows: u64,
+    ) -> Result<Target, ConfigError> {
+        let ranks = Ranks::new(rows, theta).map_err(|why| self.refuse(at, generator, &why))?;
+        Ok(if theta == 0.0 {
             Target::Any { key, rows }
         } else {
             Target::Popular { key, ranks, shuffle: Shuffle::new(rows) }
@@ -169,9 +175,9 @@ impl<'s> Resolver<'s> {
             (present, key) = (of, key.inner());
         }
         let (table, target) = match present {
-            Generator::Reference { table, .. } => {
+            Generator::Reference { table, theta, .. } => {
                 let table = self.names.table(reference, table)?;
-                (table, self.target(reference, present, key, self.lineages[table].rows)?)
+                (table, self.target(reference, present, key, *theta, self.lineages[table].rows)?)
             }
             Generator::Parent { .. } => {
                 let descent = self.descent(reference, present)?;

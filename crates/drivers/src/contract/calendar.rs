@@ -44,6 +44,13 @@ fn pair(text: &str) -> Option<i64> {
     digits(text, 2).filter(|_| text.len() == 2)
 }
 
+/// Reads `ss[.ffffff]` as microseconds.
+fn seconds(text: &str) -> Option<i64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let whole = pair(whole).filter(|seconds| *seconds < 60 && part.len() <= 6)?;
+    Some(whole * 1_000_000 + digits(part, 1)? * 10_i64.pow(6 - part.len() as u32))
+}
+
 /// Splits the mark of the years before Christ off a date or time. There is no year 0: before 1 is 1 BC.
 fn before_christ(text: &str) -> (&str, bool) {
     text.strip_suffix(" BC").map_or((text, false), |text| (text, true))
@@ -82,18 +89,11 @@ pub fn parse_timestamp(text: &str) -> Option<i64> {
     };
     let mut parts = clock.splitn(3, ':');
     let (hour, minute) = (pair(parts.next()?)?, pair(parts.next()?)?);
-    let (second, micros) = match parts.next().map(|seconds| seconds.split_once('.').unwrap_or((seconds, "0")))
-    {
-        None => (0, 0),
-        Some((whole, part)) if part.len() <= 6 => {
-            (pair(whole)?, digits(part, 1)? * 10_i64.pow(6 - part.len() as u32))
-        }
-        Some(_) => return None,
-    };
-    if hour >= 24 || minute >= 60 || second >= 60 {
+    let micros = parts.next().map_or(Some(0), seconds)?;
+    if hour >= 24 || minute >= 60 {
         return None;
     }
-    midnight.checked_add(((hour * 60 + minute) * 60 + second - zone) * 1_000_000 + micros)
+    midnight.checked_add(((hour * 60 + minute) * 60 - zone) * 1_000_000 + micros)
 }
 
 /// Seconds east of UTC. There are seconds in the local times of before there were time zones.
@@ -150,14 +150,9 @@ pub fn write_time(micros: i64, out: &mut impl Write) -> io::Result<()> {
 #[must_use]
 pub fn parse_time(text: &str) -> Option<i64> {
     let (sign, size) = text.strip_prefix('-').map_or((1, text), |size| (-1, size));
-    let (clock, part) = size.split_once('.').unwrap_or((size, "0"));
-    let mut parts = clock.splitn(3, ':');
-    let (hours, minutes, seconds) = (digits(parts.next()?, 2)?, pair(parts.next()?)?, pair(parts.next()?)?);
-    if part.len() > 6 || minutes >= 60 || seconds >= 60 {
-        return None;
-    }
-    let micros = digits(part, 1)? * 10_i64.pow(6 - part.len() as u32);
-    Some(sign * (((hours * 60 + minutes) * 60 + seconds) * 1_000_000 + micros))
+    let mut parts = size.splitn(3, ':');
+    let (hours, minutes, micros) = (digits(parts.next()?, 2)?, pair(parts.next()?)?, seconds(parts.next()?)?);
+    (minutes < 60).then(|| sign * ((hours * 60 + minutes) * 60_000_000 + micros))
 }
 
 #[cfg(test)]

@@ -105,8 +105,8 @@ impl Reply {
     /// All of its results, in the order in which they came.
     #[must_use]
     pub fn results(&self) -> impl ExactSizeIterator<Item = ResultIndex> + use<> {
-        let (last, count) = self.result.map_or((0, 0), |last| (last.number(), self.earlier as usize + 1));
-        (0..count).map(move |place| ResultIndex::from(last + 1 - (count - place) as u32))
+        let numbers = self.result.map_or(0..0, |last| last.number() - self.earlier..last.number() + 1);
+        numbers.map(ResultIndex::from)
     }
 }
 

@@ -97,11 +97,10 @@ impl ErrorClasses {
 
     /// The set of classes by their names. The error is the first name that is none.
     pub fn named<T: AsRef<str>>(names: &[T]) -> Result<Self, &str> {
-        let class = |name: &T| ErrorClass::from_name(name.as_ref());
-        let found: Option<Vec<ErrorClass>> = names.iter().map(class).collect();
-        found
-            .map(|classes| Self::of(&classes))
-            .ok_or_else(|| names.iter().find(|name| class(name).is_none()).map_or("", AsRef::as_ref))
+        names.iter().map(AsRef::as_ref).try_fold(Self(0), |found, name| {
+            let class = ErrorClass::from_name(name).ok_or(name)?;
+            Ok(Self(found.0 | 1 << class as u16))
+        })
     }
 
     /// Whether a class is one of them.

@@ -66,6 +66,7 @@ pub(crate) struct Intake {
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) watchdog: Watchdog,
     pub(crate) failure: Option<String>,
+    /// Of each tenant: in whose name its tallies are added up and its keys handed out.
     pub(crate) keys: Vec<(String, TenantKeys)>,
 }
 

@@ -28,7 +28,7 @@ use crate::spec::load::{Change, Resolver};
 use crate::spec::routes::{Endpoint, is_same};
 use crate::spec::{LoadSpec, PhaseSpec};
 use crate::worker::report::{Order, Report};
-use crate::worker::watchdog::Watchdog;
+use crate::worker::watchdog::{SET_UP, Watchdog};
 use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
@@ -249,7 +249,7 @@ pub(crate) fn prepare(
         orders.push(order_sender);
         recycle.push(used_sender);
     }
-    let keys = setups.iter().map(|setup| (setup.plan.name.clone(), setup.keys.clone())).collect();
+    let keys = setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect();
     let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
     let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
@@ -264,11 +264,7 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(
-            spec.script_timeout_ms * MILLISECOND,
-            transactions,
-            "the function of w:session",
-        ),
+        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions, SET_UP),
         failure: None,
         keys,
     };

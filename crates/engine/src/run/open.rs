@@ -31,7 +31,9 @@ pub(crate) fn open(spec: &LoadSpec, give_up: GiveUp<'_>) -> Result<Opening, Engi
     let settings = settings(spec)?;
     let (mut setups, mut resolvers, mut series) = (Vec::new(), Vec::new(), Vec::new());
     for (index, tenant) in spec.tenants.iter().enumerate() {
-        let opened = open_tenant(tenant, spec, &settings, (index, series.len()), give_up)?;
+        let owner =
+            owner_of(tenant, &spec.tenants[..index])?.map(|owner| (&setups[owner], &resolvers[owner]));
+        let opened = open_tenant(tenant, spec, &settings, owner, (index, series.len()), give_up)?;
         setups.push(opened.setup);
         resolvers.push(opened.resolver);
         series.extend(opened.series);
@@ -89,14 +91,27 @@ struct Opened {
     series: Vec<SeriesName>,
 }
 
+/// The number of the tenant that one is a stream of.
+fn owner_of(spec: &TenantSpec, before: &[TenantSpec]) -> Result<Option<usize>, EngineError> {
+    let Some(name) = &spec.stream_of else { return Ok(None) };
+    let wrong =
+        |what: &str| Err(EngineError::Input(format!("stream {} of tenant {name:?}: {what}", spec.name)));
+    match before.iter().position(|other| other.name == *name && other.stream_of.is_none()) {
+        None => wrong("no tenant before it has that name"),
+        Some(owner) if before[owner].workload != spec.workload => wrong("its workload is not the tenant's"),
+        owner => Ok(owner),
+    }
+}
+
 fn open_tenant(
     spec: &TenantSpec,
     load: &LoadSpec,
     settings: &Settings,
+    owner: Option<(&TenantSetup, &Resolver)>,
     (index, first_series): (usize, usize),
     give_up: GiveUp<'_>,
 ) -> Result<Opened, EngineError> {
-    let mut opener = Opener::new(settings);
+    let mut opener = owner.map_or_else(|| Opener::new(settings), |(_, resolver)| resolver.opener());
     let routes = opener.begin(&spec.rw, &spec.ro, spec.reads)?;
     let Some(dialect) = routes.of(Role::Rw).first().map(|first| first.dialect()) else {
         return Err(EngineError::Input(format!("tenant {} has no rw endpoint", spec.name)));
@@ -114,7 +129,10 @@ fn open_tenant(
     let workload = source.workload_unless(give_up)?;
     let series = series_of(spec, &workload, |read_only| routes.role(read_only, Role::Ro));
     let statements: Arc<[Statement]> = workload.statements.clone().into();
-    let keys = workload.key_spaces(&spec.workload.handed_out);
+    let (keys, owner) = match owner {
+        Some((setup, _)) => (setup.keys.clone(), setup.owner.clone()),
+        None => (workload.key_spaces(&spec.workload.handed_out), spec.name.clone()),
+    };
     let plan = TenantPlan {
         name: spec.name.clone(),
         routes,
@@ -131,7 +149,7 @@ fn open_tenant(
         first_series,
         series: series_by_role(&workload, &series, first_series),
     };
-    let setup = TenantSetup { plan: Arc::new(plan), source: Arc::new(source), keys };
+    let setup = TenantSetup { plan: Arc::new(plan), owner, source: Arc::new(source), keys };
     Ok(Opened { setup, resolver: Resolver::new(&spec.name, workload, opener, dialect), series })
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nephoscope_datagen::MAX_THETA;
 use nephoscope_drivers::Dialect;
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
@@ -106,6 +107,11 @@ impl Resolver {
     /// Every endpoint that the tenant has, has had, or is going to have by the changes that are resolved.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         self.opener.known()
+    }
+
+    /// An opener for a stream of the tenant: an endpoint of both is one.
+    pub(crate) fn opener(&self) -> Opener {
+        self.opener.clone()
     }
 
     /// Resolves the tenant's part of a phase that begins `at` a time. `length` is the phase's, for ramps that take
@@ -309,13 +315,13 @@ fn access(spec: AccessSpec) -> Result<Access, String> {
         AccessSpec::Uniform => Access::Uniform,
         AccessSpec::Latest { k: 0 } => return Err("access.k is 0; it must be above 0".to_owned()),
         AccessSpec::Latest { k } => Access::Latest { k },
-        AccessSpec::Zipfian { theta } if (0.0..=10.0).contains(&theta) => Access::Zipfian { theta },
-        AccessSpec::LatestZipfian { theta } if (0.0..=10.0).contains(&theta) => {
-            Access::LatestZipfian { theta }
+        AccessSpec::Zipfian { theta } | AccessSpec::LatestZipfian { theta }
+            if !(0.0..=MAX_THETA).contains(&theta) =>
+        {
+            return Err(format!("access.theta is {theta}; it must be from 0 to {MAX_THETA}"));
         }
-        AccessSpec::Zipfian { theta } | AccessSpec::LatestZipfian { theta } => {
-            return Err(format!("access.theta is {theta}; it must be from 0 to 10"));
-        }
+        AccessSpec::Zipfian { theta } => Access::Zipfian { theta },
+        AccessSpec::LatestZipfian { theta } => Access::LatestZipfian { theta },
         AccessSpec::Hotspot { keys, accesses } => {
             Access::Hotspot { keys: share("keys", keys)?, accesses: share("accesses", accesses)? }
         }

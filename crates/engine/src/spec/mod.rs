@@ -171,6 +171,10 @@ pub enum Reads {
 pub struct TenantSpec {
     /// Its name in every output.
     pub name: String,
+    /// It is a stream of the tenant of this name, which stands before it: both have one key space, their tallies are
+    /// added up under that tenant's name, and their loads, sessions and series are their own.
+    #[serde(default)]
+    pub stream_of: Option<String>,
     /// URLs of the endpoints that take writes; at least one.
     pub rw: Vec<String>,
     /// URLs of the read-only endpoints.
@@ -189,7 +193,7 @@ pub struct TenantSpec {
 }
 
 /// A workload as a study names it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadSpec {
     /// The folder of its files.

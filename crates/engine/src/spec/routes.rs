@@ -125,7 +125,8 @@ pub(crate) fn deal(session: usize, share: f64) -> (bool, usize) {
     if after > before { (true, before) } else { (false, session - before) }
 }
 
-/// Opens endpoints, each URL once.
+/// Opens endpoints, each URL once. A clone knows those that were opened before it.
+#[derive(Clone)]
 pub(crate) struct Opener {
     settings: Settings,
     known: BTreeMap<String, Endpoint>,

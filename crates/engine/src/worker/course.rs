@@ -30,6 +30,8 @@ use crate::worker::watchdog::Watched;
 #[derive(Clone)]
 pub(crate) struct TenantSetup {
     pub(crate) plan: Arc<TenantPlan>,
+    /// The tenant whose key space it has and whose tallies it adds to: itself, or the one that it is a stream of.
+    pub(crate) owner: String,
     pub(crate) source: Arc<Source>,
     pub(crate) keys: Vec<(String, Arc<KeySpace>)>,
 }
@@ -390,6 +392,11 @@ impl Course {
         &self.transactions[series]
     }
 
+    /// Counts a transaction of which nobody knows whether it was committed.
+    pub(crate) fn add_uncertain(&self) {
+        self.totals.borrow_mut().uncertain += 1;
+    }
+
     /// Adds to the tallies of a tenant what a transaction brought: surely, or perhaps.
     pub(crate) fn tally(
         &self,
@@ -397,13 +404,10 @@ impl Course {
         amounts: std::vec::Drain<'_, (usize, f64)>,
         surely: bool,
     ) {
-        let mut totals = self.totals.borrow_mut();
-        if !surely {
-            totals.uncertain += 1;
-        }
         if amounts.len() == 0 {
             return;
         }
+        let mut totals = self.totals.borrow_mut();
         let tenants = self.tenants.borrow();
         let Some(index) = tenants.iter().position(|other| Rc::ptr_eq(other, tenant)) else { return };
         for (tally, amount) in amounts {

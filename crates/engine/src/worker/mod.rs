@@ -1,6 +1,6 @@
 //! A worker: one thread with its runtime, its Lua states, its sessions and its recorder.
 
-pub(crate) mod connecting;
+mod connecting;
 mod course;
 pub(crate) mod recorder;
 pub(crate) mod report;

@@ -107,11 +107,18 @@ pub(crate) struct ErrorNote {
 }
 
 impl ErrorNote {
-    fn speaks_for(&self, series: usize, class: ErrorClass, open: bool, code: &str, message: &str) -> bool {
+    fn speaks_for(
+        &self,
+        series: usize,
+        class: ErrorClass,
+        outcome_unknown: bool,
+        code: &str,
+        message: &str,
+    ) -> bool {
         // Messages of one kind often differ by a key only; the code tells them apart well enough.
         self.series == series
             && self.class == class
-            && self.outcome_unknown == open
+            && self.outcome_unknown == outcome_unknown
             && self.code == code
             && (!code.is_empty() || self.message == message)
     }
@@ -304,8 +311,8 @@ impl Recorder {
     }
 
     /// Ends the open interval at `end` (since the start of the load) and begins the next, which belongs to the phase
-    /// that began at `phase`. `gauges` gives the tenants' at this moment; it is asked only if there is an interval to
-    /// end, for what they count is then theirs no more.
+    /// that began at `phase`. `gauges` gives the tenants' at this moment. It is called only when an interval ends,
+    /// because it resets them.
     pub(crate) fn rotate(&mut self, end: Nanos, phase: Nanos, gauges: impl FnOnce() -> Vec<TenantGauges>) {
         self.spare.extend(self.used.try_iter());
         let cpu = clock::thread_cpu();

@@ -178,11 +178,8 @@ impl Session {
 
     /// Runs a transaction; tells in which role, what became of it, and when it ended.
     async fn execute(&mut self, job: Job) -> (Role, Outcome, Nanos) {
-        let (mut transaction, mut role) = match job.transaction {
-            None => self.tenant.choose(&mut self.random, self.reads),
-            Some(known) => (known, self.tenant.role_of(known, self.reads)),
-        };
-        let mut series = self.tenant.plan.series[transaction][role as usize];
+        let (mut transaction, mut role, mut series) =
+            self.tenant.choose(job.transaction, &mut self.random, self.reads);
         let mut start = clock::now();
         if job.session_was_free {
             self.course.add_lag(start.saturating_sub(job.intended.unwrap_or(start)));
@@ -200,8 +197,7 @@ impl Session {
                 break ended;
             }
             skips += 1;
-            (transaction, role) = self.instead(&job, series, skips).await;
-            series = self.tenant.plan.series[transaction][role as usize];
+            (transaction, role, series) = self.instead(&job, series, skips).await;
             start = clock::now();
             if skips > MOST_SKIPS {
                 break (Outcome::Failed, 1);
@@ -237,9 +233,10 @@ impl Session {
                     return Some((Outcome::Failed, attempts));
                 }
                 Err(Trouble::Database(error)) if self.is_expected(transaction, role, &error) => {
-                    (self.commits_unanswered, self.has_committed) = (0, false);
-                    self.script.abandon();
-                    self.recover(role).await;
+                    if self.may_have_committed(transaction, false) {
+                        self.course.tally(&self.tenant, self.script.take_tallies(), false);
+                    }
+                    self.forget_attempt(role).await;
                     return Some((Outcome::Aborted, attempts));
                 }
                 Err(Trouble::Database(error)) => error,
@@ -248,12 +245,10 @@ impl Session {
             let unknown = error.outcome_unknown() || self.is_waiting(role);
             let uncertain = self.may_have_committed(transaction, unknown);
             if uncertain {
-                self.course.tally(&self.tenant, self.script.take_tallies(), false);
+                self.count_uncertain();
             }
-            (self.commits_unanswered, self.has_committed) = (0, false);
-            self.script.abandon();
             self.affected = 0;
-            self.recover(role).await;
+            self.forget_attempt(role).await;
             // What may have been committed is never run again: it could be there twice.
             let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
             if !again || self.tenant.stopped() {
@@ -399,6 +394,19 @@ impl Session {
         (self.has_committed || perhaps) && !self.tenant.plan.read_only[transaction]
     }
 
+    /// Nobody knows whether the transaction was committed: neither is what it adds to the tallies known.
+    fn count_uncertain(&mut self) {
+        self.course.add_uncertain();
+        self.course.tally(&self.tenant, self.script.take_tallies(), false);
+    }
+
+    /// The attempt has come to nothing.
+    async fn forget_attempt(&mut self, role: Role) {
+        (self.commits_unanswered, self.has_committed) = (0, false);
+        self.script.abandon();
+        self.recover(role).await;
+    }
+
     /// Brings the connection of a failed attempt back to where a transaction can begin, or drops it.
     async fn recover(&mut self, role: Role) {
         let grace = self.course.statement_timeout.min(CANCEL_GRACE);
@@ -442,7 +450,7 @@ impl Drop for Session {
     /// Whoever is in flight when the run's patience ends may yet commit.
     fn drop(&mut self) {
         if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
-            self.course.tally(&self.tenant, self.script.take_tallies(), false);
+            self.count_uncertain();
         }
     }
 }

@@ -12,10 +12,10 @@ use std::task::{Context, Poll, Waker};
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{Random, Vm};
 
+use crate::spec::Think;
 use crate::spec::load::{Model, TenantChange, cumulated, pause};
 use crate::spec::routes::{Endpoint, Routes, TenantPlan};
 use crate::spec::schedule::{Arrivals, Ramp};
-use crate::spec::{Role, Think};
 use crate::worker::connecting::ConnectLimits;
 use crate::worker::recorder::TenantGauges;
 use crate::worker::rest::Rest;
@@ -37,8 +37,8 @@ struct Slot {
     /// the moment: a change of the law is also one for who is thinking.
     thinks_since: Option<Nanos>,
     thinks: f64,
-    /// Where the pauses are the workload's own.
-    own: OwnPause,
+    /// The last pause, if it began while the load had the workload's own, and has had them ever since.
+    own: Option<OwnPause>,
     /// It runs an arrival that had to wait for it: when that was due, and its series.
     late: Option<(Nanos, usize)>,
 }
@@ -208,6 +208,9 @@ impl Tenant {
             state.arrivals.respace(elapsed, spacing);
         }
         state.think = think.unwrap_or(state.think);
+        if state.think != Think::Workload {
+            state.slots.iter_mut().for_each(|slot| slot.own = None);
+        }
         let after = self.share(self.level(&state, at));
         // Who takes part from the beginning was connected before it.
         state.rest.change(change.release, if elapsed == 0 { after } else { before }, after, at);
@@ -260,14 +263,6 @@ impl Tenant {
         }
     }
 
-    /// Draws a transaction from the mix, and tells where it runs; `own` is where the session reads if reads are spread.
-    #[inline]
-    pub(crate) fn choose(&self, random: &mut Random, own: Role) -> (usize, Role) {
-        let state = self.state.borrow();
-        let transaction = drawn(&state.mix, random.uniform());
-        (transaction, state.routes.role(self.plan.read_only[transaction], own))
-    }
-
     /// Asks for work for a session; pending while there is none.
     #[inline]
     pub(crate) fn poll_turn(
@@ -296,9 +291,9 @@ impl Tenant {
                     let mut transaction = None;
                     if let Some(since) = slot.thinks_since {
                         let mut pauses = pause(state.think, slot.thinks);
-                        if state.think == Think::Workload {
-                            let next = drawn(&state.mix, slot.own.next);
-                            pauses = slot.own.pauses(slot.thinks, &self.plan.pauses, next);
+                        if let Some(own) = &slot.own {
+                            let next = drawn(&state.mix, own.next);
+                            pauses = own.pauses(slot.thinks, &self.plan.pauses, next);
                             transaction = Some(next);
                         }
                         let until = since.saturating_add(pauses);

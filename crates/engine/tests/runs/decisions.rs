@@ -4,7 +4,7 @@ use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_engine::LoadSpec;
 use serde_json::json;
 
-use crate::support::{SimBase, Story, check, phase, run, spec, written};
+use crate::support::{SimBase, Story, check, phase, run, spec_of, written};
 
 const SQL: &str = "-- name: write\nUPDATE t SET a = a + 1\n-- name: find\nSELECT a FROM t\n";
 
@@ -15,9 +15,7 @@ fn load(url: &str, lua: &str) -> (LoadSpec, tempfile::TempDir) {
     let names = lua.split("w:transaction('").skip(1).filter_map(|rest| rest.split('\'').next());
     let weights: serde_json::Map<_, _> = names.map(|name| (name.to_owned(), json!(1))).collect();
     assert_eq!(weights.len(), mix);
-    let mut spec = spec(url, [phase("all", 1.0, json!({"concurrency": 8, "mix": weights}))]);
-    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
-    (spec, folder)
+    (spec_of(&folder, url, [phase("all", 1.0, json!({"concurrency": 8, "mix": weights}))]), folder)
 }
 
 fn aborted(story: &Story) -> u64 {
@@ -81,6 +79,26 @@ fn an_outcome_that_nobody_knows_is_not_expected() {
     assert_eq!((all.failed(), aborted(&story)), (story.totals().uncertain, 0));
 }
 
+#[test]
+fn what_was_committed_before_an_expected_error_stays() {
+    let lua = "w:transaction('parts', { aborts_on = 'constraint' }, function(tx)
+      tx:tally('parts', 1)
+      tx:exec('write')
+      tx:tally('parts', 1)
+      tx:exec('write')
+    end)";
+    let base = SimBase::new("latency=constant(1ms)&error=constraint:0.2");
+    let (spec, _folder) = load(&base.url, lua);
+    let story = run(&spec);
+    let all = story.all();
+    assert!(aborted(&story) > 50);
+    assert_eq!((all.failed(), story.totals().uncertain), (0, 0));
+    let (sure, uncertain) = story.tally("parts");
+    assert_eq!(sure, 2.0 * all.committed() as f64);
+    let stays = base.commits() as f64 - sure;
+    assert!(stays > 0.0 && stays <= uncertain, "{stays} of {uncertain}");
+}
+
 /// A transaction of which so many in a hundred have nothing to do, and one that always has.
 fn skipping(share: u32) -> String {
     format!(
@@ -97,14 +115,6 @@ fn skipping(share: u32) -> String {
     )
 }
 
-/// Committed transactions of a name.
-fn committed(story: &Story, name: &str) -> u64 {
-    let of_name = |series: &nephoscope_engine::Series| {
-        if series.name.transaction == name { series.committed } else { 0 }
-    };
-    story.all().sum(of_name)
-}
-
 #[test]
 fn a_turn_that_is_skipped_is_served_by_another_transaction() {
     let base = SimBase::new("latency=constant(1ms)");
@@ -112,10 +122,10 @@ fn a_turn_that_is_skipped_is_served_by_another_transaction() {
     let story = run(&spec);
     let all = story.all();
     // Of draws that are no skips, one in five is of the transaction that skips three in four.
-    check::binomial("perhaps", committed(&story, "perhaps"), all.committed(), 0.2);
+    check::binomial("perhaps", all.committed_of("perhaps"), all.committed(), 0.2);
     assert_eq!((all.failed(), aborted(&story), base.commits()), (0, 0, all.committed()));
     assert_eq!(story.tally("written").0, all.committed() as f64, "what is skipped adds nothing");
-    assert_eq!(story.tally("begun").0, committed(&story, "perhaps") as f64);
+    assert_eq!(story.tally("begun").0, all.committed_of("perhaps") as f64);
 }
 
 #[test]
@@ -127,7 +137,7 @@ fn an_arrival_that_is_skipped_is_served_by_another_transaction() {
     let story = run(&spec);
     check::arrivals(&story);
     let all = story.all();
-    assert_eq!(committed(&story, "perhaps"), 0);
+    assert_eq!(all.committed_of("perhaps"), 0);
     assert_eq!((all.committed(), all.counted(|tenant| tenant.arrivals)), (500, 500));
 }
 

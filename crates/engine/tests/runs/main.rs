@@ -12,6 +12,7 @@ mod limits;
 mod pauses;
 mod repeats;
 mod roles;
+mod streams;
 #[path = "../support/mod.rs"]
 mod support;
 mod wrong_specs;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{SimBase, Story, check, phase, run, spec, written};
+use crate::support::{SimBase, Story, check, phase, run, spec, spec_of, written};
 
 /// A closed loop that runs two transactions with pauses of their own, by weights.
 fn thinking(url: &str, sessions: u32, seconds: f64, think: &Value, weights: &Value) -> Story {
@@ -16,13 +16,7 @@ fn thinking(url: &str, sessions: u32, seconds: f64, think: &Value, weights: &Val
         "-- name: write\nUPDATE t SET a = a + 1\n",
     );
     let load = json!({"concurrency": sessions, "think": think, "mix": weights});
-    let mut spec = spec(url, [phase("all", seconds, load)]);
-    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
-    run(&spec)
-}
-
-fn committed(story: &Story, name: &str) -> u64 {
-    story.all().sum(|series| if series.name.transaction == name { series.committed } else { 0 })
+    run(&spec_of(&folder, url, [phase("all", seconds, load)]))
 }
 
 #[test]
@@ -32,9 +26,9 @@ fn a_session_keys_and_thinks_as_its_transactions_say() {
     let story = thinking(&base.url, 20, 3.0, &own, &json!({"short": 1}));
     // 10 ms of work, 30 ms of think time and 20 ms of keying: the first transaction of a session has no keying.
     let each = 3.0 / 0.06;
-    check::within("constant", committed(&story, "short") as f64, 20.0 * each, 0.1);
+    check::within("constant", story.all().committed_of("short") as f64, 20.0 * each, 0.1);
     let story = thinking(&base.url, 40, 3.0, &own, &json!({"long": 1}));
-    check::within("exponential", committed(&story, "long") as f64, 40.0 * (1.0 + 3.0 / 0.21), 0.15);
+    check::within("exponential", story.all().committed_of("long") as f64, 40.0 * (1.0 + 3.0 / 0.21), 0.15);
 }
 
 #[test]
@@ -42,11 +36,29 @@ fn the_next_transaction_is_drawn_by_the_mix() {
     let base = SimBase::new("latency=constant(1ms)");
     let own = json!({"law": "workload"});
     let story = thinking(&base.url, 20, 2.0, &own, &json!({"short": 1, "none": 3}));
-    let (short, none) = (committed(&story, "short"), committed(&story, "none"));
+    let (short, none) = (story.all().committed_of("short"), story.all().committed_of("none"));
     check::binomial("short", short, short + none, 0.25);
     // Who asks for no pauses has none.
     let story = thinking(&base.url, 2, 0.5, &json!({"law": "none"}), &json!({"short": 1}));
-    assert!(committed(&story, "short") > 100);
+    assert!(story.all().committed_of("short") > 100);
+}
+
+#[test]
+fn who_thinks_by_another_law_has_no_pause_of_the_workloads_own() {
+    let folder = written(
+        "local w = workload 'w'
+         w:transaction('first', { think = 1000 }, function(tx) tx:exec('write') end)
+         w:transaction('none', function(tx) tx:exec('write') end)",
+        "-- name: write\nUPDATE t SET a = a + 1\n",
+    );
+    let base = SimBase::new("latency=constant(1ms)");
+    let constant = json!({"law": "constant", "ms": 20});
+    let phases = [
+        phase("all", 0.5, json!({"concurrency": 4, "think": constant, "mix": {"none": 1}})),
+        phase("own", 0.5, json!({"think": {"law": "workload"}})),
+    ];
+    let story = run(&spec_of(&folder, &base.url, phases));
+    assert!(story.phase("own").committed() > 200, "nobody waits for a transaction that it has not ended");
 }
 
 #[test]

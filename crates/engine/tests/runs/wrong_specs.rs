@@ -1,11 +1,15 @@
 //! A wrong load is refused before anything is touched, with one error that says what, where, and what is allowed.
 
 use crate::support::{SimBase, load, phase, spec, tenant};
-use nephoscope_engine::spec::{LoadChange, Reads};
+use nephoscope_engine::spec::{LoadChange, Reads, TenantSpec};
 use nephoscope_engine::{EngineError, LoadSpec, Run};
 use serde_json::json;
 
 type Spoil = fn(&mut LoadSpec);
+
+fn stream(name: &str, of: &str) -> TenantSpec {
+    TenantSpec { stream_of: Some(of.to_owned()), ..tenant(name, "sim://") }
+}
 
 fn spoil_load(spec: &mut LoadSpec, change: serde_json::Value) {
     spec.phases[0].loads.insert("*".to_owned(), load(change));
@@ -26,6 +30,16 @@ const WRONG: &[(&str, Spoil)] = &[
     ("at least one tenant and one phase", |spec| spec.phases.clear()),
     ("sessions must be from 1", |spec| spec.tenants[0].sessions = 0),
     ("\"default\" is not unique", |spec| spec.tenants.push(tenant("default", "sim://"))),
+    ("stream reports of tenant \"nobody\": no tenant before it has that name", |spec| {
+        spec.tenants.push(stream("reports", "nobody"));
+    }),
+    ("stream more of tenant \"reports\": no tenant before it has that name", |spec| {
+        spec.tenants.extend([stream("reports", "default"), stream("more", "reports")]);
+    }),
+    ("stream reports of tenant \"default\": its workload is not the tenant's", |spec| {
+        spec.tenants.push(stream("reports", "default"));
+        spec.tenants[1].workload.scale = 2.0;
+    }),
     ("tenant default has no rw endpoint", |spec| spec.tenants[0].rw.clear()),
     ("reads go to ro, and it has no ro endpoint", |spec| spec.tenants[0].reads = Reads::Ro),
     ("writer_weight is 0; it must be above 0", |spec| spec.tenants[0].writer_weight = 0.0),

@@ -47,6 +47,7 @@ pub fn written(lua: &str, statements: &str) -> tempfile::TempDir {
 pub fn tenant(name: &str, url: &str) -> TenantSpec {
     TenantSpec {
         name: name.to_owned(),
+        stream_of: None,
         rw: vec![url.to_owned()],
         ro: Vec::new(),
         reads: Reads::Rw,
@@ -89,6 +90,17 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         tenants: vec![tenant("default", url)],
         phases: phases.into_iter().collect(),
     }
+}
+
+/// As [`spec`], of a workload that lies in a folder.
+pub fn spec_of(
+    folder: &tempfile::TempDir,
+    url: &str,
+    phases: impl IntoIterator<Item = PhaseSpec>,
+) -> LoadSpec {
+    let mut spec = spec(url, phases);
+    folder.path().clone_into(&mut spec.tenants[0].workload.folder);
+    spec
 }
 
 /// The load of a tenant from the words that a study has for it.

@@ -91,6 +91,9 @@ impl Source {
     #[inline]
     pub(super) fn give(&mut self, inbox: &mut Inbox) -> usize {
         let count = self.inbox.bytes().len();
+        if count == 0 {
+            return 0;
+        }
         if inbox.bytes().is_empty() {
             mem::swap(inbox, &mut self.inbox);
         } else {

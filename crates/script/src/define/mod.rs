@@ -16,7 +16,7 @@ use crate::error::ScriptError;
 use crate::statements::mentions;
 use crate::sysbench;
 use crate::vm::sandbox;
-use crate::workload::{Invariant, Mix, OptionSpec, OptionValue, Schema, Transaction};
+use crate::workload::{Invariant, Mix, OptionSpec, Schema, Transaction};
 
 mod checks;
 pub(crate) mod columns;
@@ -42,11 +42,6 @@ pub(crate) struct Draft {
     begun: bool,
     /// The file has run: nothing can be declared any more.
     closed: bool,
-    scale: f64,
-    pub(crate) given: Vec<(String, OptionValue)>,
-    dialect: &'static str,
-    /// What a workload may need, and whether the system has it.
-    capabilities: Vec<(&'static str, bool)>,
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) options: Vec<OptionSpec>,
@@ -332,7 +327,7 @@ const WORDS: [(&str, usize, Declare); 13] = [
     ("option", 5, |lua, draft, given| words::option(lua, &mut draft.borrow_mut(), given)),
     ("table", 2, |lua, draft, [name, spec, ..]| {
         // A function for the rows may run while the table is read: the declarations are not held then.
-        let scale = draft.borrow().scale;
+        let scale = draft.borrow().chunk(lua)?.source.scale;
         let table = words::table(lua, scale, &name, &spec)?;
         let mut draft = draft.borrow_mut();
         if draft.tables.iter().any(|other| other.name == table.name) {
@@ -387,8 +382,9 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
         words.set(word, function)?;
     }
     words.set("sysbench", sysbench::word(lua, draft, &words)?)?;
-    words.set("scale", draft.borrow().scale)?;
-    words.set("dialect", draft.borrow().dialect)?;
+    let source = Arc::clone(&draft.borrow().chunk(lua)?.source);
+    words.set("scale", source.scale)?;
+    words.set("dialect", source.dialect.name)?;
     let metatable = lua.create_table()?;
     metatable.set("__metatable", false)?;
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {

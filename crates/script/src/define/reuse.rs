@@ -13,20 +13,16 @@ use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, MultiValue, Value};
 use nephoscope_drivers::Statement;
 
-use super::files::{Layer, Library, Reader};
+use super::files::Layer;
 use super::{Draft, Source, at, builder, named, open, within};
 use crate::statements::override_statements;
-use crate::workload::{OptionValue, Schema};
+use crate::workload::Schema;
 
 /// The Lua file of a folder, and all that is needed to run it.
 #[derive(Clone)]
 pub(crate) struct Chunk {
     pub(crate) layer: Arc<Layer>,
-    pub(super) dialect: Reader,
-    pub(crate) library: Library,
-    scale: f64,
-    given: BTreeMap<String, OptionValue>,
-    capabilities: Vec<(&'static str, bool)>,
+    pub(crate) source: Arc<Source>,
     /// The folder, and those of the workloads that extend it.
     line: Vec<PathBuf>,
 }
@@ -38,11 +34,7 @@ impl Chunk {
         Self {
             line: vec![layer.folder.canonicalize().unwrap_or_default()],
             layer,
-            dialect: source.dialect,
-            library: source.library.clone(),
-            scale: source.scale,
-            given: source.options.clone(),
-            capabilities: source.capabilities.needed().to_vec(),
+            source: Arc::new(source.clone()),
         }
     }
 
@@ -70,10 +62,6 @@ pub(super) struct Base {
 impl Draft {
     fn of(chunk: Chunk) -> Self {
         Self {
-            scale: chunk.scale,
-            given: chunk.given.clone().into_iter().collect(),
-            dialect: chunk.dialect.name,
-            capabilities: chunk.capabilities.clone(),
             statements: chunk.layer.statements.clone(),
             schema: chunk.layer.schema.clone(),
             elsewhere: chunk.layer.elsewhere.clone(),
@@ -90,7 +78,7 @@ impl Draft {
 
     /// The counter of unique numbers that all threads share.
     pub(crate) fn unique(&self) -> Arc<AtomicU64> {
-        self.of.as_ref().map(|chunk| Arc::clone(&chunk.library.unique)).unwrap_or_default()
+        self.of.as_ref().map(|chunk| Arc::clone(&chunk.source.library.unique)).unwrap_or_default()
     }
 
     /// The statements and the schema, those of an extended workload included.
@@ -204,7 +192,7 @@ pub(super) fn extends(lua: &Lua, draft: &RefCell<Draft>, name: &Value) -> mlua::
         return Err(at(lua, message));
     }
     let chunk = draft.borrow().chunk(lua)?.clone();
-    let found = chunk.library.extended(&name, &chunk.layer, chunk.dialect);
+    let found = chunk.source.library.extended(&name, &chunk.layer, chunk.source.dialect);
     let found = found.map_err(|error| at(lua, &format!("w:extends {name:?}: {error}")))?;
     let Some(layer) = found else {
         let message = format!(
@@ -279,7 +267,7 @@ fn read(lua: &Lua, draft: &RefCell<Draft>, name: &str) -> mlua::Result<(Arc<str>
     let draft = draft.borrow();
     let chunk = draft.chunk(lua)?;
     let file = format!("{name}.lua");
-    match chunk.library.required(&chunk.layer, &file) {
+    match chunk.source.library.required(&chunk.layer, &file) {
         Ok(text) => Ok((text, format!("{}{file}", chunk.layer.prefix))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let message = format!("require {name:?}: there is no {file} in the workload's folder");

@@ -28,7 +28,7 @@ pub(super) fn statement(lua: &Lua, draft: &mut Draft, name: &Value, text: &Value
         return Err(at(lua, &message));
     }
     let lines: Vec<&str> = text.lines().collect();
-    let read = named_statement(&name, &lines, draft.chunk(lua)?.dialect.lexer);
+    let read = named_statement(&name, &lines, draft.chunk(lua)?.source.dialect.lexer);
     draft.statements.push(read.map_err(|(_, message)| at(lua, &message))?);
     Ok(())
 }
@@ -48,7 +48,7 @@ pub(super) fn schema(lua: &Lua, draft: &mut Draft, section: &Value, text: &Value
         return Err(at(lua, &message));
     }
     let lines: Vec<&str> = text.lines().collect();
-    let read = named_statement(&name, &lines, chunk.dialect.lexer);
+    let read = named_statement(&name, &lines, chunk.source.dialect.lexer);
     let read = read.map_err(|(_, message)| {
         at(
             lua,

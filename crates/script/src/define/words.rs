@@ -79,7 +79,8 @@ pub(super) fn option(lua: &Lua, draft: &mut Draft, given: [Value; 5]) -> mlua::R
     if !kind.holds(&default) {
         return Err(at(lua, &wrong("the default is", &default)));
     }
-    let given = draft.given.iter().find(|(given, _)| *given == name).map(|(_, value)| value.clone());
+    let typed = draft.sysbench.as_ref().and_then(|lent| lent.typed.get(&name));
+    let given = typed.or(draft.chunk(lua)?.source.options.get(&name)).cloned();
     let value = given.unwrap_or_else(|| default.clone());
     if !kind.holds(&value) {
         return Err(Error::runtime(format!("workload.options: {}", wrong("the study says", &value))));
@@ -274,12 +275,13 @@ pub(super) fn invariant(
 /// `w:needs(capability)`: an error where the system does not have it.
 pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Result<()> {
     let wanted = named(lua, capability, "what the workload needs")?;
-    match draft.capabilities.iter().find(|(name, _)| *name == wanted) {
+    let source = &draft.chunk(lua)?.source;
+    let capabilities = source.capabilities.needed();
+    match capabilities.iter().find(|(name, _)| *name == wanted) {
         Some((_, true)) => Ok(()),
         Some((_, false)) => {
-            let have = draft.capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
-            let have = have.collect::<Vec<_>>().join(", ");
-            let dialect = draft.dialect;
+            let have = capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
+            let (have, dialect) = (have.collect::<Vec<_>>().join(", "), source.dialect.name);
             Err(at(
                 lua,
                 &format!(
@@ -288,7 +290,7 @@ pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Resul
             ))
         }
         None => {
-            let known = draft.capabilities.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            let known = capabilities.map(|(name, _)| name).join(", ");
             Err(at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}")))
         }
     }

@@ -5,6 +5,7 @@
 //! types of the options that a command line gives, and the functions that draw.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -29,6 +30,8 @@ pub(crate) struct Lent {
     pub(crate) laws: Laws,
     /// What each session does at the end of the run.
     pub(crate) done: Option<Function>,
+    /// Options whose values a command line gives as texts.
+    pub(crate) typed: BTreeMap<String, OptionValue>,
     /// How many unique numbers were drawn, over all threads.
     pub(crate) unique: Arc<AtomicU64>,
 }
@@ -56,7 +59,7 @@ fn declare(lua: &Lua, draft: &Rc<RefCell<Draft>>, words: &Table, script: &str) -
             return Err(at(lua, "w:sysbench declares all of a workload: it comes once, and alone"));
         }
         let unique = draft.unique();
-        draft.sysbench = Some(Lent { native: native.clone(), laws: Laws::DEFAULT, done: None, unique });
+        draft.sysbench = Some(Lent { native: native.clone(), laws: Laws::DEFAULT, done: None, typed: BTreeMap::new(), unique });
     }
     lent.set("w", words)?;
     lent.set("native", native)?;
@@ -92,7 +95,7 @@ fn load(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
             return Err(wrong("a file beside the script is named without .lua"));
         }
         let file = format!("{name}.lua");
-        let text = chunk.library.required(&chunk.layer, &file);
+        let text = chunk.source.library.required(&chunk.layer, &file);
         let text = text.map_err(|error| wrong(&format!("{file}: {error}")))?;
         lua.load(&*text)
             .set_name(format!("@{file}"))
@@ -105,11 +108,11 @@ fn load(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
 /// `typed(option, kind)`: what a command line says of an option is a text; makes it a value of its kind, where it can be.
 fn typed(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
     let draft = Rc::clone(draft);
-    lua.create_function(move |_, (option, kind): (String, String)| {
+    lua.create_function(move |lua, (option, kind): (String, String)| {
         let mut draft = draft.borrow_mut();
-        let given = draft.given.iter_mut().find(|(name, _)| *name == option);
-        if let Some((_, value)) = given {
-            *value = of_kind(value.clone(), &kind);
+        let given = draft.chunk(lua)?.source.options.get(&option).cloned();
+        if let (Some(value), Some(lent)) = (given, &mut draft.sysbench) {
+            lent.typed.insert(option, of_kind(value, &kind));
         }
         Ok(())
     })

@@ -42,6 +42,9 @@ pub(crate) struct Call {
     pub(crate) shape: Shape,
 }
 
+/// The command of a call of a statement that was made while the workload runs: its place is known to the connection only.
+pub(crate) const MADE: Command = Command::Execute(usize::MAX);
+
 /// How a function ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Ending {

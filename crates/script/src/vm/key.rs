@@ -4,7 +4,7 @@ use mlua::ffi;
 use nephoscope_drivers::{Command, Reply};
 
 use super::script::{Script, Step};
-use super::{Call, api};
+use super::{Call, MADE, api};
 use crate::error::ScriptError;
 
 impl Script {
@@ -30,6 +30,9 @@ impl Script {
     fn keyless(&self, call: Option<Call>) -> String {
         let statements = self.core.shared.statements.borrow();
         let name = match call {
+            Some(Call { command: MADE, .. }) => {
+                self.context.query.as_ref().map_or("the statement", |statement| statement.name())
+            }
             Some(Call { command: Command::Execute(index), .. }) => statements.name(index),
             _ => "the statement",
         };

@@ -42,7 +42,7 @@ mod pulse;
 pub(crate) mod sandbox;
 mod script;
 
-pub(crate) use context::{Call, Context, Ending, RowObject, Shape, Shared, Way, wall_seconds};
+pub(crate) use context::{Call, Context, Ending, MADE, RowObject, Shape, Shared, Way, wall_seconds};
 use loaded::Loaded;
 use pulse::Pulse;
 pub use pulse::{LONGEST, Running, Watch};

@@ -121,7 +121,7 @@ impl Session<'_> {
                 Step::Query { want, flush } => {
                     let statement = Rc::clone(self.script.query().unwrap());
                     let call = format!("{}({})", statement.text(), shown(self.script.params()));
-                    calls.push(ridden(call, want, flush));
+                    calls.push(ridden(&call, want, flush));
                     let rows = if want == Want::Rows { self.rows } else { 0 };
                     let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
                     step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
@@ -183,11 +183,11 @@ impl Session<'_> {
                 format!("{other:?}").to_lowercase()
             }
         };
-        ridden(name, want, flush)
+        ridden(&name, want, flush)
     }
 }
 
-fn ridden(call: String, want: Want, flush: bool) -> String {
+fn ridden(call: &str, want: Want, flush: bool) -> String {
     let (want, flush) = (if want == Want::Rows { " rows" } else { "" }, if flush { "" } else { " queued" });
     format!("{call}{want}{flush}")
 }

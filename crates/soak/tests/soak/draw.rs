@@ -94,6 +94,7 @@ impl Draw {
         self.urls.insert(name.clone(), [rw.clone(), ro.clone()]);
         TenantSpec {
             name,
+            stream_of: None,
             reads: if ro.is_empty() { Reads::Rw } else { self.one(&[Reads::Rw, Reads::Ro, Reads::All]) },
             writer_weight: [1.0, 0.5, 3.0][number as usize % 3],
             rw,

@@ -13,6 +13,7 @@ from nephoscope.cli.options import (
     JsonOption,
     PgbenchOption,
     SetOption,
+    SqlOption,
     StudyArgument,
     UrlOption,
     YcsbOption,
@@ -31,6 +32,7 @@ def load(
     *,
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
+    sql: SqlOption = None,
     ycsb: YcsbOption = None,
     force: Annotated[bool, typer.Option("--force", help="Load anew what is there already.")] = False,
     threads: Annotated[int, typer.Option(help="Threads that load; 0 is one per core.")] = 0,
@@ -38,7 +40,7 @@ def load(
     """Load the data that a study's workload runs on."""
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
     chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     view = make_view(as_json=False)
@@ -61,6 +63,7 @@ def check(
     *,
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
+    sql: SqlOption = None,
     ycsb: YcsbOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +71,7 @@ def check(
     from nephoscope.cli.printing import check_table  # noqa: PLC0415
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, ycsb=ycsb)
+    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
     chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     with started(chosen) as (system, workload):

@@ -17,6 +17,7 @@ from nephoscope.cli.options import (
     PgbenchOption,
     ResumeOption,
     SetOption,
+    SqlOption,
     StudyArgument,
     SummaryOption,
     SysbenchOption,
@@ -41,6 +42,7 @@ def run(
     *,
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
+    sql: SqlOption = None,
     sysbench: SysbenchOption = None,
     ycsb: YcsbOption = None,
     io: IoOption = None,
@@ -55,7 +57,7 @@ def run(
     from nephoscope.measuring.scripts import is_command, run_command  # noqa: PLC0415
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, sysbench=sysbench, ycsb=ycsb)
+    given = given_by(context, url, pgbench=pgbench, sql=sql, sysbench=sysbench, ycsb=ycsb)
     chosen = study_of(study, settings, io, given)
     if is_command(chosen):
         view = make_view(as_json=as_json)

@@ -47,6 +47,7 @@ class Elasticity(Evaluator):
         self._settings = settings
         self._index = index
         self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
+        self._access = {mix: settings.access or workload.access(mix) for mix in self._mixes}
         self._patterns = dict(map(resolve, settings.patterns))
         self._told: set[Allocation] = set()
 
@@ -100,7 +101,7 @@ class Elasticity(Evaluator):
             concurrency=float(concurrency),
             think=settings.think,
             mix=self._mixes[mix],
-            access=settings.access,
+            access=self._access[mix],
             release=True,
         )
 

@@ -14,7 +14,6 @@ from nephoscope.settings.loads import (
     LatencyBound,
     Mixes,
     Think,
-    UniformAccess,
     each_once,
 )
 from nephoscope.settings.registered import MeasureSettings
@@ -55,8 +54,8 @@ class ElasticitySettings(MeasureSettings):
     """How long the provider may take to tell its allocation; then it is given up, with a warning."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often all patterns are played."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     think: Think | None = None
     """A pause of each session between two transactions: see [think time](#think-time)."""
     slo: LatencyBound | None = None

@@ -73,6 +73,7 @@ class Failover(Evaluator):
         self._settings = settings
         self._index = index
         self._label, self._mix = workload.mix(settings.mix, f"measure.{index}.mix")
+        self._access = settings.access or workload.access(self._label)
 
     def seconds(self) -> float:
         """All failures."""
@@ -108,7 +109,7 @@ class Failover(Evaluator):
     def _level(self, means: Means) -> Load:
         """Describe the load; where it is a share of the capacity, measure that. Raises ``MeasurementError``."""
         of, load = self._settings, means.load
-        closed = Load(concurrency=float(of.concurrency), mix=self._mix, access=of.access)
+        closed = Load(concurrency=float(of.concurrency), mix=self._mix, access=self._access)
         if not of.is_open:
             return closed
         rate = of.rate
@@ -125,7 +126,7 @@ class Failover(Evaluator):
                 )
             rate = min(of.utilization * capacity, HIGHEST_RATE)
             load.note("capacity", **labels, tps=capacity, rate=rate)
-        return Load(rate=rate, mix=self._mix, access=of.access)
+        return Load(rate=rate, mix=self._mix, access=self._access)
 
     def _fail(self, means: Means, level: Load, role: Role, repetition: int) -> None:
         of, load = self._settings, means.load

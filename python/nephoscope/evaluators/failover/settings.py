@@ -14,7 +14,6 @@ from nephoscope.settings.loads import (
     MOST_CONCURRENCY,
     AccessSetting,
     MixSetting,
-    UniformAccess,
 )
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration, one_as_list
@@ -62,8 +61,8 @@ class FailoverSettings(MeasureSettings):
     utilization: Annotated[float, Field(gt=0, lt=1)] | None = None
     """In place of a rate: the share of the system's capacity that arrives, such as 0.6. The capacity is the throughput
     of `concurrency` transactions at a time, which is measured for `before` ahead of the first failure."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     warmup: Duration = 2.0
     """How long the load runs before it counts, each time."""
     before: Duration = 5.0

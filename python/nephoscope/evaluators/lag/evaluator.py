@@ -75,6 +75,7 @@ class Lag(Evaluator):
             (load.name, workload.mix(load.mix, f"{where}.{place}.mix")[1] if load.mix is not None else None)
             for place, load in enumerate(loads)
         ]
+        self._access = {load.name: settings.access or workload.access(load.mix) for load in loads}
         self._any_mix = {workload.transactions[0]: 1.0}
 
     def seconds(self) -> float:
@@ -99,22 +100,22 @@ class Lag(Evaluator):
             return
         settings = ProbeSettings(marker_interval=of.marker_interval, marker_timeout=of.limit)
         # Before the first load, so that no load contains the creation of the probes' tables.
-        load.phase("lag: warm-up", "warm_up", of.warmup, self._level(None), self.labels(self._index))
+        load.phase("lag: warm-up", "warm_up", of.warmup, self._level(), self.labels(self._index))
         with means.probes(settings, availability=False, lag=True):
             for repetition in range(1, of.repetitions + 1):
                 for name, mix in self._loads:
                     labels = self.labels(self._index, load=name, repetition=repetition)
                     if of.warmup > 0:
                         warming = f"lag, {name}: warm-up"
-                        load.phase(warming, "warm_up", of.warmup, self._level(mix), labels)
-                    load.phase(f"lag, {name}", "measure", of.duration, self._level(mix), labels)
+                        load.phase(warming, "warm_up", of.warmup, self._level(name, mix), labels)
+                    load.phase(f"lag, {name}", "measure", of.duration, self._level(name, mix), labels)
             load.wait()
 
-    def _level(self, mix: Mapping[str, float] | None) -> Load:
-        """Make the load of a mix; without one the system is idle."""
+    def _level(self, name: str = "", mix: Mapping[str, float] | None = None) -> Load:
+        """Make a load of a mix; without one the system is idle."""
         of = self._settings
         concurrency = float(of.concurrency) if mix is not None else 0.0
-        return Load(concurrency=concurrency, mix=mix or self._any_mix, access=of.access)
+        return Load(concurrency=concurrency, mix=mix or self._any_mix, access=self._access.get(name))
 
     # --- reading --------------------------------------------------------------------------------------------
 

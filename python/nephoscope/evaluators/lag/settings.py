@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, model_validator
 
 from nephoscope.settings.base import Settings
-from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, MixSetting
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration
 
@@ -37,8 +37,8 @@ class LagSettings(MeasureSettings):
     workload has a mix `IUD`, that one and each of its transactions alone, as the paper does."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 8
     """Transactions at a time."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     warmup: Duration = 1.0
     """How long each load runs before the lag is measured."""
     duration: Duration = 10.0

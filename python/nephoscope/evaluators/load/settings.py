@@ -21,18 +21,16 @@ from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
+MOST_STREAMS = 16
+"""Each stream has Lua states of its own on every thread."""
 
-class PhaseSettings(Settings):
-    """A phase. Values that are left out stay those of the phase before it."""
 
-    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,80}$")] | None = None
-    """Its name in the report; without ``|`` and commas, at most 80 characters."""
-    kind: Literal["warm_up", "measure", "ramp_down", "pause"] = "measure"
-    """Its purpose: only phases of the kind ``measure`` become points."""
-    duration: Duration
-    """How long it lasts."""
+class LevelSettings(Settings):
+    """A load: how many transactions, which ones, on which keys."""
+
     concurrency: Level | None = None
     """A closed load: so many transactions at a time."""
     think: Think | None = None
@@ -44,14 +42,12 @@ class PhaseSettings(Settings):
     mix: MixSetting | None = None
     """Which transactions run: see [mixes](#mixes)."""
     access: AccessSetting | None = None
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own unless set."""
 
     @model_validator(mode="after")
     def _one_model(self) -> Self:
         if self.concurrency is not None and self.rate is not None:
             raise ValueError("concurrency and rate exclude each other: a load is closed or open")
-        if self.duration <= 0:
-            raise ValueError("a phase needs a duration above 0")
         for what, level, most in (
             ("concurrency", self.concurrency, MOST_CONCURRENCY),
             ("rate", self.rate, HIGHEST_RATE),
@@ -59,6 +55,70 @@ class PhaseSettings(Settings):
             if _highest(level) > most:
                 raise ValueError(f"a {what} must be {most:.0f} at the most")
         return self
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the level is above 0 at some time."""
+        return bool(_highest(self.concurrency) or _highest(self.rate))
+
+
+class StreamSettings(LevelSettings):
+    """A stream: a load beside others on the same data, with sessions of its own. It is given whole."""
+
+    mix: MixSetting
+    """Which transactions run: see [mixes](#mixes)."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.concurrency is None and self.rate is None:
+            raise ValueError("a stream needs a concurrency or a rate")
+        if self.arrivals is not None and self.rate is None:
+            raise ValueError("arrivals belong to a rate, and the stream has a concurrency")
+        if self.think is not None and self.concurrency is None:
+            raise ValueError("think belongs to a concurrency, and the stream has a rate")
+        return self
+
+
+class NamedPhase(Settings):
+    """What a phase is, whatever its load."""
+
+    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,80}$")] | None = None
+    """Its name in the report; without ``|`` and commas, at most 80 characters."""
+    kind: Literal["warm_up", "measure", "ramp_down", "pause"] = "measure"
+    """Its purpose: only phases of the kind ``measure`` become points."""
+    duration: Duration
+    """How long it lasts."""
+
+    @model_validator(mode="after")
+    def _lasts(self) -> Self:
+        if self.duration <= 0:
+            raise ValueError("a phase needs a duration above 0")
+        return self
+
+
+class PhaseSettings(LevelSettings, NamedPhase):
+    """A phase. Values that are left out stay those of the phase before it."""
+
+    streams: Annotated[list[StreamSettings], Field(min_length=1, max_length=MOST_STREAMS)] | None = None
+    """In place of these, several loads at a time: see [streams](#streams)."""
+
+    @model_validator(mode="after")
+    def _streams_alone(self) -> Self:
+        if self.streams is not None and (given := self.given):
+            raise ValueError(
+                f"a phase with streams has no {given[0]} beside them: it belongs into one of the streams"
+            )
+        return self
+
+    @property
+    def given(self) -> list[str]:
+        """The values of a single load that are given."""
+        return [name for name in LevelSettings.model_fields if getattr(self, name) is not None]
+
+    @property
+    def loads(self) -> Sequence[LevelSettings]:
+        """The loads that are given: those of the streams, or the only one."""
+        return self.streams or [self]
 
 
 class LoadSettings(MeasureSettings):
@@ -75,14 +135,23 @@ class LoadSettings(MeasureSettings):
     @model_validator(mode="after")
     def _begins(self) -> Self:
         first = self.phases[0]
-        if first.concurrency is None and first.rate is None:
-            raise ValueError("the first phase needs a concurrency or a rate")
-        if first.mix is None:
+        if first.streams is None and first.concurrency is None and first.rate is None:
+            raise ValueError("the first phase needs a concurrency or a rate, or streams")
+        if first.streams is None and first.mix is None:
             raise ValueError("the first phase needs a mix")
-        if not any(_highest(level) for phase in self.phases for level in (phase.concurrency, phase.rate)):
+        if not any(load.has_work for phase in self.phases for load in phase.loads):
             raise ValueError("no phase has a load: every concurrency and every rate is 0")
-        closed = True
+        return self
+
+    @model_validator(mode="after")
+    def _goes_on(self) -> Self:
+        """Check what each phase says against those before it."""
+        has_streams, closed = self.phases[0].streams is not None, True
         for place, phase in enumerate(self.phases):
+            if has_streams and phase.given:
+                raise ValueError(f"the load is one of streams, and phases.{place} gives {phase.given[0]}")
+            if not has_streams and phase.streams is not None:
+                raise ValueError(f"phases.{place} has streams: then the first phase needs them too")
             if phase.concurrency is not None or phase.rate is not None:
                 closed = phase.concurrency is not None
             if closed and phase.arrivals is not None:
@@ -104,9 +173,9 @@ def _highest(level: Level | None) -> float:
     return level or 0.0
 
 
-def _levels(phase: PhaseSettings) -> dict[str, float]:
-    """Label a phase with its level; a ramp with where it leads."""
-    given = {"concurrency": phase.concurrency, "rate": phase.rate}
+def _levels(load: LevelSettings) -> dict[str, float]:
+    """Label a load with its level; a ramp with where it leads."""
+    given = {"concurrency": load.concurrency, "rate": load.rate}
     return {
         name: level.to if isinstance(level, RampSetting) else level
         for name, level in given.items()

@@ -44,6 +44,7 @@ class Tenancy(Evaluator):
         self._settings = settings
         self._index = index
         self._label, self._mix = workload.mix(settings.mix, f"measure.{index}.mix")
+        self._access = settings.access or workload.access(self._label)
         self._tenants = 1
 
     def check_tenants(self, number: int) -> None:
@@ -140,7 +141,7 @@ class Tenancy(Evaluator):
     def _loads(self, names: tuple[str, ...], sessions: list[int]) -> dict[str, Load]:
         """Describe the load of each tenant; one without sessions rests."""
         # A tenant without load closes its connections: the others may need them.
-        general = {"*": Load(mix=self._mix, access=self._settings.access, release=True)}
+        general = {"*": Load(mix=self._mix, access=self._access, release=True)}
         return general | {
             name: Load(concurrency=float(count)) for name, count in zip(names, sessions, strict=True)
         }

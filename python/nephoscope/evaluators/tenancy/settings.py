@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nephoscope.evaluators.search import SearchSettings
 from nephoscope.evaluators.tenancy.patterns import PATTERNS, PatternName
-from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, MixSetting, UniformAccess
+from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, MixSetting
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration, one_as_list
 
@@ -44,8 +44,8 @@ class TenancySettings(MeasureSettings):
     """Whether each tenant is also measured alone, at its concurrency beside others, for the interference."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often all patterns are gone through."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
 
     @field_validator("custom")
     @classmethod

@@ -45,6 +45,7 @@ class Throughput(Evaluator):
         self._settings = settings
         self._index = index
         self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
+        self._access = {mix: settings.access or workload.access(mix) for mix in self._mixes}
 
     def seconds(self) -> float:
         """Sum the phases; the steps of a search are taken to be as many as to its end."""
@@ -91,7 +92,7 @@ class Throughput(Evaluator):
             concurrency=float(concurrency),
             think=settings.think,
             mix=self._mixes[mix],
-            access=settings.access,
+            access=self._access[mix],
         )
         labelled = self.labels(self._index, mix=mix, concurrency=concurrency, **labels)
         name = f"{mix} c={concurrency}"

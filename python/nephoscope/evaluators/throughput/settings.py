@@ -13,7 +13,6 @@ from nephoscope.settings.loads import (
     Levels,
     Mixes,
     Think,
-    UniformAccess,
     each_once,
 )
 from nephoscope.settings.registered import MeasureSettings
@@ -36,8 +35,8 @@ class ThroughputSettings(MeasureSettings):
     """Of each measured phase."""
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 3
     """How often each point is measured; each repetition goes through all points."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     think: Think | None = None
     """A pause of each session between two transactions: see [think time](#think-time)."""
     slo: LatencyBound | None = None

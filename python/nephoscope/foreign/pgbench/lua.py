@@ -9,13 +9,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nephoscope.foreign.base import ALL, lua_text, refuse
-from nephoscope.foreign.pgbench.script import OWN, Script, border_of, texts, write_expression
+from nephoscope.foreign.base import lua_text, mix_lines, refuse
+from nephoscope.foreign.pgbench.script import OWN, Script, texts, write_expression
+from nephoscope.foreign.statements import border_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.foreign.pgbench.scanning import Command, Sql
+    from nephoscope.foreign.scanning import Command, Sql
 
 RUNTIME = "pgbench_runtime"
 _SLEEP = "sleep_on_the_server"
@@ -202,12 +203,13 @@ def write_workload(
         writer = _Writer(script, wanted, texty, kept)
         files[f"{script.name}.lua"] = writer.file()
         statements |= writer.statements
+    reading = {script.name for script in scripts if script.reads_only} | ({"select_only"} & set(extended))
     files["workload.lua"] = "\n".join(
         [
             *_head(scripts, options, {name for name in OWN if name in wanted}, extended),
             *(f"w:statement({lua_text(name)}, {lua_text(sql)})" for name, sql in statements.items()),
             *map(_transaction, scripts),
-            *_mixes(scripts, weights, extended),
+            *mix_lines({**weights, **extended}, reading),
             "",
         ]
     )
@@ -262,23 +264,3 @@ def _lacking(file: str, line: int, name: str) -> str:
 def _transaction(script: Script) -> str:
     settings = f"read_only = {'true' if script.reads_only else 'false'}"
     return f'w:transaction("{script.name}", {{ {settings} }}, require "{script.name}")'
-
-
-def _mixes(scripts: Sequence[Script], weights: Mapping[str, int], extended: Mapping[str, int]) -> list[str]:
-    parts = {**weights, **extended}
-    reading = {script.name for script in scripts if script.reads_only} | ({"select_only"} & set(extended))
-    mixes = {
-        ALL: parts,
-        "RW": parts,
-        "RO": {name: weight for name, weight in parts.items() if name in reading},
-        "WO": {name: weight for name, weight in parts.items() if name not in reading},
-    }
-    return [
-        f'w:mix("{mix}", {{ {", ".join(_weight(*one) for one in given.items())} }})'
-        for mix, given in mixes.items()
-        if any(given.values())
-    ]
-
-
-def _weight(name: str, weight: int) -> str:
-    return f'["{name}"] = {weight}'

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from nephoscope.foreign.base import refuse
 from nephoscope.foreign.pgbench.expressions import ExpressionError, expression
-from nephoscope.foreign.pgbench.scanning import Command, commands
+from nephoscope.foreign.scanning import Command, commands
+from nephoscope.foreign.statements import border_of, reads_only
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,28 +27,10 @@ _KNOWN = ("set", "sleep", "if", "elif", "else", "endif", "gset", "aset", "startp
 _MOST_VARIABLES = 150
 """Lua takes 200 local variables in a function."""
 
-_BORDER = re.compile(
-    r"(?P<begin>BEGIN|START\s+TRANSACTION)(?:\s+(?:WORK|TRANSACTION))?(?P<modes>\s+.+)?"
-    r"|(?P<commit>COMMIT|END)(?:\s+(?:WORK|TRANSACTION))?(?:\s+AND\s+NO\s+CHAIN)?"
-    r"|(?P<rollback>ROLLBACK|ABORT)(?:\s+(?:WORK|TRANSACTION))?(?:\s+AND\s+NO\s+CHAIN)?",
-    re.IGNORECASE | re.DOTALL,
-)
 _NO_STATEMENT = re.compile(
     r"(COMMIT|END|ROLLBACK|ABORT)\b(?!\s+(WORK\s+|TRANSACTION\s+)?TO\b)|PREPARE\s+TRANSACTION\b",
     re.IGNORECASE,
 )
-_READING = {"SELECT", "VALUES", "TABLE", "SHOW", "WITH"}
-_WRITING = {"INSERT", "UPDATE", "DELETE", "MERGE", "INTO", "SHARE", "NEXTVAL", "SETVAL"}
-
-
-@dataclass(frozen=True)
-class Border:
-    """A statement that begins or ends a transaction."""
-
-    word: str
-    """``begin``, ``commit`` or ``rollback``."""
-    modes: str = ""
-    """What else BEGIN says, such as an isolation level."""
 
 
 @dataclass
@@ -68,22 +51,11 @@ class Script:
     @property
     def reads_only(self) -> bool:
         """Whether no statement is known to write or to lock."""
-        statements = [sql for command in self.commands for sql in command.statements]
-        plain = [sql.words for sql in statements if border_of(sql.text) is None]
-        return all(words and words[0] in _READING and not _WRITING & set(words) for words in plain)
+        return reads_only(sql for command in self.commands for sql in command.statements)
 
     def stored(self, prefix: str, wanted: set[str]) -> list[str]:
         r"""Name the variables that ``\gset`` with a prefix may set, of those whose value is wanted anywhere."""
         return sorted(name for name in wanted if name.startswith(prefix) and name != prefix)
-
-
-def border_of(sql: str) -> Border | None:
-    """Tell whether a statement begins or ends a transaction."""
-    found = _BORDER.fullmatch(sql.strip())
-    if found is None:
-        return None
-    word = next(word for word in ("begin", "commit", "rollback") if found[word])
-    return Border(word, (found["modes"] or "").strip())
 
 
 def read_script(file: str, name: str, text: str) -> Script:

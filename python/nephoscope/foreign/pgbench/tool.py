@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from nephoscope.errors import InputError
-from nephoscope.foreign.base import Asked, Meant, Part, Tool, positive, read_words, text_of, whole
+from nephoscope.foreign.base import Asked, Meant, NamedFile, Tool, positive, read_words, text_of, whole
 from nephoscope.foreign.pgbench.lua import RUNTIME, write_workload
 from nephoscope.foreign.pgbench.script import OWN, Script, read_script
 
@@ -54,7 +54,7 @@ class Pgbench(Tool):
             raise InputError(f"pgbench: {rest[0]!r}: {_OF_URL}, and a study stands before --pgbench")
         return Asked(parts=parts, **asked.found())
 
-    def meant(self, parts: Sequence[Part]) -> Meant:
+    def meant(self, parts: Sequence[NamedFile]) -> Meant:
         """Name the workload ``tpcb`` where all is built in; else there are no tables to be made."""
         built_in = [part for part in parts if part.name in _BUILT_IN]
         if len(built_in) < len(parts):
@@ -62,7 +62,7 @@ class Pgbench(Tool):
         mix = _extended(parts)
         return Meant({"name": "tpcb"}, {"mixes": [mix], "mix": mix})
 
-    def made(self, parts: Sequence[Part]) -> Mapping[str, str]:
+    def made(self, parts: Sequence[NamedFile]) -> Mapping[str, str]:
         """Make a workload of scripts: a transaction each."""
         scripts: list[Script] = []
         weights: dict[str, int] = {}
@@ -77,7 +77,7 @@ class Pgbench(Tool):
         return write_workload(scripts, weights, _extended(parts))
 
 
-def _extended(parts: Sequence[Part]) -> dict[str, int]:
+def _extended(parts: Sequence[NamedFile]) -> dict[str, int]:
     weights: dict[str, int] = {}
     for part in parts:
         if part.name in _BUILT_IN:
@@ -94,21 +94,21 @@ def _transaction_name(stem: str, taken: Mapping[str, int]) -> str:
     )
 
 
-def _part(text: str) -> Part:
+def _part(text: str) -> NamedFile:
     name, at, weight = text.rpartition("@")
     if not at:
-        return Part(text)
-    return Part(name, whole("pgbench", "-f", weight, 0))
+        return NamedFile(text)
+    return NamedFile(name, whole("pgbench", "-f", weight, 0))
 
 
-def _wants_seed(part: Part) -> bool:
+def _wants_seed(part: NamedFile) -> bool:
     return part.name not in _BUILT_IN and ":random_seed" in text_of(Path(part.name))
 
 
 class _Options:
     """What pgbench's options ask for."""
 
-    def __init__(self, parts: list[Part]) -> None:
+    def __init__(self, parts: list[NamedFile]) -> None:
         self._parts = parts
         self._workload: dict[str, Any] = {}
         self._variables: dict[str, str] = {}
@@ -173,7 +173,7 @@ class _Options:
         fitting = [name for name in _BUILT_IN if name.startswith(part.name)]
         if len(fitting) != 1:
             raise InputError(f"pgbench -b {value}: built-in scripts are {', '.join(_BUILT_IN)}")
-        self._parts.append(Part(fitting[0], part.weight))
+        self._parts.append(NamedFile(fitting[0], part.weight))
 
     def _set_rate(self, value: str) -> None:
         self._phase["rate"] = positive("pgbench", "-R", value)

@@ -12,6 +12,7 @@ import numpy as np
 from nephoscope.report.kit import told
 from nephoscope.report.kit.charts import category
 from nephoscope.report.kit.histograms import Buckets
+from nephoscope.store.protocol import tenant_of
 from nephoscope.tables.numbers import count, finite, number
 
 if TYPE_CHECKING:
@@ -296,6 +297,11 @@ class Run:
     def tenants(self) -> tuple[str, ...]:
         """The tenants' names, in the order of the store."""
         return in_order(str(name) for name in self.intervals.tenants)
+
+    @property
+    def part_of_load(self) -> str:
+        """What the names in ``tenants`` are: tenants, or streams of one."""
+        return "tenant" if all(tenant_of(name) == name for name in self.tenants) else "stream"
 
     def mix_color(self, mix: str) -> str:
         """Return the colour of a mix: the same wherever it appears."""

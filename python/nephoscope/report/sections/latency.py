@@ -36,6 +36,7 @@ def build(run: Run) -> LatencySection:
         charts=(_histogram(run, drawn, left), _tail(run, drawn, left)) if drawn else (),
         groups=tuple(_group(run, point) for point in points),
         tenants=_tenants(run),
+        part_of_load=run.part_of_load,
         scope=_scope(run, points),
     )
 

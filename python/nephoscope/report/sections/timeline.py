@@ -163,7 +163,7 @@ def _tenants(run: Run, buckets: TimeBuckets) -> TimeChart | None:
         means.append(f"{tenant} {number(committed / seconds if seconds else None)}")
     return TimeChart(
         id="time-tenants",
-        title="Throughput by tenant",
+        title=f"Throughput by {run.part_of_load}",
         unit="committed per second",
         message=f"Mean TPS over the measured phases: {', '.join(means)}.",
         x=tuple(buckets.middles.tolist()),

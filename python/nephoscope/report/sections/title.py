@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.report.kit.parts import Fact
 from nephoscope.report.view import Banner, Title
+from nephoscope.store.protocol import tenant_of
 from nephoscope.tables.numbers import ABSENT, count, duration, plain
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _workload(run: Run) -> str:
     workload = run.table("workload")
     scale = workload.get("scale")
     scaled = None if scale is None else f"scale {plain(scale)}"
-    tenants = len(run.tenants)
+    tenants = len({tenant_of(name) for name in run.tenants})
     return _joined([workload.get("name"), scaled, f"{tenants} tenants" if tenants > 1 else None])
 
 

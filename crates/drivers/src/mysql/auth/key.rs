@@ -4,12 +4,13 @@
 //! *ring* verifies by RSA and does not encrypt, and the crate `rsa` brings twenty others for this one exchange, which
 //! only happens where a user asks for it. So the public operation is done here.
 
-use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY as SHA1, SHA1_OUTPUT_LEN};
+use ring::digest::SHA1_OUTPUT_LEN;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::pki_types::SubjectPublicKeyInfoDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::modulus::Modulus;
+use super::sha1;
 use crate::contract::error::Error;
 use crate::net::tls::rsa_public_key;
 
@@ -57,7 +58,7 @@ pub(super) fn encrypt(password: &[u8], nonce: &[u8], pem: &[u8]) -> Result<Vec<u
 fn encode(message: &[u8], size: usize, mut seed: [u8; SHA1_OUTPUT_LEN]) -> Option<Vec<u8>> {
     let data_size = size.checked_sub(SHA1_OUTPUT_LEN + 1)?;
     let padding = data_size.checked_sub(SHA1_OUTPUT_LEN + 1 + message.len())?;
-    let mut data = sha1(&[]).to_vec();
+    let mut data = sha1(&[]).as_ref().to_vec();
     data.resize(SHA1_OUTPUT_LEN + padding, 0);
     data.push(1);
     data.extend_from_slice(message);
@@ -70,18 +71,8 @@ fn encode(message: &[u8], size: usize, mut seed: [u8; SHA1_OUTPUT_LEN]) -> Optio
 fn mask(seed: &[u8], text: &mut [u8]) {
     for (counter, part) in text.chunks_mut(SHA1_OUTPUT_LEN).enumerate() {
         let stream = sha1(&[seed, &(counter as u32).to_be_bytes()]);
-        for (byte, mask) in part.iter_mut().zip(stream) {
+        for (byte, mask) in part.iter_mut().zip(stream.as_ref()) {
             *byte ^= mask;
         }
     }
-}
-
-fn sha1(parts: &[&[u8]]) -> [u8; SHA1_OUTPUT_LEN] {
-    let mut context = Context::new(&SHA1);
-    for part in parts {
-        context.update(part);
-    }
-    let mut digest = [0; SHA1_OUTPUT_LEN];
-    digest.copy_from_slice(context.finish().as_ref());
-    digest
 }

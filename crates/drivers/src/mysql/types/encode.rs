@@ -53,19 +53,13 @@ fn is_numeric(text: &str) -> bool {
     digits(whole) && digits(part) && exponent.is_none_or(unsigned)
 }
 
+/// The parameter has no sign ("`parameter_type`" of `COM_STMT_EXECUTE`).
+const PARAMETER_UNSIGNED: u8 = 0x80;
+
 /// Encodes a parameter behind `out` and gives its type, and the flag of those without a sign in the second byte.
 #[inline]
 pub(crate) fn encode(value: Value<'_>, out: &mut Vec<u8>) -> Result<[u8; 2], Misfit> {
-    if let Value::Unsigned(number) = value {
-        out.extend_from_slice(&number.to_le_bytes());
-        return Ok([field::LONGLONG, 0x80]);
-    }
-    encode_signed(value, out).map(|of| [of, 0])
-}
-
-#[inline]
-fn encode_signed(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> {
-    Ok(match value {
+    let kind = match value {
         Value::Null => field::NULL,
         Value::Bool(value) => {
             out.push(value.into());
@@ -74,6 +68,10 @@ fn encode_signed(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> {
         Value::Int(number) => {
             out.extend_from_slice(&number.to_le_bytes());
             field::LONGLONG
+        }
+        Value::Unsigned(number) => {
+            out.extend_from_slice(&number.to_le_bytes());
+            return Ok([field::LONGLONG, PARAMETER_UNSIGNED]);
         }
         Value::Float(number) if number.is_finite() => {
             out.extend_from_slice(&number.to_le_bytes());
@@ -111,8 +109,9 @@ fn encode_signed(value: Value<'_>, out: &mut Vec<u8>) -> Result<u8, Misfit> {
             put_sized(out, |out| write_plain(value, out)).ok_or_else(|| misfit(value))?;
             field::VAR_STRING
         }
-        Value::Float(_) | Value::Numeric(_) | Value::Unsigned(_) => return Err(misfit(value)),
-    })
+        Value::Float(_) | Value::Numeric(_) => return Err(misfit(value)),
+    };
+    Ok([kind, 0])
 }
 
 /// Writes a short body with its length, of one byte, before it; `None` where the body could not be written.

@@ -50,12 +50,10 @@ pub fn end_point_binding(certificate_der: &[u8]) -> Option<Vec<u8>> {
 /// The modulus, without zeros before it, and the exponent of an RSA key in its `SubjectPublicKeyInfo` (RFC 8017, section
 /// A.1.1); `None` for bytes that are none.
 pub(crate) fn rsa_public_key(key_info: &[u8]) -> Option<(&[u8], u64)> {
-    let mut info = Reader(Reader(key_info).content(SEQUENCE)?);
-    let algorithm = Reader(info.content(SEQUENCE)?).content(OBJECT_IDENTIFIER)?;
-    if algorithm.split_last() != Some((&1, PKCS1)) {
+    let (algorithm, key) = public_key(key_info)?;
+    if Reader(algorithm).content(OBJECT_IDENTIFIER)?.split_last() != Some((&1, PKCS1)) {
         return None;
     }
-    let (0, key) = info.content(BIT_STRING)?.split_first()? else { return None };
     let mut key = Reader(Reader(key).content(SEQUENCE)?);
     let (modulus, exponent) = (key.positive()?, key.positive()?);
     key.end()?;
@@ -64,6 +62,14 @@ pub(crate) fn rsa_public_key(key_info: &[u8]) -> Option<(&[u8], u64)> {
     }
     let exponent = exponent.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
     (exponent % 2 == 1 && exponent > 1).then_some((modulus, exponent))
+}
+
+/// The content of the `AlgorithmIdentifier` in a `SubjectPublicKeyInfo`, and the key.
+fn public_key(key_info: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut info = Reader(Reader(key_info).content(SEQUENCE)?);
+    let algorithm = info.content(SEQUENCE)?;
+    let (0, key) = info.content(BIT_STRING)?.split_first()? else { return None };
+    Some((algorithm, key))
 }
 
 /// The hash of the content of a signature's `AlgorithmIdentifier`.
@@ -145,9 +151,7 @@ impl<'a> Certificate<'a> {
         let (not_before, not_after) = (validity.time()?, validity.time()?);
         let subject = Reader(fields.content(SEQUENCE)?);
         let key_info = fields.whole(SEQUENCE)?;
-        let mut key = Reader(Reader(key_info).content(SEQUENCE)?);
-        let key_algorithm = key.content(SEQUENCE)?;
-        let (0, key) = key.content(BIT_STRING)?.split_first()? else { return None };
+        let (key_algorithm, key) = public_key(key_info)?;
         let common_name = common_name(subject);
         Some(Self { version, not_before, not_after, common_name, key_info, key_algorithm, key })
     }

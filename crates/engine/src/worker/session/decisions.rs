@@ -6,13 +6,15 @@ use nephoscope_runtime::Yield;
 use super::{Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
 use crate::worker::turn::Job;
+use crate::worker::watchdog::SET_UP;
 
 /// So many transactions may have nothing to do in a row: a mix of which one in a thousand has work comes to that in one
 /// of 20,000 cases.
 pub(super) const MOST_SKIPS: u32 = 10_000;
 
 impl Session {
-    /// Whether the workload expects the error, and nothing beside what has met it is unanswered.
+    /// Whether the workload expects the error, and nothing beside what has met it is unanswered. What the attempt has
+    /// committed before stays, and the outcome is known all the same.
     pub(super) fn is_expected(&self, transaction: usize, role: Role, error: &Error) -> bool {
         self.tenant.plan.aborts_on[transaction].contains(error.class())
             && !error.outcome_unknown()
@@ -22,7 +24,7 @@ impl Session {
 
     /// Draws a transaction in the place of one that had nothing to do, the `skips`-th in a row. The run ends where there
     /// are too many of them.
-    pub(super) async fn instead(&mut self, job: &Job, skipped: usize, skips: u32) -> (usize, Role) {
+    pub(super) async fn instead(&mut self, job: &Job, skipped: usize, skips: u32) -> (usize, Role, usize) {
         self.uninterrupted += 1;
         if self.uninterrupted >= UNINTERRUPTED {
             self.uninterrupted = 0;
@@ -36,14 +38,13 @@ impl Session {
                 self.script_session()
             ));
         }
-        let (transaction, role) = self.tenant.choose(&mut self.random, self.reads);
-        let series = self.tenant.plan.series[transaction][role as usize];
+        let chosen @ (transaction, _, series) = self.tenant.choose(None, &mut self.random, self.reads);
         if let Some(due) = job.waited_since() {
             self.tenant.starts_late(self.number, due, series);
         }
         self.course.starts_instead(skipped, series);
         self.running = Some(transaction);
-        (transaction, role)
+        chosen
     }
 
     /// Its number as the workload knows it.
@@ -63,8 +64,7 @@ impl Session {
                 self.course.tally(&self.tenant, self.script.take_tallies(), true);
                 return Ok(());
             };
-            self.script.abandon();
-            self.recover(role).await;
+            self.forget_attempt(role).await;
             match trouble {
                 Trouble::Database(error) if self.may_set_up_again(role, attempts, &error) => {}
                 Trouble::Database(error) => return Err(Trouble::Database(error.context(SET_UP))),
@@ -114,6 +114,3 @@ impl Session {
         again && self.connections[role as usize].is_some() && !self.tenant.stopped()
     }
 }
-
-/// What messages call the session's own function.
-const SET_UP: &str = "the function of w:session";

@@ -4,13 +4,13 @@ use nephoscope_runtime::Nanos;
 use nephoscope_script::Random;
 
 use super::Tenant;
+use crate::spec::Think;
 use crate::spec::load::pause;
-use crate::spec::{Role, Think};
 use crate::worker::recorder::Outcome;
 
 /// A pause as the workload has it: think time of the transaction that has ended, then keying of the next one, which is
 /// known beforehand.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct OwnPause {
     /// The transaction that has ended.
     ended: usize,
@@ -49,14 +49,9 @@ impl Tenant {
             slot.thinks_since = Some(end);
             slot.thinks = random.uniform();
             if state.think == Think::Workload {
-                slot.own = OwnPause { ended: transaction, next: random.uniform(), keying: random.uniform() };
+                let (next, keying) = (random.uniform(), random.uniform());
+                slot.own = Some(OwnPause { ended: transaction, next, keying });
             }
         }
-    }
-
-    /// Where a transaction runs; `own` is where the session reads if reads are spread.
-    #[inline]
-    pub(crate) fn role_of(&self, transaction: usize, own: Role) -> Role {
-        self.state.borrow().routes.role(self.plan.read_only[transaction], own)
     }
 }

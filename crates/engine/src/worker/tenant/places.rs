@@ -1,13 +1,29 @@
-//! Where a tenant's transactions run at the moment.
+//! Which transaction a session runs, and where a tenant's transactions run at the moment.
 
 use nephoscope_runtime::Nanos;
+use nephoscope_script::Random;
 
-use super::{State, Tenant};
+use super::{State, Tenant, drawn};
 use crate::spec::Role;
 use crate::spec::load::Model;
 use crate::spec::routes::{Endpoint, Routes, is_same};
 
 impl Tenant {
+    /// Draws a transaction from the mix, unless it is known, and tells where it runs, and its series there; `own` is
+    /// where the session reads if reads are spread.
+    #[inline]
+    pub(crate) fn choose(
+        &self,
+        known: Option<usize>,
+        random: &mut Random,
+        own: Role,
+    ) -> (usize, Role, usize) {
+        let state = self.state.borrow();
+        let transaction = known.unwrap_or_else(|| drawn(&state.mix, random.uniform()));
+        let role = state.routes.role(self.plan.read_only[transaction], own);
+        (transaction, role, self.plan.series[transaction][role as usize])
+    }
+
     /// The endpoints as they are now.
     pub(crate) fn routes(&self) -> Routes {
         self.state.borrow().routes.clone()

@@ -1,4 +1,4 @@
-//! Draws of `pick` that have a law of their own: new keys, keys of a range, ranks, patterns.
+//! Draws of `pick` that have a law of their own: keys of a range, ranks, patterns.
 
 use std::ffi::c_int;
 
@@ -7,34 +7,9 @@ use nephoscope_datagen::{Ranks, write_pattern};
 
 use super::integer::push_integer;
 use super::pick::whole_bounds;
-use super::{
-    Message, Results, at_most, context, finish, not_while_loading, number, shared, sheltered, table, text,
-    type_name,
-};
+use super::{Message, Results, at_most, context, finish, number, shared, sheltered, text, type_name};
 use crate::random::Random;
 use crate::vm::Way;
-
-/// `pick.new(table)`: the key of a row that is not there yet, which no session is given again.
-pub(super) unsafe extern "C-unwind" fn pick_new(l: *mut lua_State) -> Results {
-    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
-        // SAFETY: see `exec`.
-        unsafe {
-            let shared = shared(l);
-            let context = context(shared)?;
-            let key = sheltered(shared, || {
-                at_most(l, 1, "pick.new", "a table")?;
-                not_while_loading(context, "pick.new")?;
-                let index = table(l, 1, shared)?;
-                let new = |_: &mut Random| Some(shared.tables[index].1.new_key());
-                Ok(context.picks.pick((index, Way::New), &mut context.random, new).unwrap_or_default())
-            })?;
-            push_integer(l, shared, key);
-            Ok(1)
-        }
-    }
-    // SAFETY: see `exec`.
-    unsafe { finish(l, body(l)) }
-}
 
 /// `pick.key(low, high)`: a whole number by the access distribution, both bounds included.
 pub(super) unsafe extern "C-unwind" fn pick_key(l: *mut lua_State) -> Results {

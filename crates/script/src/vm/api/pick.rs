@@ -11,6 +11,7 @@ use super::{
     Function, Message, Results, at_most, context, finish, not_while_loading, number, set, set_index, shared,
     sheltered, table, text, type_name,
 };
+use crate::access::KeySpace;
 use crate::random::Random;
 use crate::vm::{Shared, Way};
 
@@ -40,29 +41,42 @@ unsafe extern "C-unwind" fn pick_of_table(l: *mut lua_State) -> Results {
     unsafe { finish(l, body(l)) }
 }
 
+/// A key of the table that is named, or nil: one that no session is given again.
+unsafe fn given_out(
+    l: *mut lua_State,
+    word: &str,
+    way: Way,
+    draw: fn(&KeySpace) -> Option<i64>,
+) -> Result<c_int, Message> {
+    // SAFETY: see `exec`.
+    unsafe {
+        let shared = shared(l);
+        let context = context(shared)?;
+        let key = sheltered(shared, || {
+            at_most(l, 1, word, "a table")?;
+            not_while_loading(context, word)?;
+            let index = table(l, 1, shared)?;
+            let keys = &shared.tables[index].1;
+            Ok(context.picks.pick((index, way), &mut context.random, |_| draw(keys)))
+        })?;
+        match key {
+            Some(key) => push_integer(l, shared, key),
+            None => ffi::lua_pushnil(l),
+        }
+        Ok(1)
+    }
+}
+
 /// `pick.once(table)`: a key that was never handed out before, or nil.
 unsafe extern "C-unwind" fn pick_once(l: *mut lua_State) -> Results {
-    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
-        // SAFETY: see `exec`.
-        unsafe {
-            let shared = shared(l);
-            let context = context(shared)?;
-            at_most(l, 1, "pick.once", "a table")?;
-            not_while_loading(context, "pick.once")?;
-            let key = sheltered(shared, || {
-                let index = table(l, 1, shared)?;
-                let once = |_: &mut Random| shared.tables[index].1.once();
-                Ok(context.picks.pick((index, Way::Once), &mut context.random, once))
-            })?;
-            match key {
-                Some(key) => push_integer(l, shared, key),
-                None => ffi::lua_pushnil(l),
-            }
-            Ok(1)
-        }
-    }
     // SAFETY: see `exec`.
-    unsafe { finish(l, body(l)) }
+    unsafe { finish(l, given_out(l, "pick.once", Way::Once, KeySpace::once)) }
+}
+
+/// `pick.new(table)`: the key of a row that is not there yet.
+unsafe extern "C-unwind" fn pick_new(l: *mut lua_State) -> Results {
+    // SAFETY: see `exec`.
+    unsafe { finish(l, given_out(l, "pick.new", Way::New, |keys| Some(keys.new_key()))) }
 }
 
 /// Reads two bounds, the first not above the second.
@@ -224,7 +238,7 @@ pub(crate) unsafe fn push_pick(l: *mut lua_State, shared: *const Shared) {
             (c"chance", pick_chance),
             (c"choice", pick_choice),
             (c"letters", pick_letters),
-            (c"new", laws::pick_new),
+            (c"new", pick_new),
             (c"key", laws::pick_key),
             (c"zipf", laws::pick_zipf),
             (c"pattern", laws::pick_pattern),

@@ -12,7 +12,7 @@ use super::lists;
 use super::tx::border;
 use super::values::values;
 use super::{Message, Results, at_most, context, finish, set, shared, sheltered, surplus, text, type_name};
-use crate::vm::{Call, Shape, Shared};
+use crate::vm::{Call, MADE, Shape, Shared};
 
 /// References into the registry: the metatable of such objects, and the objects that there are, by their texts.
 #[derive(Clone, Copy)]
@@ -157,7 +157,7 @@ unsafe fn ask(l: *mut lua_State, shape: Shape, statement: &Rc<Statement>) -> Res
         let counts = matches!(shape, Shape::Nothing | Shape::Affected);
         let want = if counts { Want::Count } else { Want::Rows };
         let flush = shape != Shape::Nothing || !shared.pipeline;
-        context.asked = Some(Call { command: Command::Execute(usize::MAX), want, flush, shape });
+        context.asked = Some(Call { command: MADE, want, flush, shape });
         context.query = Some(asked);
         Ok(ffi::lua_yield(l, 0))
     }
