@@ -6,21 +6,13 @@ import json
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
-from nephoscope.foreign.naming import named
-from nephoscope.foreign.sysbench import COMMAND, Sysbench
 from nephoscope.measuring.preparing import any_url, prepare, started
+from nephoscope.study.borrowed import command_of
 from nephoscope.systems.tenants import make_room, tenants_of
 
 if TYPE_CHECKING:
     from nephoscope.measuring.preparing import Listener
     from nephoscope.study.reading import Study
-
-
-def is_command(study: Study) -> bool:
-    """Tell whether a study asks for a command of a script, in place of its load."""
-    found = named(study.workload.name)
-    command = study.workload.options.get(COMMAND, "run")
-    return found is not None and isinstance(found.tool, Sysbench) and command != "run"
 
 
 def run_command(study: Study, audience: Listener) -> None:
@@ -32,4 +24,4 @@ def run_command(study: Study, audience: Listener) -> None:
         make_room(study.tenants, system, study.load.connect_timeout)
         for tenant in tenants_of(study.tenants, system):
             _, statements = _engine.load(json.dumps(workload.spec()), tenant.rw[0], threads, audience.loading)
-            audience.say(f"{workload.name} {options[COMMAND]}: {statements} statements")
+            audience.say(f"{workload.name} {command_of(study)}: {statements} statements")

@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::spec::Role;
@@ -436,13 +436,6 @@ impl Session {
         if connection.state() != ConnectionState::Idle {
             self.drop_connection(role);
         }
-    }
-
-    async fn back_off(&mut self, attempts: u32) {
-        let retry = self.course.retry;
-        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
-        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
-        self.sleep(clock::now() + wait as Nanos).await;
     }
 }
 

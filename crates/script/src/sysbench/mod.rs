@@ -59,7 +59,13 @@ fn declare(lua: &Lua, draft: &Rc<RefCell<Draft>>, words: &Table, script: &str) -
             return Err(at(lua, "w:sysbench declares all of a workload: it comes once, and alone"));
         }
         let unique = draft.unique();
-        draft.sysbench = Some(Lent { native: native.clone(), laws: Laws::DEFAULT, done: None, typed: BTreeMap::new(), unique });
+        draft.sysbench = Some(Lent {
+            native: native.clone(),
+            laws: Laws::DEFAULT,
+            done: None,
+            typed: BTreeMap::new(),
+            unique,
+        });
     }
     lent.set("w", words)?;
     lent.set("native", native)?;

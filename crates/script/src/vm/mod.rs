@@ -113,6 +113,51 @@ fn isolated(
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
 
+/// What the functions of a state share, when nothing has run.
+fn shared(
+    workload: &Workload,
+    functions: &Functions,
+    keys: &[(String, Arc<KeySpace>)],
+    lexer: Lexer,
+    pipeline: bool,
+) -> Box<Shared> {
+    Box::new(Shared {
+        current: AtomicPtr::default(),
+        describing: AtomicPtr::default(),
+        pulse: Arc::new(Pulse::new()),
+        interruption: RefCell::default(),
+        panicked: Cell::default(),
+        integers: Cell::new(api::Integers::NONE),
+        queries: Cell::new(api::Queries::NONE),
+        lexer,
+        lists: RefCell::new(api::Lists::new(&workload.with_lists)),
+        contexts: RefCell::default(),
+        statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
+        tally_names: RefCell::default(),
+        tables: keys.to_vec(),
+        pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+        loaded: Loaded::new(&workload.dataset),
+        pipeline,
+        laws: Cell::new(functions.sysbench.as_ref().map_or(Laws::DEFAULT, |lent| lent.laws)),
+        unique: functions.sysbench.as_ref().map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
+        sessions: Cell::new(0),
+        transactions_begun: Cell::new(0),
+    })
+}
+
+/// Lends a script of sysbench the functions that draw; gives what its sessions do at the end.
+fn lend(lua: &Lua, shared: *const Shared, lent: Lent) -> Result<Option<Function>, ScriptError> {
+    // SAFETY: the table is on top of the stack, and `shared` stays valid as `Core` says.
+    let set: mlua::Result<()> = unsafe {
+        lua.exec_raw(lent.native, |l| {
+            api::set_sysbench(l, shared);
+            ffi::lua_pop(l, 1);
+        })
+    };
+    set.map_err(|error| ScriptError::plain(error.to_string()))?;
+    Ok(lent.done)
+}
+
 impl Vm {
     /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
     /// one; `lexer` reads the SQL that transactions make; `pipeline` lets commands without a result ride with the next.
@@ -124,28 +169,7 @@ impl Vm {
         lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
-        let shared = Box::new(Shared {
-            current: AtomicPtr::default(),
-            describing: AtomicPtr::default(),
-            pulse: Arc::new(Pulse::new()),
-            interruption: RefCell::default(),
-            panicked: Cell::default(),
-            integers: Cell::new(api::Integers::NONE),
-            queries: Cell::new(api::Queries::NONE),
-            lexer,
-            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
-            contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
-            tally_names: RefCell::default(),
-            tables: keys.to_vec(),
-            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
-            loaded: Loaded::new(&workload.dataset),
-            pipeline,
-            laws: Cell::new(functions.sysbench.as_ref().map_or(Laws::DEFAULT, |lent| lent.laws)),
-            unique: functions.sysbench.as_ref().map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
-            sessions: Cell::new(0),
-            transactions_begun: Cell::new(0),
-        });
+        let shared = shared(workload, &functions, keys, lexer, pipeline);
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
         let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
@@ -167,18 +191,7 @@ impl Vm {
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
         let may_rest = functions.sysbench.is_some();
-        let mut done = None;
-        if let Some(lent) = functions.sysbench {
-            // SAFETY: the table is on top of the stack.
-            let set: mlua::Result<()> = unsafe {
-                lua.exec_raw(lent.native, |l| {
-                    api::set_sysbench(l, pointer);
-                    ffi::lua_pop(l, 1);
-                })
-            };
-            set.map_err(|error| ScriptError::plain(error.to_string()))?;
-            done = lent.done;
-        }
+        let done = functions.sysbench.map_or(Ok(None), |lent| lend(&lua, pointer, lent))?;
         let of_levels = functions.transactions.into_iter().zip(&workload.transactions);
         let of_levels = of_levels.map(|(function, transaction)| {
             transaction

@@ -54,12 +54,13 @@ def run(
 
     Of several scale factors a run of each.
     """
-    from nephoscope.measuring.scripts import is_command, run_command  # noqa: PLC0415
+    from nephoscope.measuring.scripts import run_command  # noqa: PLC0415
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
+    from nephoscope.study.borrowed import command_of  # noqa: PLC0415
 
     given = given_by(context, url, pgbench=pgbench, sql=sql, sysbench=sysbench, ycsb=ycsb)
     chosen = study_of(study, settings, io, given)
-    if is_command(chosen):
+    if command_of(chosen) is not None:
         view = make_view(as_json=as_json)
         try:
             run_command(chosen, view)

@@ -2,6 +2,7 @@
 
 use nephoscope_drivers::Error;
 use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use super::{Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
@@ -106,6 +107,13 @@ impl Session {
             Err(Trouble::Database(error)) => tracing::warn!("at the end of a session: {error}"),
             Err(Trouble::Script(error)) => self.course.fail(&format!("at the end of a session: {error}")),
         }
+    }
+
+    pub(super) async fn back_off(&mut self, attempts: u32) {
+        let retry = self.course.retry;
+        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
+        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
+        self.sleep(clock::now() + wait as Nanos).await;
     }
 
     fn may_set_up_again(&self, role: Role, attempts: u32, error: &Error) -> bool {
