@@ -349,7 +349,8 @@ local function world(tid)
   local ran = {}
   function env.require(name)
     if ran[name] == nil then
-      local chunk = lent.load(name, env)
+      local chunk, why = lent.load(name, env)
+      if not chunk then error(why, 2) end
       ran[name] = true
       ran[name] = chunk() or true
     end

@@ -88,26 +88,26 @@ fn declare(lua: &Lua, draft: &Rc<RefCell<Draft>>, words: &Table, script: &str) -
     lua.load(API).set_name("@sysbench.lua").set_mode(ChunkMode::Text).call(lent)
 }
 
-/// `load(name, globals)`: the code of a file beside the script, whose global variables are in a table.
+/// `load(name, globals)`: the code of a file beside the script, whose global variables are in a table; or nil, and why there
+/// is none.
 fn load(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Function> {
     let chunk = draft.borrow().chunk(lua)?.clone();
     lua.create_function(move |lua, (name, globals): (Value, Table)| {
+        let wrong = |why: String| Ok((None, Some(format!("require {why}"))));
         let Value::String(name) = &name else {
-            return Err(at(lua, &format!("require takes a text, not {}", name.type_name())));
+            return wrong(format!("takes a text, not {}", name.type_name()));
         };
         let name = name.to_string_lossy().replace('/', ".");
-        let wrong = |why: &str| at(lua, &format!("require {name:?}: {why}"));
         if name.starts_with('.') || name.contains("..") {
-            return Err(wrong("a file beside the script is named without .lua"));
+            return wrong(format!("{name:?}: a file beside the script is named without .lua"));
         }
         let file = format!("{name}.lua");
-        let text = chunk.source.library.required(&chunk.layer, &file);
-        let text = text.map_err(|error| wrong(&format!("{file}: {error}")))?;
-        lua.load(&*text)
-            .set_name(format!("@{file}"))
-            .set_mode(ChunkMode::Text)
-            .set_environment(globals)
-            .into_function()
+        let text = match chunk.source.library.required(&chunk.layer, &file) {
+            Ok(text) => text,
+            Err(error) => return wrong(format!("{name:?}: {file}: {error}")),
+        };
+        let code = lua.load(&*text).set_name(format!("@{file}")).set_mode(ChunkMode::Text);
+        Ok((Some(code.set_environment(globals).into_function()?), None))
     })
 }
 
