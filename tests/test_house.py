@@ -185,7 +185,7 @@ def test_no_generic_room_knows_an_evaluator_by_name() -> None:
 PRODUCTS = re.compile(r"postgres|pg_|mariadb|mysql", re.IGNORECASE)
 
 OF_A_PRODUCT = re.compile(
-    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.pgbench\b|calibration\b"
+    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.(pgbench|sysbench)\b|calibration\b"
 )
 """Where a product's name may stand."""
 

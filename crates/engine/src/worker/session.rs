@@ -13,7 +13,7 @@ use std::task::Poll;
 
 use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::spec::Role;
@@ -117,6 +117,7 @@ impl Session {
 
     /// Runs transactions until the run stops.
     pub(crate) async fn run(mut self) {
+        self.awaits_end();
         loop {
             let takes_part = self.tenant.takes_part(self.number, clock::now);
             if takes_part && self.lacks_any() && !self.reconnect_all().await && self.tenant.stopped() {
@@ -138,6 +139,7 @@ impl Session {
                 Yield::default().await;
             }
         }
+        self.wind_up().await;
         let stood = self.connections.iter().flatten().count() as u64;
         self.tenant.gauge(|gauges| gauges.connected -= stood);
     }
@@ -420,13 +422,6 @@ impl Session {
         if connection.state() != ConnectionState::Idle {
             self.drop_connection(role);
         }
-    }
-
-    async fn back_off(&mut self, attempts: u32) {
-        let retry = self.course.retry;
-        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
-        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
-        self.sleep(clock::now() + wait as Nanos).await;
     }
 }
 

@@ -4,13 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
+use crate::sysbench::{Laws, Lent};
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
@@ -225,6 +226,9 @@ pub(crate) struct Shared {
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// How a script of sysbench draws, and how many unique numbers were drawn.
+    pub(crate) laws: Cell<Laws>,
+    pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,
@@ -237,6 +241,7 @@ impl Shared {
         keys: &[(String, Arc<KeySpace>)],
         lexer: Lexer,
         pipeline: bool,
+        sysbench: Option<&Lent>,
     ) -> Self {
         Self {
             current: AtomicPtr::default(),
@@ -255,6 +260,8 @@ impl Shared {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            laws: Cell::new(sysbench.map_or(Laws::DEFAULT, |lent| lent.laws)),
+            unique: sysbench.map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
             sessions: Cell::new(0),
             transactions_begun: Cell::new(0),
         }

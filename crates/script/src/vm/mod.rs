@@ -28,6 +28,7 @@ use nephoscope_drivers::{Isolation, Lexer};
 
 use crate::access::{Access, KeySpace};
 use crate::error::ScriptError;
+use crate::sysbench::Lent;
 use crate::workload::Workload;
 
 pub(crate) mod api;
@@ -51,6 +52,8 @@ pub(crate) struct Functions {
     pub(crate) session: Option<Function>,
     /// What loads that columns cannot say.
     pub(crate) load: Option<Function>,
+    /// What a script of sysbench needs beside them.
+    pub(crate) sysbench: Option<Lent>,
 }
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -60,6 +63,10 @@ struct Core {
     functions: Vec<c_int>,
     session: Option<c_int>,
     load: Option<c_int>,
+    /// What each session does at the end of the run.
+    done: Option<c_int>,
+    /// Whether a function may end without a statement: an event of sysbench that only adds to a bulk insert.
+    may_rest: bool,
     tx: c_int,
     pick: c_int,
     row_metatable: c_int,
@@ -116,6 +123,19 @@ fn with_levels(
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
 
+/// Lends a script of sysbench the functions that draw; gives what its sessions do at the end.
+fn lend(lua: &Lua, shared: *const Shared, lent: Lent) -> Result<Option<Function>, ScriptError> {
+    // SAFETY: the table is on top of the stack, and `shared` stays valid as `Core` says.
+    let set: mlua::Result<()> = unsafe {
+        lua.exec_raw(lent.native, |l| {
+            api::set_sysbench(l, shared);
+            ffi::lua_pop(l, 1);
+        })
+    };
+    set.map_err(|error| ScriptError::plain(error.to_string()))?;
+    Ok(lent.done)
+}
+
 impl Vm {
     /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
     /// one; `lexer` reads the SQL that transactions make; `pipeline` lets commands without a result ride with the next.
@@ -127,7 +147,8 @@ impl Vm {
         lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
-        let shared = Box::new(Shared::new(workload, keys, lexer, pipeline));
+        let lent = functions.sysbench.as_ref();
+        let shared = Box::new(Shared::new(workload, keys, lexer, pipeline, lent));
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
         let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
@@ -148,6 +169,8 @@ impl Vm {
             })
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
+        let may_rest = functions.sysbench.is_some();
+        let done = functions.sysbench.map_or(Ok(None), |lent| lend(&lua, pointer, lent))?;
         let transactions = with_levels(&lua, pointer, functions.transactions, workload)?;
         let keep = |function| {
             let mut reference = ffi::LUA_NOREF;
@@ -158,8 +181,10 @@ impl Vm {
         };
         let session = functions.session.map(keep).transpose()?;
         let load = functions.load.map(keep).transpose()?;
+        let done = done.map(keep).transpose()?;
         let functions = transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
-        let core = Core { state, functions, session, load, tx, pick, row_metatable, lua, shared };
+        let core =
+            Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }
