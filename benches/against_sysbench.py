@@ -28,7 +28,7 @@ _SELECT = "SELECT c FROM sbtest1 WHERE id = ?"
 def point_select(folder: Path) -> Iterator[Result]:
     """Client CPU per point select against sysbench's oltp_point_select, prepared, on one thread."""
     with mariadb(folder) as on:
-        _sysbench(on, "prepare")
+        timed(_command(on, "prepare"))
         spec = load_spec(on.url, _WORKLOAD, 1, "SELECT")
         for sessions, bar in _BARS.items():
             theirs, ours = by_turns(spec, sessions, lambda sessions: _turn(on, sessions))
@@ -43,7 +43,7 @@ def floor(folder: Path) -> Iterator[Result]:
     """Client CPU per point select on MariaDB against the bare exchange of the same bytes by a minimal client."""
     sessions, io = 32, ways()[-1]
     with mariadb(folder) as on, contextlib.ExitStack() as stack:
-        _sysbench(on, "prepare")
+        timed(_command(on, "prepare"))
         sockets = [stack.enter_context(connected(on.url, _SELECT)) for _ in range(sessions)]
         (question,) = {mariadb_select(made, _ROWS) for made in sockets}
 
@@ -58,28 +58,29 @@ def floor(folder: Path) -> Iterator[Result]:
 
 
 def _turn(on: Server, sessions: int) -> dict[str, float]:
+    return run_turn(_command(on, "run"), sessions)
+
+
+def _command(on: Server, action: str) -> list[str]:
+    return sysbench(on, "oltp_point_select", f"--table-size={_ROWS}", "--rand-type=uniform", action)
+
+
+def run_turn(command: list[str], sessions: int) -> dict[str, float]:
     """Run sysbench for some seconds; give its processor time per transaction."""
-    command = _command(on, "run", f"--threads={sessions}", f"--time={SECONDS:g}", "--percentile=0")
-    used = timed(command)
+    used = timed([*command, f"--threads={sessions}", f"--time={SECONDS:g}", "--percentile=0"])
     line = next(line for line in used.output.splitlines() if "transactions:" in line)
     return cost(used, int(line.split(":")[1].split("(")[0]))
 
 
-def _sysbench(on: Server, action: str) -> None:
-    timed(_command(on, action))
-
-
-def _command(on: Server, action: str, *options: str) -> list[str]:
-    return [
-        installed("sysbench", "sysbench"),
-        "oltp_point_select",
-        f"--mysql-host={on.parts.hostname}",
-        f"--mysql-port={on.parts.port}",
-        f"--mysql-user={on.user}",
-        f"--mysql-password={on.password}",
-        f"--mysql-db={on.database}",
-        f"--table-size={_ROWS}",
-        "--rand-type=uniform",
-        *options,
-        action,
-    ]
+def sysbench(on: Server, script: str, *options: str) -> list[str]:
+    """Give the command of a script of sysbench's for a server's database."""
+    driver = "pgsql" if on.url.startswith("postgres") else "mysql"
+    words = {
+        "host": on.parts.hostname,
+        "port": on.parts.port,
+        "user": on.user,
+        "password": on.password,
+        "db": on.database,
+    }
+    connection = [f"--{driver}-{word}={value}" for word, value in words.items()]
+    return [installed("sysbench", "sysbench"), script, f"--db-driver={driver}", *connection, *options]

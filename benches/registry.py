@@ -10,6 +10,7 @@ from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
 from benches.loading import load, load_mariadb
 from benches.probes import lag_resolution, probes
+from benches.sysbench_scripts import scripts
 from benches.truths import rate, stall
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select": point_select,
     "point-select-mariadb": against_sysbench.point_select,
+    "sysbench-scripts": scripts,
     "sqlite": against_sqlite.sqlite,
     "floor": floor,
     "floor-mariadb": against_sysbench.floor,

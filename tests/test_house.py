@@ -185,7 +185,7 @@ def test_no_generic_room_knows_an_evaluator_by_name() -> None:
 PRODUCTS = re.compile(r"postgres|pg_|mariadb|mysql", re.IGNORECASE)
 
 OF_A_PRODUCT = re.compile(
-    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.pgbench\b|calibration\b"
+    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.(pgbench|sysbench)\b|calibration\b"
 )
 """Where a product's name may stand."""
 
@@ -231,12 +231,13 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
     "drivers": {"contract": set(), "net": {"contract"}, "echo": {"contract"}},
     "engine": {
         "spec": set(),
-        "worker": {"spec", "worker.course", "worker.session"},
+        "worker": {"spec", "worker.course", "worker.session", "worker.watchdog"},
         "worker.session": {"spec", "worker", "worker.course"},
-        "worker.course": {"spec", "worker"},
-        "run": {"spec", "worker"},
+        "worker.course": {"spec", "worker", "worker.watchdog"},
+        "worker.watchdog": set(),
+        "run": {"spec", "worker", "worker.watchdog"},
         "probes": {"spec"},
-        "loading": set(),
+        "loading": {"worker.watchdog"},
     },
     "script": {"vm": set(), "define": {"vm"}},
 }

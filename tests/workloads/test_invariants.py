@@ -51,6 +51,9 @@ FAULTS = [
         "DELETE FROM saving WHERE custid = 7",
         "each customer has a savings and a checking account",
     ),
+    ("sysbench", "DELETE FROM sbtest2 WHERE id = 7", "as many rows as were loaded"),
+    ("sysbench", "UPDATE sbtest1 SET c = 'short' WHERE id = 7", "c and pad are groups of 11 digits"),
+    ("sysbench", "INSERT INTO sbtest_bulk VALUES (7, 7)", "each row of a bulk insert that was acknowledged"),
     (
         "tatp",
         "UPDATE subscriber SET sub_nbr = '000000000000000' WHERE s_id = 7",

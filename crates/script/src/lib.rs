@@ -14,6 +14,7 @@ mod error;
 pub mod fuzzing;
 mod random;
 mod statements;
+mod sysbench;
 mod vm;
 mod workload;
 

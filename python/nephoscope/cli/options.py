@@ -34,6 +34,14 @@ PgbenchOption = Annotated[
         help="Run a script of pgbench, or tpcb-like, simple-update, select-only; pgbench's options follow.",
     ),
 ]
+SysbenchOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sysbench",
+        metavar="SCRIPT",
+        help="Run a Lua script of sysbench; its options and commands follow: --tables=4 prepare.",
+    ),
+]
 YcsbOption = Annotated[
     list[str] | None,
     typer.Option("--ycsb", metavar="FILE", help="Run YCSB by its property file; YCSB's options follow."),
@@ -52,6 +60,12 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Leave out what a whole run in --out has measured.")
 ]
 RunArgument = Annotated[Path, typer.Argument(help="A run directory, such as runs/latest.")]
+SummaryOption = Annotated[
+    Literal["nephoscope", "sysbench"],
+    typer.Option(
+        "--summary", help="In which form figures are printed: our own, or that of sysbench's output."
+    ),
+]
 FormatOption = Annotated[
     Literal["table", "markdown"],
     typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),
@@ -66,7 +80,7 @@ SqlOption = Annotated[
         help="Run a file of SQL; -c, -T and -R may follow, as of pgbench.",
     ),
 ]
-_TOOLS = ("pgbench", "sql", "ycsb")
+_TOOLS = ("pgbench", "sql", "sysbench", "ycsb")
 """The tools whose own options may follow the option of their name."""
 
 _THEIRS = "nephoscope.theirs"

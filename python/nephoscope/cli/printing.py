@@ -15,6 +15,7 @@ from rich.text import Text
 
 from nephoscope import _engine, registry
 from nephoscope.results.compare import comparison_table
+from nephoscope.results.sysbench_form import sysbench_form
 from nephoscope.results.tables import tables_of
 from nephoscope.settings.units import describe_bytes, describe_count, describe_value
 from nephoscope.store import FILES, StoredRun
@@ -45,6 +46,11 @@ MARKS = {
     "warning": ("!", "yellow"),
     "problem": ("✗", "bold red"),
 }
+
+
+def in_form(outcome: Outcome, form: str) -> RenderableType:
+    """Sum up a run in our own form, or in that of sysbench's output."""
+    return Text(sysbench_form(StoredRun(outcome.folder))) if form == "sysbench" else summary(outcome)
 
 
 def summary(outcome: Outcome) -> RenderableType:

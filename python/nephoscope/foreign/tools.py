@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nephoscope.foreign.pgbench.tool import Pgbench
 from nephoscope.foreign.sql import SqlTool
+from nephoscope.foreign.sysbench import Sysbench
 from nephoscope.foreign.ycsb import Ycsb
 
 if TYPE_CHECKING:
@@ -13,4 +14,4 @@ if TYPE_CHECKING:
 
     from nephoscope.foreign.base import Tool
 
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (Pgbench(), SqlTool(), Ycsb())}
+TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in (Pgbench(), SqlTool(), Sysbench(), Ycsb())}

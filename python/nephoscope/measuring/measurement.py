@@ -284,6 +284,8 @@ class _Measurement:
                 " and the manifest's times are those of before"
             )
             self.writer.event(load.elapsed, "warning", message=message)
+        if tallies := (load.end or {}).get("tallies"):
+            self.writer.event(load.elapsed, "tallies", tallies=tallies)
         self.writer.event(load.elapsed, "end", status=status, reason=reason)
         sessions = of_threads((phase.sessions for phase in load.phases.values()), self.study.load.threads)
         self.writer.manifest["load"] |= sessions

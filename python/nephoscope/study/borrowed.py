@@ -8,6 +8,7 @@ from nephoscope import registry
 from nephoscope.errors import InputError
 from nephoscope.files import read_toml
 from nephoscope.foreign.naming import Named, named
+from nephoscope.foreign.sysbench import COMMAND, Sysbench
 from nephoscope.foreign.tools import TOOLS
 from nephoscope.study.packaged import find_study
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nephoscope.foreign.base import Asked, Tool
+    from nephoscope.study.reading import Study
 
 _SECONDS = 30.0
 """How long a load runs whose tool says nothing."""
@@ -70,6 +72,14 @@ class Given:
         if whole:
             _one_load(tables, self._tool, asked)
         _fill(tables.get("measure"), asked.measure)
+
+
+def command_of(study: Study) -> str | None:
+    """Name the command of a tool's script that a study asks for in place of its load, such as sysbench's prepare."""
+    found = named(study.workload.name)
+    command = study.workload.options.get(COMMAND, "run")
+    is_command = found is not None and isinstance(found.tool, Sysbench) and command != "run"
+    return str(command) if is_command else None
 
 
 def _one_load(tables: dict[str, Any], tool: Tool, asked: Asked) -> None:

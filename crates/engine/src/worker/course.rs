@@ -81,6 +81,8 @@ pub(crate) struct Course {
     /// When the present phase began.
     phase: Cell<Nanos>,
     in_flight: Cell<u64>,
+    /// Sessions that have something to do at the end of the run, and have not done it.
+    unended: Cell<u64>,
     totals: RefCell<WorkerTotals>,
     failed: Cell<bool>,
     ending: Cell<bool>,
@@ -120,6 +122,7 @@ impl Course {
             changes: RefCell::new(setup.changes.into()),
             phase: Cell::new(0),
             in_flight: Cell::new(0),
+            unended: Cell::new(0),
             totals: RefCell::new(totals),
             failed: Cell::new(false),
             ending: Cell::new(false),
@@ -313,11 +316,13 @@ impl Course {
         }
     }
 
-    /// Waits for transactions in flight, within the time limit.
+    /// Waits for transactions in flight, and for what sessions do at the end, within the time limit.
     pub(super) async fn drain(self: &Rc<Self>) {
         let deadline = clock::now() + self.drain_timeout;
-        let busy =
-            || self.in_flight.get() > 0 || self.tenants.borrow().iter().any(|tenant| tenant.has_work());
+        let busy = || {
+            self.in_flight.get() + self.unended.get() > 0
+                || self.tenants.borrow().iter().any(|tenant| tenant.has_work())
+        };
         while busy() && clock::now() < deadline {
             self.runtime.sleep_until(clock::now() + MILLISECOND).await;
         }
@@ -334,6 +339,16 @@ impl Course {
     }
 
     // ---- what sessions tell ----------------------------------------------------------------------------------
+
+    /// A session has begun that has something to do at the end.
+    pub(crate) fn awaits_end(&self) {
+        self.unended.set(self.unended.get() + 1);
+    }
+
+    /// Such a session has done it, or cannot.
+    pub(crate) fn has_ended(&self) {
+        self.unended.set(self.unended.get() - 1);
+    }
 
     #[inline]
     pub(crate) fn started(&self, series: usize) {

@@ -11,9 +11,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::spec::Role;
@@ -117,6 +117,7 @@ impl Session {
 
     /// Runs transactions until the run stops.
     pub(crate) async fn run(mut self) {
+        self.awaits_end();
         loop {
             let takes_part = self.tenant.takes_part(self.number, clock::now);
             if takes_part && self.lacks_any() && !self.reconnect_all().await && self.tenant.stopped() {
@@ -138,6 +139,7 @@ impl Session {
                 Yield::default().await;
             }
         }
+        self.wind_up().await;
         let stood = self.connections.iter().flatten().count() as u64;
         self.tenant.gauge(|gauges| gauges.connected -= stood);
     }
@@ -326,20 +328,6 @@ impl Session {
         Ok(())
     }
 
-    /// Makes the statement known that the script has made; gives its place.
-    #[cold]
-    async fn place(&mut self, role: Role) -> Result<usize, Error> {
-        loop {
-            let connection = self.connections[role as usize].as_mut();
-            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-            match connection.add(self.script.query()?)? {
-                Added::Ready(place) => return Ok(place),
-                Added::Asked(place) => return self.flush(role).await.map(|_| place),
-                Added::Full => self.flush(role).await?,
-            };
-        }
-    }
-
     /// Sends what is queued and waits for the replies, within the statement's time limit.
     async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
         let Self { connections, script, course, uninterrupted, .. } = self;
@@ -434,13 +422,6 @@ impl Session {
         if connection.state() != ConnectionState::Idle {
             self.drop_connection(role);
         }
-    }
-
-    async fn back_off(&mut self, attempts: u32) {
-        let retry = self.course.retry;
-        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
-        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
-        self.sleep(clock::now() + wait as Nanos).await;
     }
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nephoscope_drivers::{Lexer, Statement};
+use nephoscope_runtime::clock;
 
 use crate::error::ScriptError;
 use crate::statements::{Stray, names, override_statements, parse_statements};
@@ -95,10 +97,12 @@ impl Layer {
 }
 
 /// What Lua files have asked for: read once, so that every thread runs the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Library {
     /// The folder of the workloads that come with nephoscope.
     pub(crate) packaged: Option<PathBuf>,
+    /// How many unique numbers sysbench's scripts have drawn: all threads share it.
+    pub(crate) unique: Arc<AtomicU64>,
     read: Arc<Mutex<Read>>,
 }
 
@@ -108,6 +112,14 @@ struct Read {
     extended: BTreeMap<PathBuf, Arc<Layer>>,
     /// In the order in which they were read.
     files: Vec<PathBuf>,
+}
+
+impl Default for Library {
+    fn default() -> Self {
+        // Another run begins elsewhere, as long as fewer numbers are drawn than microseconds go by.
+        let unique = Arc::new((clock::wall() as u64 / 1000).into());
+        Self { packaged: None, unique, read: Arc::default() }
+    }
 }
 
 impl Library {

@@ -14,6 +14,7 @@ use nephoscope_runtime::{Nanos, clock};
 
 use crate::error::ScriptError;
 use crate::statements::mentions;
+use crate::sysbench;
 use crate::vm::sandbox;
 use crate::workload::{Invariant, Mix, OptionSpec, Schema, Transaction};
 
@@ -62,6 +63,8 @@ pub(crate) struct Draft {
     pub(crate) elsewhere: BTreeMap<String, Vec<String>>,
     /// The Lua that has run.
     texts: Vec<Arc<str>>,
+    /// What a script of sysbench needs beside its functions, where the workload is one.
+    pub(crate) sysbench: Option<sysbench::Lent>,
 }
 
 impl Draft {
@@ -190,7 +193,7 @@ fn located(source: &Source, message: String) -> ScriptError {
 }
 
 /// The declarations, as long as the file runs.
-fn open<'a>(lua: &Lua, draft: &'a RefCell<Draft>) -> mlua::Result<RefMut<'a, Draft>> {
+pub(crate) fn open<'a>(lua: &Lua, draft: &'a RefCell<Draft>) -> mlua::Result<RefMut<'a, Draft>> {
     let draft = draft.borrow_mut();
     if draft.closed {
         return Err(at(lua, "a workload is declared by the file itself, not by a transaction"));
@@ -230,7 +233,7 @@ pub(crate) fn at(lua: &Lua, message: &str) -> Error {
 }
 
 /// A name: a text of letters, digits and underscores that does not begin with a digit.
-fn named(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
+pub(crate) fn named(lua: &Lua, value: &Value, what: &str) -> mlua::Result<String> {
     let Value::String(text) = value else {
         return Err(at(lua, &format!("{what} must be a text, not {}", value.type_name())));
     };
@@ -378,6 +381,7 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
         })?;
         words.set(word, function)?;
     }
+    words.set("sysbench", sysbench::word(lua, draft, &words)?)?;
     let source = Arc::clone(&draft.borrow().chunk(lua)?.source);
     words.set("scale", source.scale)?;
     words.set("dialect", source.dialect.name)?;
@@ -386,7 +390,7 @@ fn builder(lua: &Lua, draft: &Rc<RefCell<Draft>>) -> mlua::Result<Table> {
     let unknown = lua.create_function(|lua, (_, word): (Value, Value)| -> mlua::Result<Value> {
         let word = word.to_string().unwrap_or_default();
         let words = WORDS.map(|(word, ..)| word).join(", ");
-        Err(at(lua, &format!("a workload has no word {word}; it has {words}, scale, dialect")))
+        Err(at(lua, &format!("a workload has no word {word}; it has {words}, sysbench, scale, dialect")))
     })?;
     metatable.set("__index", unknown)?;
     words.set_metatable(Some(metatable))?;

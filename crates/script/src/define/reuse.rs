@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, Lua, MultiValue, Value};
@@ -19,9 +20,9 @@ use crate::workload::Schema;
 
 /// The Lua file of a folder, and all that is needed to run it.
 #[derive(Clone)]
-pub(super) struct Chunk {
-    pub(super) layer: Arc<Layer>,
-    pub(super) source: Arc<Source>,
+pub(crate) struct Chunk {
+    pub(crate) layer: Arc<Layer>,
+    pub(crate) source: Arc<Source>,
     /// The folder, and those of the workloads that extend it.
     line: Vec<PathBuf>,
 }
@@ -71,8 +72,13 @@ impl Draft {
     }
 
     /// The file that declares.
-    pub(super) fn chunk(&self, lua: &Lua) -> mlua::Result<&Chunk> {
+    pub(crate) fn chunk(&self, lua: &Lua) -> mlua::Result<&Chunk> {
         self.of.as_ref().ok_or_else(|| at(lua, "the file has run"))
+    }
+
+    /// The counter of unique numbers that all threads share.
+    pub(crate) fn unique(&self) -> Arc<AtomicU64> {
+        self.of.as_ref().map(|chunk| Arc::clone(&chunk.source.library.unique)).unwrap_or_default()
     }
 
     /// The statements and the schema, those of an extended workload included.

@@ -166,6 +166,7 @@ impl Source {
             transactions: of_transactions,
             session: draft.session.clone(),
             load: draft.load.as_ref().map(|load| load.function.clone()),
+            sysbench: draft.sysbench.clone(),
         };
         let workload = Workload {
             name: draft.name.clone(),

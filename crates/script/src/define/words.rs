@@ -79,7 +79,8 @@ pub(super) fn option(lua: &Lua, draft: &mut Draft, given: [Value; 5]) -> mlua::R
     if !kind.holds(&default) {
         return Err(at(lua, &wrong("the default is", &default)));
     }
-    let given = draft.chunk(lua)?.source.options.get(&name).cloned();
+    let typed = draft.sysbench.as_ref().and_then(|lent| lent.typed.get(&name));
+    let given = typed.or(draft.chunk(lua)?.source.options.get(&name)).cloned();
     let value = given.unwrap_or_else(|| default.clone());
     if !kind.holds(&value) {
         return Err(Error::runtime(format!("workload.options: {}", wrong("the study says", &value))));

@@ -4,16 +4,18 @@ use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
+use crate::sysbench::{Laws, Lent};
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
+use crate::workload::Workload;
 
 /// How a reply is given to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,12 +226,47 @@ pub(crate) struct Shared {
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
+    /// How a script of sysbench draws, and how many unique numbers were drawn.
+    pub(crate) laws: Cell<Laws>,
+    pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
     pub(super) transactions_begun: Cell<u64>,
 }
 
 impl Shared {
+    /// What the functions of a state share before any session is there.
+    pub(super) fn new(
+        workload: &Workload,
+        keys: &[(String, Arc<KeySpace>)],
+        lexer: Lexer,
+        pipeline: bool,
+        sysbench: Option<&Lent>,
+    ) -> Self {
+        Self {
+            current: AtomicPtr::default(),
+            describing: AtomicPtr::default(),
+            pulse: Arc::new(Pulse::new()),
+            interruption: RefCell::default(),
+            panicked: Cell::default(),
+            integers: Cell::new(api::Integers::NONE),
+            queries: Cell::new(api::Queries::NONE),
+            lexer,
+            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
+            contexts: RefCell::default(),
+            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
+            tally_names: RefCell::default(),
+            tables: keys.to_vec(),
+            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            loaded: Loaded::new(&workload.dataset),
+            pipeline,
+            laws: Cell::new(sysbench.map_or(Laws::DEFAULT, |lent| lent.laws)),
+            unique: sysbench.map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
+            sessions: Cell::new(0),
+            transactions_begun: Cell::new(0),
+        }
+    }
+
     /// The session for which Lua runs now, or null.
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);

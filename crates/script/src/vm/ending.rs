@@ -56,6 +56,28 @@ impl Script {
         self.step::<true>(4)
     }
 
+    /// Whether the session has something to do at the end of the run.
+    #[must_use]
+    pub fn has_end(&self) -> bool {
+        self.core.done.is_some()
+    }
+
+    /// Begins what the session does at the end of the run, as a part of a load is begun.
+    pub fn wind_up(&mut self) -> Step {
+        let Some(function) = self.core.done else { return Step::Done { aborted: false } };
+        self.clear(Running::NO_TRANSACTION);
+        self.context.ending = Ending::Part;
+        // SAFETY: as in `begin_part`.
+        unsafe {
+            let l = self.coroutine;
+            ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, function.into());
+            for argument in 1..=BOTTOM {
+                ffi::lua_pushvalue(l, argument);
+            }
+        }
+        self.step::<true>(BOTTOM)
+    }
+
     /// A function has returned that has run no statement, or has called `tx:skip()`, or is the session's own, or loads.
     #[cold]
     pub(super) fn ended(&mut self, has_run_nothing: bool) -> Step {
@@ -73,6 +95,10 @@ impl Script {
                 self.end_skip();
                 self.rewind();
                 return Step::Skipped;
+            }
+            Ending::Usual if has_run_nothing && self.core.may_rest => {
+                self.rewind();
+                return Step::Done { aborted: self.context.aborted };
             }
             Ending::Skipped | Ending::Usual => {}
         }

@@ -17,19 +17,18 @@
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
 //!   cannot reach an upvalue.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
 
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Value};
 use nephoscope_drivers::{Isolation, Lexer};
 
-use crate::access::{Access, KeySpace, Picker};
+use crate::access::{Access, KeySpace};
 use crate::error::ScriptError;
+use crate::sysbench::Lent;
 use crate::workload::Workload;
 
 pub(crate) mod api;
@@ -42,8 +41,6 @@ pub(crate) mod sandbox;
 mod script;
 
 pub(crate) use context::{Call, Context, Ending, MADE, RowObject, Shape, Shared, Way, wall_seconds};
-use loaded::Loaded;
-use pulse::Pulse;
 pub use pulse::{LONGEST, Running, Watch};
 pub use script::{Script, Step};
 
@@ -55,6 +52,8 @@ pub(crate) struct Functions {
     pub(crate) session: Option<Function>,
     /// What loads that columns cannot say.
     pub(crate) load: Option<Function>,
+    /// What a script of sysbench needs beside them.
+    pub(crate) sysbench: Option<Lent>,
 }
 
 /// The Lua state and what its functions share. Dropped in this order.
@@ -64,6 +63,10 @@ struct Core {
     functions: Vec<c_int>,
     session: Option<c_int>,
     load: Option<c_int>,
+    /// What each session does at the end of the run.
+    done: Option<c_int>,
+    /// Whether a function may end without a statement: an event of sysbench that only adds to a bulk insert.
+    may_rest: bool,
     tx: c_int,
     pick: c_int,
     row_metatable: c_int,
@@ -102,9 +105,36 @@ fn isolated(
     lua.load(WITH_TX).set_name("=tx").call((function, tx))
 }
 
+/// The functions of the transactions, those with an isolation level as [`isolated`].
+fn with_levels(
+    lua: &Lua,
+    shared: *const Shared,
+    functions: Vec<Function>,
+    workload: &Workload,
+) -> Result<Vec<Function>, ScriptError> {
+    let all = functions.into_iter().zip(&workload.transactions).map(|(function, of)| match of.isolation {
+        Some(level) => isolated(lua, shared, &function, level),
+        None => Ok(function),
+    });
+    all.collect::<mlua::Result<_>>().map_err(|error| ScriptError::plain(error.to_string()))
+}
+
 /// One thread's Lua state with a workload loaded.
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
+
+/// Lends a script of sysbench the functions that draw; gives what its sessions do at the end.
+fn lend(lua: &Lua, shared: *const Shared, lent: Lent) -> Result<Option<Function>, ScriptError> {
+    // SAFETY: the table is on top of the stack, and `shared` stays valid as `Core` says.
+    let set: mlua::Result<()> = unsafe {
+        lua.exec_raw(lent.native, |l| {
+            api::set_sysbench(l, shared);
+            ffi::lua_pop(l, 1);
+        })
+    };
+    set.map_err(|error| ScriptError::plain(error.to_string()))?;
+    Ok(lent.done)
+}
 
 impl Vm {
     /// A state in which a `workload`'s file has run, and its `functions`. `keys` are the key spaces of the tables that have
@@ -117,26 +147,8 @@ impl Vm {
         lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
-        let shared = Box::new(Shared {
-            current: AtomicPtr::default(),
-            describing: AtomicPtr::default(),
-            pulse: Arc::new(Pulse::new()),
-            interruption: RefCell::default(),
-            panicked: Cell::default(),
-            integers: Cell::new(api::Integers::NONE),
-            queries: Cell::new(api::Queries::NONE),
-            lexer,
-            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
-            contexts: RefCell::default(),
-            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
-            tally_names: RefCell::default(),
-            tables: keys.to_vec(),
-            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
-            loaded: Loaded::new(&workload.dataset),
-            pipeline,
-            sessions: Cell::new(0),
-            transactions_begun: Cell::new(0),
-        });
+        let lent = functions.sysbench.as_ref();
+        let shared = Box::new(Shared::new(workload, keys, lexer, pipeline, lent));
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
         let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
@@ -157,14 +169,9 @@ impl Vm {
             })
         };
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
-        let of_levels = functions.transactions.into_iter().zip(&workload.transactions);
-        let of_levels = of_levels.map(|(function, transaction)| {
-            transaction
-                .isolation
-                .map_or(Ok(function.clone()), |level| isolated(&lua, pointer, &function, level))
-        });
-        let transactions: mlua::Result<Vec<Function>> = of_levels.collect();
-        let transactions = transactions.map_err(|error| ScriptError::plain(error.to_string()))?;
+        let may_rest = functions.sysbench.is_some();
+        let done = functions.sysbench.map_or(Ok(None), |lent| lend(&lua, pointer, lent))?;
+        let transactions = with_levels(&lua, pointer, functions.transactions, workload)?;
         let keep = |function| {
             let mut reference = ffi::LUA_NOREF;
             // SAFETY: the function that was pushed is taken off by making the reference.
@@ -174,8 +181,10 @@ impl Vm {
         };
         let session = functions.session.map(keep).transpose()?;
         let load = functions.load.map(keep).transpose()?;
+        let done = done.map(keep).transpose()?;
         let functions = transactions.into_iter().map(keep).collect::<Result<Vec<_>, _>>()?;
-        let core = Core { state, functions, session, load, tx, pick, row_metatable, lua, shared };
+        let core =
+            Core { state, functions, session, load, done, may_rest, tx, pick, row_metatable, lua, shared };
         core.shared.pulse.beats(&core.shared, core.state);
         Ok(Self(Rc::new(core)))
     }

@@ -19,6 +19,8 @@ from nephoscope.cli.options import (
     SetOption,
     SqlOption,
     StudyArgument,
+    SummaryOption,
+    SysbenchOption,
     UrlOption,
     YcsbOption,
     given_by,
@@ -41,21 +43,34 @@ def run(
     url: UrlOption = None,
     pgbench: PgbenchOption = None,
     sql: SqlOption = None,
+    sysbench: SysbenchOption = None,
     ycsb: YcsbOption = None,
     io: IoOption = None,
     as_json: JsonOption = False,
     resume: ResumeOption = False,
+    form: SummaryOption = "nephoscope",
 ) -> None:
     """Run a study, or another tool's file: measure, keep what was measured, write a report.
 
     Of several scale factors a run of each.
     """
+    from nephoscope.measuring.scripts import run_command  # noqa: PLC0415
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
+    from nephoscope.study.borrowed import command_of  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
-    found = parts(study_of(study, settings, io, given))
+    given = given_by(context, url, pgbench=pgbench, sql=sql, sysbench=sysbench, ycsb=ycsb)
+    chosen = study_of(study, settings, io, given)
+    if command_of(chosen) is not None:
+        view = make_view(as_json=as_json)
+        try:
+            run_command(chosen, view)
+        finally:
+            view.end()
+        return
+    found = parts(chosen)
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
-        _finish(_measure(part, out, as_json=as_json), as_json=as_json)
+        outcome = _measure(part, out, as_json=as_json, form=form)
+        _finish(outcome, as_json=as_json)
 
 
 def quickstart(
@@ -80,8 +95,8 @@ def quickstart(
     _finish(outcome, as_json=False)
 
 
-def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
-    from nephoscope.cli.printing import summary  # noqa: PLC0415
+def _measure(study: Study, out: Path, *, as_json: bool, form: str = "nephoscope") -> Outcome:
+    from nephoscope.cli.printing import in_form  # noqa: PLC0415
     from nephoscope.measuring.measurement import run_study  # noqa: PLC0415
 
     view = make_view(as_json=as_json)
@@ -97,7 +112,7 @@ def _measure(study: Study, out: Path, *, as_json: bool) -> Outcome:
         }
         sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
-        OUT.print(summary(outcome))
+        OUT.print(in_form(outcome, form))
     return outcome
 
 

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from nephoscope.cli.consoles import ERR, OUT
-from nephoscope.cli.options import FormatOption, JsonOption, RunArgument
+from nephoscope.cli.options import FormatOption, JsonOption, RunArgument, SummaryOption
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.units import describe_count
 from nephoscope.visible import json_text
@@ -36,6 +36,7 @@ def report(
             "to which nothing is written with --out.",
         ),
     ] = None,
+    summary: SummaryOption = "nephoscope",
     tables: Annotated[
         Path | None,
         typer.Option(
@@ -51,15 +52,15 @@ def report(
     if len(run_directories) > 1:
         made = _report_several(run_directories, form, out or Path("side-by-side.html"))
     else:
-        made = _report_one(run_directories[0], form, out)
+        made = _report_one(run_directories[0], form, out, summary)
     if tables is not None:
         files = write_tables(made, tables)
         (ERR if form == "markdown" else OUT).print(f"tables: {tables} ({describe_count(len(files), 'file')})")
 
 
-def _report_one(run_directory: Path, form: str, page: Path | None) -> Sequence[Table]:
+def _report_one(run_directory: Path, form: str, page: Path | None, kind: str) -> Sequence[Table]:
     """Score a run and write its report; also of a run that was killed. Gives its tables."""
-    from nephoscope.cli.printing import figures_of, run_markdown, summary  # noqa: PLC0415
+    from nephoscope.cli.printing import figures_of, in_form, run_markdown  # noqa: PLC0415
     from nephoscope.measuring.measurement import report_run  # noqa: PLC0415
     from nephoscope.results.tables import tables_of  # noqa: PLC0415
 
@@ -67,7 +68,7 @@ def _report_one(run_directory: Path, form: str, page: Path | None) -> Sequence[T
     if form == "markdown":
         sys.stdout.write(run_markdown(figures_of(outcome)))
     else:
-        OUT.print(summary(outcome))
+        OUT.print(in_form(outcome, kind))
     if outcome.unwritten is not None:
         raise MeasurementError(f"{outcome.unwritten}; --out FILE writes the report elsewhere")
     return tables_of([figures_of(outcome)])

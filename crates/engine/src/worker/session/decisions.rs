@@ -2,6 +2,7 @@
 
 use nephoscope_drivers::Error;
 use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use super::{Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
@@ -76,6 +77,43 @@ impl Session {
             self.back_off(attempts).await;
             attempts += 1;
         }
+    }
+
+    /// Says that the session has something to do at the end of the run, if it has.
+    pub(super) fn awaits_end(&self) {
+        if self.script.has_end() {
+            self.course.awaits_end();
+        }
+    }
+
+    /// Does what the session has to do at the end of the run, where it is connected.
+    pub(super) async fn wind_up(&mut self) {
+        if !self.script.has_end() {
+            return;
+        }
+        let connected = Role::ALL.into_iter().find(|role| self.connections[*role as usize].is_some());
+        if let Some(role) = connected.filter(|_| !self.script.is_to_set_up()) {
+            self.end(role).await;
+        }
+        self.course.has_ended();
+    }
+
+    /// An error ends what is done at the end, and nothing more.
+    async fn end(&mut self, role: Role) {
+        let step = self.script.wind_up();
+        (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
+        match self.steps(role, step).await {
+            Ok(_) => self.course.tally(&self.tenant, self.script.take_tallies(), true),
+            Err(Trouble::Database(error)) => tracing::warn!("at the end of a session: {error}"),
+            Err(Trouble::Script(error)) => self.course.fail(&format!("at the end of a session: {error}")),
+        }
+    }
+
+    pub(super) async fn back_off(&mut self, attempts: u32) {
+        let retry = self.course.retry;
+        let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
+        let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
+        self.sleep(clock::now() + wait as Nanos).await;
     }
 
     fn may_set_up_again(&self, role: Role, attempts: u32, error: &Error) -> bool {

@@ -22,6 +22,7 @@ mod names;
 mod pick;
 mod query;
 mod rows;
+mod sysbench;
 mod tx;
 mod values;
 
@@ -33,6 +34,7 @@ pub(crate) use names::Names;
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
 pub(crate) use query::{Queries, make_queries};
 pub(crate) use rows::{push_row_metatable, push_value};
+pub(crate) use sysbench::set_sysbench;
 pub(crate) use tx::push_tx;
 
 /// An error for the workload's author, without its place in the file.

@@ -84,8 +84,6 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
         let shared = shared(l);
         let context = context(shared)?;
         border(context, command, ffi::lua_gettop(l))?;
-        // Those of the statement before it.
-        context.params.clear();
         let flush = matches!(command, Command::Commit | Command::Rollback) || !shared.pipeline;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
     }
@@ -100,6 +98,8 @@ pub(super) fn border(context: &mut Context, command: Command, values: c_int) -> 
     }
     context.within = begins;
     context.aborted = command == Command::Rollback;
+    // Those of the statement before it.
+    context.params.clear();
     Ok(())
 }
 
