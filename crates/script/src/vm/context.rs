@@ -14,6 +14,7 @@ use crate::random::Random;
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
+use crate::workload::Workload;
 
 /// How a reply is given to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,6 +231,35 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// What the functions of a state share before any session is there.
+    pub(super) fn new(
+        workload: &Workload,
+        keys: &[(String, Arc<KeySpace>)],
+        lexer: Lexer,
+        pipeline: bool,
+    ) -> Self {
+        Self {
+            current: AtomicPtr::default(),
+            describing: AtomicPtr::default(),
+            pulse: Arc::new(Pulse::new()),
+            interruption: RefCell::default(),
+            panicked: Cell::default(),
+            integers: Cell::new(api::Integers::NONE),
+            queries: Cell::new(api::Queries::NONE),
+            lexer,
+            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
+            contexts: RefCell::default(),
+            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
+            tally_names: RefCell::default(),
+            tables: keys.to_vec(),
+            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            loaded: Loaded::new(&workload.dataset),
+            pipeline,
+            sessions: Cell::new(0),
+            transactions_begun: Cell::new(0),
+        }
+    }
+
     /// The session for which Lua runs now, or null.
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);
