@@ -27,8 +27,8 @@ use crate::run::open::{Opening, ending, open, resolve};
 use crate::spec::load::{Change, Resolver};
 use crate::spec::routes::{Endpoint, is_same};
 use crate::spec::{LoadSpec, PhaseSpec};
-use crate::worker::report::{Order, Report};
-use crate::worker::watchdog::{SET_UP, Watchdog};
+use crate::worker::report::{Order, Report, SET_UP};
+use crate::worker::watchdog::Watchdog;
 use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};

@@ -6,6 +6,9 @@ use crate::error::EngineError;
 use crate::spec::load::Change;
 use crate::worker::watchdog::Watched;
 
+/// What messages call a session's own function, which is no transaction.
+pub(crate) const SET_UP: &str = "the function of w:session";
+
 /// What the coordinator tells a worker.
 pub(crate) enum Order {
     /// The load starts at this time on the monotonic clock.

@@ -22,8 +22,6 @@ use nephoscope_script::{Running, Watch};
 
 use crate::error::EngineError;
 
-/// What messages call a session's own function, which is no transaction.
-pub(crate) const SET_UP: &str = "the function of w:session";
 /// How often workers are looked at within the limit.
 const LOOKS: u32 = 10;
 /// How often a transaction is interrupted in vain until its worker is given up; a tenth of the limit lies between.

@@ -217,7 +217,7 @@ fn what_is_wrong_with_a_sessions_own_function_ends_the_run_before_it_begins() {
         (
             "while true do end",
             "",
-            "the function of w:session: workload.lua:2: the transaction has run for 0.1 s",
+            "the function of w:session: workload.lua:2: the function of w:session has run for 0.1 s",
         ),
         ("tx:begin()", "", "the function of w:session: the function returned within a transaction"),
     ] {

@@ -6,8 +6,8 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use super::{Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
+use crate::worker::report::SET_UP;
 use crate::worker::turn::Job;
-use crate::worker::watchdog::SET_UP;
 
 /// So many transactions may have nothing to do in a row: a mix of which one in a thousand has work comes to that in one
 /// of 20,000 cases.
