@@ -218,11 +218,11 @@ fn a_load_without_an_end_is_cancelled() {
     let cancel = Arc::new(AtomicBool::new(false));
     let begun = Instant::now();
     let error = std::thread::scope(|scope| {
-        let load = scope.spawn(|| place.load_within(2, 7, &cancel, Duration::from_secs(10)));
+        let load = scope.spawn(|| place.load_within(2, 7, &cancel, Duration::from_secs(60)));
         std::thread::sleep(Duration::from_millis(300));
         cancel.store(true, Ordering::Relaxed);
         load.join().unwrap().unwrap_err()
     });
     assert_eq!(error, "the load was interrupted");
-    assert!(begun.elapsed() < Duration::from_secs(9), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
 }
