@@ -231,12 +231,13 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
     "drivers": {"contract": set(), "net": {"contract"}, "echo": {"contract"}},
     "engine": {
         "spec": set(),
-        "worker": {"spec", "worker.course", "worker.session"},
+        "worker": {"spec", "worker.course", "worker.session", "worker.watchdog"},
         "worker.session": {"spec", "worker", "worker.course"},
-        "worker.course": {"spec", "worker"},
-        "run": {"spec", "worker"},
+        "worker.course": {"spec", "worker", "worker.watchdog"},
+        "worker.watchdog": set(),
+        "run": {"spec", "worker", "worker.watchdog"},
         "probes": {"spec"},
-        "loading": set(),
+        "loading": {"worker.watchdog"},
     },
     "script": {"vm": set(), "define": {"vm"}},
 }

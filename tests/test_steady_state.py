@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from nephoscope.statistics import (
     steady_state,
 )
+from nephoscope.statistics.trend import _orthonormal
 from simulated import allowance, ar1, generator
 
 if TYPE_CHECKING:
@@ -133,6 +134,18 @@ def test_noise_that_could_hide_a_drift_leaves_it_open_and_says_how_long_a_window
     assert answers.count("not known") <= 0.5 * len(answers)
     twice = [steady_state(window, 1).verdict for window in 100 + 30 * ar1(generator(), 200, 2 * longer, 0.0)]
     assert twice.count("steady") >= 0.9 * len(twice)
+
+
+@pytest.mark.parametrize(("n", "degree"), [(29, 5), (60, 9), (534, 31), (10_000, 31)])
+def test_directions_are_orthonormal_polynomials_and_the_first_is_a_rising_line(n: int, degree: int) -> None:
+    basis = _orthonormal(n, degree)
+    assert basis @ basis.T == pytest.approx(np.eye(degree), abs=1e-13)
+    assert np.abs(basis.sum(axis=1)).max() < 1e-12, "a mean is in none of them"
+    steps = np.diff(basis[0])
+    assert steps.min() > 0
+    assert steps == pytest.approx(steps[0], rel=1e-9)
+    # Each has as many changes of sign as its degree.
+    assert [int((np.diff(np.sign(row[row != 0])) != 0).sum()) for row in basis] == list(range(1, degree + 1))
 
 
 def test_a_constant_window_is_steady_and_a_perfect_line_is_not() -> None:

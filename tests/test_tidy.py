@@ -36,7 +36,7 @@ SECOND_NAMES = {
 }
 # Names that belong to others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer.
 FOREIGN = re.compile(
-    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists", re.IGNORECASE
+    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists|vuset vu", re.IGNORECASE
 )
 
 

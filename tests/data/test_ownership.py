@@ -120,24 +120,13 @@ def test_what_somebody_else_has_made_is_never_touched(
     assert objects(url, dialect) == before
 
 
-def test_tables_of_another_workload_are_named_as_such(
-    dialect: str, url: str, study: Path, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    theirs = one_table_workload(other)
-    for file in ("workload.lua", "statements.sql", "schema.sql"):
-        text = (theirs / file).read_text()
-        (theirs / file).write_text(re.sub(r"\bticket\b", "orders", text))
-    tables = study_of(url, phases({"mix": "ALL", "concurrency": 1}))
-    tables["workload"] = {"name": str(theirs), "scale": 1}
-    assert call("load", write_study(other, tables)).code == 0
+def test_tables_of_another_workload_are_named_as_such(dialect: str, url: str, tmp_path: Path) -> None:
+    study, lua = tickets(url, tmp_path), tmp_path / "tickets" / "workload.lua"
+    assert call("load", study).code == 0
     before = objects(url, dialect)
-    refuse(
-        study,
-        f"the table {named(dialect, 'orders')} holds data of the workload tickets; sales needs another database or"
-        " schema: name one in system.database, or in the URL",
-    )
+    lua.write_text(lua.read_text().replace('workload "tickets"', 'workload "others"'))
+    said = f"the table {named(dialect, 'ticket')} holds data of the workload tickets; others needs another"
+    refuse(study, f"{said} database or schema: name one in system.database, or in the URL")
     assert objects(url, dialect) == before
 
 

@@ -76,6 +76,7 @@ def test_the_sources_are_still_read_rightly() -> None:
         "stored",
         "read_only",
         "aborts_on",
+        "isolation",
         "keying",
         "think",
         "law",
@@ -84,6 +85,9 @@ def test_the_sources_are_still_read_rightly() -> None:
         "when",
         "data",
         "parts",
+        "limit",
+        *("at_least", "rate", "access"),
+        *("name", "transaction", "per", "pauses"),
     } == allowed_keys()
 
 

@@ -38,6 +38,8 @@ class Sql:
     """The names of its parameters, in the order in which they first appear."""
     quoted: list[str] = field(default_factory=list)
     """Names behind a colon in quotation marks, where there is no parameter."""
+    glued: bool = False
+    """Whether a parameter is part of a word, as in ``part_:n``."""
 
     @property
     def words(self) -> list[str]:
@@ -127,6 +129,7 @@ class _Scanner:
                 return
             self._sql = Sql(self._line)
         sql = self._sql
+        sql.glued = sql.glued or (kind == "variable" and bool(re.search(r"\w\Z", sql.text)))
         sql.text += " " if kind == "comment" else taken
         self._depth += {"(": 1, ")": -1}.get(taken, 0)
         if kind == "variable" and taken[1:] not in sql.variables:

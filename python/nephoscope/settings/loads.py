@@ -291,8 +291,6 @@ def pauses(load: Load | Sequence[Load] | Mapping[str, Load], tenant: str) -> str
 
     Of several loads at a time it is the first one's.
     """
-    if isinstance(load, Mapping):
-        one = load.get(tenant, load.get("*"))
-    else:
-        one = load if isinstance(load, Load) else load[0]
+    several = load if isinstance(load, Mapping) else {tenant: load if isinstance(load, Load) else load[0]}
+    one = several.get(tenant, several.get("*"))
     return one.think.law if one is not None and one.think is not None else None

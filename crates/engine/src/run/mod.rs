@@ -255,6 +255,7 @@ pub(crate) fn prepare(
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
     let control =
         Control { resolvers, told: Vec::new(), orders, announce, last_change: 0, ends, stopped: false };
+    let limit = spec.script_timeout_ms * MILLISECOND;
     let intake = Intake {
         shards,
         reports,
@@ -264,7 +265,7 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions, SET_UP),
+        watchdog: Watchdog::new(limit, transactions, SET_UP),
         failure: None,
         keys,
     };

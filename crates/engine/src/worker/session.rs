@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
@@ -326,20 +326,6 @@ impl Session {
             Command::Execute(_) => {}
         }
         Ok(())
-    }
-
-    /// Makes the statement known that the script has made; gives its place.
-    #[cold]
-    async fn place(&mut self, role: Role) -> Result<usize, Error> {
-        loop {
-            let connection = self.connections[role as usize].as_mut();
-            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-            match connection.add(self.script.query()?)? {
-                Added::Ready(place) => return Ok(place),
-                Added::Asked(place) => return self.flush(role).await.map(|_| place),
-                Added::Full => self.flush(role).await?,
-            };
-        }
     }
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.

@@ -68,8 +68,14 @@ fn shares(
 /// What is to hold of a run of the mix.
 fn demands(lua: &Lua, draft: &Draft, mix: &mut Mix, settings: &Table) -> mlua::Result<()> {
     let what = format!("mix {}", mix.name);
-    let allowed = &["at_least", "rate", "access"];
-    Keys { lua, table: settings.clone(), what: what.clone(), unnamed: 0, allowed }.check()?;
+    Keys {
+        lua,
+        table: settings.clone(),
+        what: what.clone(),
+        unnamed: 0,
+        allowed: &["at_least", "rate", "access"],
+    }
+    .check()?;
     let check = |name: &str| {
         let is_there = mix.weights.iter().any(|(known, _)| known == name);
         if is_there { Ok(()) } else { Err(at(lua, &format!("{what}: {name} has no weight in it"))) }
@@ -111,8 +117,14 @@ fn rate(lua: &Lua, what: &str, value: &Value) -> mlua::Result<Option<Rate>> {
         }
     };
     let what = format!("{what}: rate");
-    let allowed = &["name", "transaction", "per", "pauses"];
-    Keys { lua, table: table.clone(), what: what.clone(), unnamed: 0, allowed }.check()?;
+    Keys {
+        lua,
+        table: table.clone(),
+        what: what.clone(),
+        unnamed: 0,
+        allowed: &["name", "transaction", "per", "pauses"],
+    }
+    .check()?;
     let name = named(lua, &table.get::<Value>("name")?, &format!("{what}: name"))?;
     let transaction = named(lua, &table.get::<Value>("transaction")?, &format!("{what}: transaction"))?;
     let per = text(lua, &table.get::<Value>("per")?, &format!("{what}: per"))?;

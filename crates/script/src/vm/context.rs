@@ -15,6 +15,7 @@ use crate::sysbench::Laws;
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
+use crate::workload::Workload;
 
 /// How a reply is given to Lua.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,7 +227,7 @@ pub(crate) struct Shared {
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
     /// How a script of sysbench draws, and how many unique numbers were drawn.
-    pub(crate) laws: Cell<Laws>,
+    pub(crate) laws: Laws,
     pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
@@ -234,6 +235,37 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// What the functions of a state share before any session is there.
+    pub(super) fn new(
+        workload: &Workload,
+        keys: &[(String, Arc<KeySpace>)],
+        lexer: Lexer,
+        pipeline: bool,
+    ) -> Self {
+        Self {
+            current: AtomicPtr::default(),
+            describing: AtomicPtr::default(),
+            pulse: Arc::new(Pulse::new()),
+            interruption: RefCell::default(),
+            panicked: Cell::default(),
+            integers: Cell::new(api::Integers::NONE),
+            queries: Cell::new(api::Queries::NONE),
+            lexer,
+            lists: RefCell::new(api::Lists::new(&workload.with_lists)),
+            contexts: RefCell::default(),
+            statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
+            tally_names: RefCell::default(),
+            tables: keys.to_vec(),
+            pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
+            loaded: Loaded::new(&workload.dataset),
+            pipeline,
+            laws: Laws::DEFAULT,
+            unique: Arc::default(),
+            sessions: Cell::new(0),
+            transactions_begun: Cell::new(0),
+        }
+    }
+
     /// The session for which Lua runs now, or null.
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);

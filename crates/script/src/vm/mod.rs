@@ -17,20 +17,18 @@
 //! * Lua's own libraries for coroutines and debugging are not open, so a workload cannot yield by itself and
 //!   cannot reach an upvalue.
 
-use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicPtr;
 
 use mlua::ffi::{self, lua_State};
 use mlua::{Function, Lua, Value};
 use nephoscope_drivers::{Isolation, Lexer};
 
-use crate::access::{Access, KeySpace, Picker};
+use crate::access::{Access, KeySpace};
 use crate::error::ScriptError;
-use crate::sysbench::{Laws, Lent};
+use crate::sysbench::Lent;
 use crate::workload::Workload;
 
 pub(crate) mod api;
@@ -43,8 +41,6 @@ pub(crate) mod sandbox;
 mod script;
 
 pub(crate) use context::{Call, Context, Ending, MADE, RowObject, Shape, Shared, Way, wall_seconds};
-use loaded::Loaded;
-use pulse::Pulse;
 pub use pulse::{LONGEST, Running, Watch};
 pub use script::{Script, Step};
 
@@ -109,41 +105,23 @@ fn isolated(
     lua.load(WITH_TX).set_name("=tx").call((function, tx))
 }
 
+/// The functions of the transactions, those with an isolation level as [`isolated`].
+fn with_levels(
+    lua: &Lua,
+    shared: *const Shared,
+    functions: Vec<Function>,
+    workload: &Workload,
+) -> Result<Vec<Function>, ScriptError> {
+    let all = functions.into_iter().zip(&workload.transactions).map(|(function, of)| match of.isolation {
+        Some(level) => isolated(lua, shared, &function, level),
+        None => Ok(function),
+    });
+    all.collect::<mlua::Result<_>>().map_err(|error| ScriptError::plain(error.to_string()))
+}
+
 /// One thread's Lua state with a workload loaded.
 #[derive(Clone)]
 pub struct Vm(Rc<Core>);
-
-/// What the functions of a state share, when nothing has run.
-fn shared(
-    workload: &Workload,
-    functions: &Functions,
-    keys: &[(String, Arc<KeySpace>)],
-    lexer: Lexer,
-    pipeline: bool,
-) -> Box<Shared> {
-    Box::new(Shared {
-        current: AtomicPtr::default(),
-        describing: AtomicPtr::default(),
-        pulse: Arc::new(Pulse::new()),
-        interruption: RefCell::default(),
-        panicked: Cell::default(),
-        integers: Cell::new(api::Integers::NONE),
-        queries: Cell::new(api::Queries::NONE),
-        lexer,
-        lists: RefCell::new(api::Lists::new(&workload.with_lists)),
-        contexts: RefCell::default(),
-        statements: RefCell::new(api::Names::new(&workload.statements, &workload.with_lists)),
-        tally_names: RefCell::default(),
-        tables: keys.to_vec(),
-        pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
-        loaded: Loaded::new(&workload.dataset),
-        pipeline,
-        laws: Cell::new(functions.sysbench.as_ref().map_or(Laws::DEFAULT, |lent| lent.laws)),
-        unique: functions.sysbench.as_ref().map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
-        sessions: Cell::new(0),
-        transactions_begun: Cell::new(0),
-    })
-}
 
 /// Lends a script of sysbench the functions that draw; gives what its sessions do at the end.
 fn lend(lua: &Lua, shared: *const Shared, lent: Lent) -> Result<Option<Function>, ScriptError> {
@@ -169,7 +147,10 @@ impl Vm {
         lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
-        let shared = shared(workload, &functions, keys, lexer, pipeline);
+        let mut shared = Box::new(Shared::new(workload, keys, lexer, pipeline));
+        if let Some(lent) = &functions.sysbench {
+            (shared.laws, shared.unique) = (lent.laws, Arc::clone(&lent.unique));
+        }
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
         let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);
@@ -192,14 +173,7 @@ impl Vm {
         built.map_err(|error| ScriptError::plain(error.to_string()))?;
         let may_rest = functions.sysbench.is_some();
         let done = functions.sysbench.map_or(Ok(None), |lent| lend(&lua, pointer, lent))?;
-        let of_levels = functions.transactions.into_iter().zip(&workload.transactions);
-        let of_levels = of_levels.map(|(function, transaction)| {
-            transaction
-                .isolation
-                .map_or(Ok(function.clone()), |level| isolated(&lua, pointer, &function, level))
-        });
-        let transactions: mlua::Result<Vec<Function>> = of_levels.collect();
-        let transactions = transactions.map_err(|error| ScriptError::plain(error.to_string()))?;
+        let transactions = with_levels(&lua, pointer, functions.transactions, workload)?;
         let keep = |function| {
             let mut reference = ffi::LUA_NOREF;
             // SAFETY: the function that was pushed is taken off by making the reference.

@@ -5,16 +5,17 @@ So an error while a transaction runs names the script's own line.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nephoscope.foreign.base import lua_text, mix_lines, refuse
+from nephoscope.foreign.base import lua_text, mix_lines
 from nephoscope.foreign.pgbench.script import OWN, Script, texts, write_expression
 from nephoscope.foreign.statements import border_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from nephoscope.foreign.scanning import Command, Sql
 
@@ -35,6 +36,10 @@ class _Writer:
         self._lines: dict[int, list[str]] = defaultdict(list)
         self.statements: dict[str, str] = {}
         self._pipelined = False
+        self._makes = any(
+            sql.words[:1] == ["CREATE"] for command in script.commands for sql in command.statements
+        )
+        """Whether it makes tables: what uses them cannot be prepared before."""
         self._joined = any(len(command.statements) > 1 for command in script.commands)
 
     def file(self) -> str:
@@ -133,21 +138,37 @@ class _Writer:
             lua += f" found, value = P.column(row, {column}) if found then v_{name} = value end"
         self._put(sql.line, lua + (" end" if store.meta == "aset" else "") + " end")
 
+    @staticmethod
+    def _filled(text: str, known: Collection[str]) -> str:
+        """Write a text in Lua whose variables have been replaced, in quotation marks as well."""
+        parts: list[str] = []
+        at = 0
+        for found in _VARIABLE.finditer(text):
+            if found[1] in known:
+                parts += [lua_text(text[at : found.start()]), f"P.text(v_{found[1]}, {lua_text(found[1])})"]
+                at = found.end()
+        return " .. ".join([*parts, lua_text(text[at:])])
+
     def _call(self, sql: Sql, text: str | None = None) -> str:
-        """Name a statement and its parameters."""
-        for name in sql.quoted:
-            if name in self._wanted or name in self._script.assigned:
-                refuse(
-                    self._script.file,
-                    sql.line,
-                    f":{name} stands in quotation marks, where nothing is put in; write '…' || :{name}",
-                )
+        """Name a statement and its parameters; or put values into its text, where no parameter may stand."""
+        known = self._wanted | self._script.assigned
+        if text is None and (self._makes or sql.glued or known & set(sql.quoted) or _is_utility(sql)):
+            return f"tx:query({self._filled(sql.text.strip(), known)})"
         name = f"{self._script.name}_{sql.line}"
         while name in self.statements:
             name += "_"
         self.statements[name] = text or sql.text.strip()
         values = [f"P.sql(v_{variable}, {lua_text(variable)}, NULL)" for variable in sql.variables]
         return ", ".join([lua_text(name), *values])
+
+
+_VARIABLE = re.compile(r"(?<!:):([A-Za-z_]\w*)", re.ASCII)
+_WITH_PARAMETERS = {"SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "VALUES", "WITH", "TABLE", "EXPLAIN"}
+
+
+def _is_utility(sql: Sql) -> bool:
+    """Tell whether a statement has variables and is none of those that take parameters."""
+    return bool(sql.variables) and not _WITH_PARAMETERS & set(sql.words[:1])
 
 
 def _unsure(script: Script) -> set[str]:

@@ -331,6 +331,12 @@ function P.sql(value, name, null)
   return value == NULL and null or value
 end
 
+-- As it is put into the text of a statement.
+function P.text(value, name)
+  value = P.sql(value, name, "NULL")
+  return type(value) == "number" and ("%.15g"):format(value) or tostring(value)
+end
+
 -- The length of a pause, in seconds.
 function P.seconds(value, unit) return double(value) * unit end
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, ready};
 
-use nephoscope_drivers::Error;
+use nephoscope_drivers::{Added, Error};
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 
 use super::{Session, Trouble};
@@ -225,6 +225,20 @@ impl Session {
                 gauges.connected -= 1;
                 gauges.lost += 1;
             });
+        }
+    }
+
+    /// Makes the statement known that the script has made; gives its place.
+    #[cold]
+    pub(super) async fn place(&mut self, role: Role) -> Result<usize, Error> {
+        loop {
+            let connection = self.connections[role as usize].as_mut();
+            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+            match connection.add(self.script.query()?)? {
+                Added::Ready(place) => return Ok(place),
+                Added::Asked(place) => return self.flush(role).await.map(|_| place),
+                Added::Full => self.flush(role).await?,
+            };
         }
     }
 }

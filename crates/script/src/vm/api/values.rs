@@ -11,7 +11,11 @@ use super::{Message, text, type_name};
 use crate::vm::{Context, Shared};
 
 /// Takes the values of a statement's parameters from the stack, from the third value on.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "it is in the path of every statement, and called from elsewhere, too"
+)]
+#[inline(always)]
 pub(super) unsafe fn values(
     l: *mut lua_State,
     shared: &Shared,
@@ -125,7 +129,8 @@ pub(super) unsafe fn find_field(l: *mut lua_State, name: &[u8]) -> bool {
 }
 
 /// The value at an index of the stack, or the name of its type if no parameter can have it.
-#[inline]
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
 pub(super) unsafe fn parameter<'a>(
     l: *mut lua_State,
     shared: &Shared,
