@@ -256,7 +256,7 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         (["nonsense"], "No such command 'nonsense'."),
-        (["run"], "a study is missing, or another tool's file by one of --pgbench, --sql, --ycsb"),
+        (["run"], "a study is missing, or another tool's file by one of --pgbench, --sql, --sysbench, --ycsb"),
         (["run", "quickstart", "--nonsense"], "No such option: --nonsense"),
         (["run", "quickstart", "--set"], "Option '--set' requires an argument."),
         (["compare", "one"], "Missing argument 'candidate'."),

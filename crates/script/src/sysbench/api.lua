@@ -25,20 +25,26 @@ local TOLD = 16
 -- ---- results ------------------------------------------------------------------------------------------------------
 
 local Result = {}
-Result.__index = Result
+
+-- How many rows and columns there are is asked where a script looks at it.
+local RESULT = {
+  __index = function(self, key)
+    if Result[key] or (key ~= "nrows" and key ~= "nfields") then return Result[key] end
+    self.nrows, self.nfields = 0, 0
+    if self.row then self.nrows, self.nfields = native.size(self.row) end
+    return self[key]
+  end,
+}
 
 -- The result of a query whose first row is `row`, or nil.
-local function result_of(row)
-  local rows, columns = 0, 0
-  if row then rows, columns = native.size(row) end
-  return setmetatable({ nrows = rows, nfields = columns, row = row, next = 0 }, Result)
-end
+local function result_of(row) return setmetatable({ row = row }, RESULT) end
 
 -- The next row as a list of texts, with nil for NULL; nil behind the last row.
 function Result:fetch_row()
-  if self.next >= self.nrows then return nil end
-  native.seek(self.row, self.next)
-  self.next = self.next + 1
+  local place = self.place or 0
+  if place >= self.nrows then return nil end
+  native.seek(self.row, place)
+  self.place = place + 1
   local values = {}
   for column = 1, self.nfields do
     local value = self.row[column]
@@ -176,9 +182,7 @@ function Connection:prepare(sql)
   }, Statement)
 end
 
-function Connection:bulk_insert_init(sql)
-  self.bulk = { head = sql, size = 0 }
-end
+function Connection:bulk_insert_init(sql) self.bulk = { head = sql, size = 0 } end
 
 local function send(con, bulk)
   if #bulk == 0 then return end
@@ -212,9 +216,7 @@ Driver.__index = Driver
 
 function Driver:name() return self.called end
 
-function Driver:connect()
-  return setmetatable({ driver = self, mine = self.mine, error = 0, sql_errno = 0 }, Connection)
-end
+function Driver:connect() return setmetatable({ driver = self, mine = self.mine, error = 0, sql_errno = 0 }, Connection) end
 
 -- ---- options ------------------------------------------------------------------------------------------------------
 
@@ -230,9 +232,7 @@ local GENERAL = {
 }
 
 -- An option's name as Lua has it.
-local function plain(name)
-  return (tostring(name):gsub("-", "_"))
-end
+local function plain(name) return (tostring(name):gsub("-", "_")) end
 
 local function declared(options, name, said)
   if type(said) ~= "table" then

@@ -11,7 +11,7 @@ use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
 use crate::random::Random;
-use crate::sysbench::{Laws, Lent};
+use crate::sysbench::Laws;
 use crate::vm::api;
 use crate::vm::loaded::Loaded;
 use crate::vm::pulse::Pulse;
@@ -227,7 +227,7 @@ pub(crate) struct Shared {
     pub(crate) loaded: Loaded,
     pub(crate) pipeline: bool,
     /// How a script of sysbench draws, and how many unique numbers were drawn.
-    pub(crate) laws: Cell<Laws>,
+    pub(crate) laws: Laws,
     pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
@@ -241,7 +241,6 @@ impl Shared {
         keys: &[(String, Arc<KeySpace>)],
         lexer: Lexer,
         pipeline: bool,
-        sysbench: Option<&Lent>,
     ) -> Self {
         Self {
             current: AtomicPtr::default(),
@@ -260,8 +259,8 @@ impl Shared {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
-            laws: Cell::new(sysbench.map_or(Laws::DEFAULT, |lent| lent.laws)),
-            unique: sysbench.map(|lent| Arc::clone(&lent.unique)).unwrap_or_default(),
+            laws: Laws::DEFAULT,
+            unique: Arc::default(),
             sessions: Cell::new(0),
             transactions_begun: Cell::new(0),
         }

@@ -147,8 +147,10 @@ impl Vm {
         lexer: Lexer,
         pipeline: bool,
     ) -> Result<Self, ScriptError> {
-        let lent = functions.sysbench.as_ref();
-        let shared = Box::new(Shared::new(workload, keys, lexer, pipeline, lent));
+        let mut shared = Box::new(Shared::new(workload, keys, lexer, pipeline));
+        if let Some(lent) = &functions.sysbench {
+            (shared.laws, shared.unique) = (lent.laws, Arc::clone(&lent.unique));
+        }
         let pointer: *const Shared = &raw const *shared;
         let mut state = ptr::null_mut();
         let (mut tx, mut pick, mut row_metatable) = (0, 0, 0);

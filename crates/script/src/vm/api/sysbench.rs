@@ -18,7 +18,7 @@ unsafe fn drawn(l: *mut lua_State, law: Option<Law>) -> Results {
             let context = context(shared)?;
             let drawn = sheltered(shared, || {
                 let (low, high) = (number(l, 1, "the least number")?, number(l, 2, "the greatest number")?);
-                let laws = shared.laws.get();
+                let laws = &shared.laws;
                 Ok(laws.draw(law.unwrap_or(laws.default), low as i64, high as i64, &mut context.random))
             })?;
             ffi::lua_pushnumber(l, drawn as f64);
