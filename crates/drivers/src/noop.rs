@@ -119,7 +119,7 @@ impl Connection for NoopConnection {
         Poll::Ready(Ok(Reply { affected: 1, result, inserted_id: self.inserted_id, ..Reply::default() }))
     }
 
-    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+    fn add(&mut self, statement: &Rc<Statement>, _alone: bool) -> Result<Added, Error> {
         let idle = self.state() != ConnectionState::Waiting;
         Ok(self.echo.learn(statement, idle))
     }

@@ -203,7 +203,7 @@ impl Worker<'_> {
                     step = script.resume(reply);
                 }
                 Step::Query { want, flush } => {
-                    let place = self.place(&mut script)?;
+                    let place = self.place(&mut script, flush)?;
                     self.connection.queue(Command::Execute(place), script.params(), want)?;
                     self.queued += 1;
                     self.load.run.fetch_add(1, Ordering::Relaxed);
@@ -230,9 +230,9 @@ impl Worker<'_> {
     }
 
     /// Makes the statement known that the script has made; gives its place.
-    fn place(&mut self, script: &mut Script) -> Result<usize, Error> {
+    fn place(&mut self, script: &mut Script, alone: bool) -> Result<usize, Error> {
         loop {
-            match self.connection.add(script.query()?)? {
+            match self.connection.add(script.query()?, alone)? {
                 Added::Ready(place) => return Ok(place),
                 Added::Asked(place) => return self.flush(script).map(|_| place),
                 Added::Full => self.flush(script)?,

@@ -163,8 +163,9 @@ pub trait Connection {
     /// connection is asked for another when everything that was queued is answered.
     ///
     /// One with parameters is prepared as the others are, and the connection keeps some of those that were used last.
-    /// One without is sent as the text that it is.
-    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error>;
+    /// One without is sent as the text that it is. It is `alone` where its reply is waited for before anything else is
+    /// queued.
+    fn add(&mut self, statement: &Rc<Statement>, alone: bool) -> Result<Added, Error>;
 
     /// Sends what is queued and completes when every reply is in, with the reply to the last command; rows that
     /// were wanted are added to `rows`.

@@ -125,7 +125,7 @@ fn converse(mode: StatementMode, agreed: Agreed, bytes: &[u8], cut: usize) -> Tr
         let sql = if number % 4 == 3 { format!("SELECT {number} + :v") } else { format!("SELECT {number}") };
         let added = std::rc::Rc::new(Statement::read("added", &sql, Lexer::MYSQL));
         if number % 4 > 1
-            && let Ok(Added::Ready(place)) = machine.add(&added, &mut sent)
+            && let Ok(Added::Ready(place)) = machine.add(&added, false, &mut sent)
         {
             let params = added.params().iter().map(|_| Value::Int(7)).collect();
             assert!(machine.queue(Command::Execute(place), &params, Want::Rows, &mut sent).is_ok());

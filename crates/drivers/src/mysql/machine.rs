@@ -337,7 +337,7 @@ impl session::Machine for Machine {
         }
     }
 
-    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
+    fn add(&mut self, statement: &Rc<Statement>, _alone: bool, out: &mut Vec<u8>) -> Result<Added, Error> {
         self.learn(statement, out)
     }
 

@@ -41,7 +41,7 @@ pub(crate) trait Machine {
     ) -> Result<(), Error>;
 
     /// As [`Connection::add`]; what has to be asked for is written behind `out`.
-    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error>;
+    fn add(&mut self, statement: &Rc<Statement>, alone: bool, out: &mut Vec<u8>) -> Result<Added, Error>;
 
     /// Ends the batch of queued commands, if there is one.
     fn end_batch(&mut self, out: &mut Vec<u8>);
@@ -106,8 +106,8 @@ impl<M: Machine, C: Cancel + 'static> Connection for Session<M, C> {
         self.machine.queue(command, params, want, self.channel.out())
     }
 
-    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
-        self.machine.add(statement, self.channel.out())
+    fn add(&mut self, statement: &Rc<Statement>, alone: bool) -> Result<Added, Error> {
+        self.machine.add(statement, alone, self.channel.out())
     }
 
     #[inline]

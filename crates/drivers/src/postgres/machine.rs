@@ -58,6 +58,8 @@ pub(crate) struct Machine {
     places: Places,
     /// The texts that are queued or not answered.
     texts: Vec<Rc<Statement>>,
+    /// The last of them is sent by itself.
+    text_alone: bool,
     /// The types of the parameters of the statement that is being described.
     params: Vec<Type>,
     expected: VecDeque<Expected>,
@@ -91,6 +93,7 @@ impl Machine {
             workload: statements.len() - CONTROL.len(),
             places: Places::new(statements.len() + Isolation::ALL.len()),
             texts: Vec::new(),
+            text_alone: false,
             params: Vec::new(),
             statements: with_levels(mode, statements),
             expected: VecDeque::with_capacity(8),
@@ -154,18 +157,12 @@ impl Machine {
         }
         let rows = if want == Want::Rows { statement.columns.clone() } else { None };
         self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit, parses });
-        self.queued();
-        Ok(())
-    }
-
-    /// A command is queued.
-    #[inline]
-    fn queued(&mut self) {
         if self.mode == StatementMode::Simple {
             self.expect_sync();
         } else {
             self.open_batch = true;
         }
+        Ok(())
     }
 
     /// Ends the batch of queued commands, if there is one: all of them are answered together.
@@ -383,8 +380,8 @@ impl crate::net::session::Machine for Machine {
         self.queue(command, params, want, out)
     }
 
-    fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
-        Ok(self.add(statement, out))
+    fn add(&mut self, statement: &Rc<Statement>, alone: bool, out: &mut Vec<u8>) -> Result<Added, Error> {
+        Ok(self.add(statement, alone, out))
     }
 
     #[inline]

@@ -327,7 +327,7 @@ impl Connection for SimConnection {
         Poll::Ready(self.arrive(&flight, rows))
     }
 
-    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+    fn add(&mut self, statement: &Rc<Statement>, _alone: bool) -> Result<Added, Error> {
         let idle = self.state() != ConnectionState::Waiting;
         Ok(self.echo.learn(statement, idle))
     }

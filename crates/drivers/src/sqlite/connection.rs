@@ -328,7 +328,7 @@ impl Connection for SqliteConnection {
     }
 
     /// The statement is prepared when it first runs, because a lock may have to be waited for.
-    fn add(&mut self, statement: &Rc<Statement>) -> Result<Added, Error> {
+    fn add(&mut self, statement: &Rc<Statement>, _alone: bool) -> Result<Added, Error> {
         let place = match self.places.find(statement, self.count == 0) {
             Found::Known(place) => return Ok(Added::Ready(place)),
             Found::New(place) => place,

@@ -141,8 +141,9 @@ pub(crate) fn lists_may_have_any_length(fixture: &dyn Fixture) {
         Statement::new("find", "SELECT count(*) AS n FROM added WHERE id IN (:ids…) AND name <> :name");
     let mut next = 0;
     for items in [1, 2, 7, 2, 500] {
-        let place =
-            client.add_statement(&Rc::new(fill.expanded(&[ListShape { items, columns: Some(2) }]))).unwrap();
+        let place = client
+            .add_statement(&Rc::new(fill.expanded(&[ListShape { items, columns: Some(2) }])), true)
+            .unwrap();
         let ids: Vec<i64> = (next..next + items as i64).collect();
         next += items as i64;
         let rows: Vec<Value<'_>> =
@@ -150,8 +151,9 @@ pub(crate) fn lists_may_have_any_length(fixture: &dyn Fixture) {
         client.queue_command(Command::Execute(place), &rows, Want::Count).unwrap();
         let touched = client.flush().unwrap().affected;
         assert_eq!(touched, if fixture.echoes() { 1 } else { items as u64 });
-        let place =
-            client.add_statement(&Rc::new(find.expanded(&[ListShape { items, columns: None }]))).unwrap();
+        let place = client
+            .add_statement(&Rc::new(find.expanded(&[ListShape { items, columns: None }])), true)
+            .unwrap();
         let mut values: Vec<Value<'_>> = ids.iter().map(|id| Value::Int(*id)).collect();
         values.push(Value::Text(b"x"));
         client.queue_command(Command::Execute(place), &values, Want::Rows).unwrap();

@@ -90,12 +90,12 @@ impl Client {
     /// Makes a statement known in the words of the suite, in as many steps as it takes; gives its place.
     pub(crate) fn add(&mut self, sql: &str) -> Result<usize, Error> {
         let statement = Statement::read("added", &in_dialect(self.dialect, sql), self.dialect.lexer);
-        self.add_statement(&Rc::new(statement))
+        self.add_statement(&Rc::new(statement), false)
     }
 
-    pub(crate) fn add_statement(&mut self, statement: &Rc<Statement>) -> Result<usize, Error> {
+    pub(crate) fn add_statement(&mut self, statement: &Rc<Statement>, alone: bool) -> Result<usize, Error> {
         loop {
-            match self.connection.add(statement)? {
+            match self.connection.add(statement, alone)? {
                 Added::Ready(place) => return Ok(place),
                 Added::Asked(place) => return self.flush().map(|_| place),
                 Added::Full => self.flush()?,
@@ -105,7 +105,8 @@ impl Client {
 
     /// Runs a statement that was not known, its rows wanted.
     pub(crate) fn call_text(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Reply, Error> {
-        let place = self.add(sql)?;
+        let statement = Statement::read("added", &in_dialect(self.dialect, sql), self.dialect.lexer);
+        let place = self.add_statement(&Rc::new(statement), true)?;
         self.queue_command(Command::Execute(place), values, Want::Rows)?;
         self.flush()
     }

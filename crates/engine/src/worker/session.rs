@@ -294,7 +294,7 @@ impl Session {
                     step = self.script.resume(reply);
                 }
                 Step::Query { want, flush } => {
-                    let place = self.place(role).await?;
+                    let place = self.place(role, flush).await?;
                     self.queue(role, Command::Execute(place), want)?;
                     let reply = if flush { self.flush(role).await? } else { Reply::default() };
                     self.affected += reply.affected;

@@ -133,7 +133,9 @@ impl Side {
         };
         let statement = Rc::new(Statement::new("added", &sql));
         let sent = &mut self.transcript.sent;
-        if let Ok(Added::Ready(place)) = session::Machine::add(&mut self.machine, &statement, sent) {
+        if let Ok(Added::Ready(place)) =
+            session::Machine::add(&mut self.machine, &statement, flush.is_multiple_of(2), sent)
+        {
             let queued = self.machine.queue(Command::Execute(place), &Params::default(), Want::Rows, sent);
             assert!(queued.is_ok(), "{queued:?}");
         }

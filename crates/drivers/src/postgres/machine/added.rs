@@ -1,8 +1,10 @@
 //! Statements that a connection comes to know while it is in use.
 //!
 //! One with parameters is described first, as the statements of a workload are: only its types say how values are
-//! written. The description costs a round trip, once per connection. A text without parameters is parsed, bound,
-//! described and run in one; its columns come as text, because nobody knows them when it leaves.
+//! written. The description costs a round trip, once per connection. The columns of a text without parameters come as
+//! text, because nobody knows them when it leaves. By itself it leaves as a query, which costs the server least; beside
+//! others it is parsed, bound, described and run in one batch with them, so that an error ends them all. So does one that
+//! may be several statements, for the server to refuse.
 
 use std::rc::Rc;
 
@@ -23,9 +25,10 @@ const TEXTS: usize = usize::MAX / 2;
 
 impl Machine {
     /// Makes a statement known, and asks for its description where that is not known.
-    pub(super) fn add(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Added {
+    pub(super) fn add(&mut self, statement: &Rc<Statement>, alone: bool, out: &mut Vec<u8>) -> Added {
         let idle = self.state() != ConnectionState::Waiting;
         if statement.params().is_empty() {
+            self.text_alone = alone && idle && !statement.head().contains(';');
             return self.add_text(statement, idle);
         }
         let place = match self.places.find(statement, idle) {
@@ -77,15 +80,16 @@ impl Machine {
         let text = place.checked_sub(TEXTS).and_then(|text| self.texts.get(text));
         let text = text.ok_or_else(|| Statement::missing(place))?;
         text.check_count(params)?;
-        if self.mode == StatementMode::Simple {
+        self.expected.push_back(Expected::Text { keeps_rows: want == Want::Rows });
+        if self.mode == StatementMode::Simple || self.text_alone {
             wire::query(out, text.head());
+            self.expect_sync();
         } else {
             wire::parse(out, "", text.head());
             out.extend_from_slice(&wire::BIND_TEXT);
             out.extend_from_slice(&wire::EXECUTE);
+            self.open_batch = true;
         }
-        self.expected.push_back(Expected::Text { keeps_rows: want == Want::Rows });
-        self.queued();
         Ok(())
     }
 

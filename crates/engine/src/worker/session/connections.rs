@@ -230,11 +230,11 @@ impl Session {
 
     /// Makes the statement known that the script has made; gives its place.
     #[cold]
-    pub(super) async fn place(&mut self, role: Role) -> Result<usize, Error> {
+    pub(super) async fn place(&mut self, role: Role, alone: bool) -> Result<usize, Error> {
         loop {
             let connection = self.connections[role as usize].as_mut();
             let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-            match connection.add(self.script.query()?)? {
+            match connection.add(self.script.query()?, alone)? {
                 Added::Ready(place) => return Ok(place),
                 Added::Asked(place) => return self.flush(role).await.map(|_| place),
                 Added::Full => self.flush(role).await?,

@@ -29,6 +29,10 @@ impl Describer {
                 for (tag, body) in replies {
                     wire::message(&mut answer, tag, |out| out.extend_from_slice(&body));
                 }
+                if message.tag == b'Q' {
+                    skips = false;
+                    wire::message(&mut answer, b'Z', |out| out.push(b'I'));
+                }
             }
         }
         answer
@@ -63,6 +67,10 @@ impl Describer {
                 bound.clone_from(&self.known[fields.text().unwrap()]);
                 vec![(b'2', Vec::new())]
             }
+            b'Q' => {
+                self.ran.push(fields.text().unwrap().to_owned());
+                vec![(b'C', b"SELECT 0\0".to_vec())]
+            }
             b'E' => {
                 self.ran.push(bound.clone());
                 vec![(b'C', b"SELECT 0\0".to_vec())]
@@ -79,18 +87,18 @@ proptest! {
     /// under a name.
     #[test]
     fn an_added_statement_is_the_one_that_runs(
-        asked in prop::collection::vec((0..300_usize, any::<bool>()), 1..900),
+        asked in prop::collection::vec((0..300_usize, any::<bool>(), any::<bool>()), 1..900),
         fails in prop::collection::vec(prop::bool::weighted(0.05), 1..40),
         prepared in any::<bool>(),
     ) {
         let mode = if prepared { StatementMode::Prepared } else { StatementMode::Extended };
         let mut side = Side::new(mode);
         let mut server = Describer { fails, ..Describer::default() };
-        for (number, bound) in asked {
+        for (number, bound, alone) in asked {
             let sql = if bound { format!("SELECT {number} + :a") } else { format!("SELECT {number}") };
             let statement = Rc::new(Statement::new("added", &sql));
             let mut out = Vec::new();
-            let place = match side.machine.add(&statement, &mut out) {
+            let place = match side.machine.add(&statement, alone, &mut out) {
                 Added::Ready(place) => place,
                 Added::Asked(place) => {
                     side.machine.end_batch(&mut out);
