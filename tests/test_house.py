@@ -232,7 +232,7 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
     "engine": {
         "spec": set(),
         "worker": {"spec", "worker.course", "worker.session", "worker.watchdog"},
-        "worker.session": {"spec", "worker", "worker.course"},
+        "worker.session": {"spec", "worker", "worker.course", "worker.watchdog"},
         "worker.course": {"spec", "worker", "worker.watchdog"},
         "worker.watchdog": set(),
         "run": {"spec", "worker", "worker.watchdog"},

@@ -42,6 +42,8 @@ class _Load:
     """The measured phases of a mix at one load, all repetitions together."""
 
     mix: str
+    of_mix: str
+    """The mix that the workload knows: a sweep adds its parameter to the name."""
     concurrency: float | None
     rate: float | None
     paced: bool
@@ -59,7 +61,7 @@ def limits_of(run: StoredRun, points: Sequence[Point], workload: DescribedWorklo
     mixes = {mix["name"]: mix for mix in said["mixes"]}
     rows: list[dict[str, Any]] = []
     for load in _loads(run, points):
-        mix = mixes.get(load.mix, {})
+        mix = mixes.get(load.of_mix, {})
         found = [*_response_times(run, load, bounds), *_shares(load, mix.get("at_least") or {})]
         if rate := mix.get("rate"):
             found.append(_rate(load, rate, {limit.outcome for limit in found}))
@@ -79,7 +81,8 @@ def _loads(run: StoredRun, points: Sequence[Point]) -> Iterator[_Load]:
     for (mix, concurrency, rate, paced), members in groups.items():
         phases = frozenset(point.phase for point in members)
         seconds = sum(point.seconds for point in members)
-        yield _Load(mix, concurrency, rate, paced, phases, seconds, _counts(run, phases))
+        of_mix = labels[members[0].phase].get("of_mix") or mix
+        yield _Load(mix, of_mix, concurrency, rate, paced, phases, seconds, _counts(run, phases))
 
 
 def _counts(run: StoredRun, phases: frozenset[int]) -> dict[str, tuple[int, int]]:

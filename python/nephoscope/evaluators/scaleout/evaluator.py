@@ -38,6 +38,7 @@ class Scaleout(Evaluator):
         self._settings = settings
         self._index = index
         self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
+        self._access = {mix: settings.access or workload.access(mix) for mix in self._mixes}
         reads = {of["name"] for of in workload.description["transactions"] if of["read_only"]}
         for place, (mix, weights) in enumerate(self._mixes.items()):
             if not reads & set(weights):
@@ -105,11 +106,11 @@ class Scaleout(Evaluator):
         return None
 
     def _level(self, means: Means, place: int, ro: tuple[str, ...]) -> Load:
-        weights = list(self._mixes.values())[place]
+        mix, weights = list(self._mixes.items())[place]
         return Load(
             concurrency=float(self._settings.concurrency),
             mix=weights,
-            access=self._settings.access,
+            access=self._access[mix],
             endpoints=means.endpoints(ro, self._settings.reads),
         )
 

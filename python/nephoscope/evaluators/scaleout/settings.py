@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from nephoscope.scoring.formulas import DEFAULT_DELTA
-from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, Mixes, UniformAccess, each_once
+from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, Mixes, each_once
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration
 
@@ -28,8 +28,8 @@ class ScaleoutSettings(MeasureSettings):
     reads: Literal["all", "ro"] = "all"
     """Where transactions run that only read: `"all"` is on the node that takes writes and all read-only ones, dealt by
     `load.writer_weight`, as in the paper; with `"ro"` they leave that node for the first read-only one."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     warmup: Duration = 5.0
     """How long the load runs before it counts, with each number of nodes."""
     duration: Duration = 30.0

@@ -47,6 +47,7 @@ class Sweep(Evaluator):
         self._settings = settings
         self._index = index
         self._mixes = workload.mixes(settings.mixes, f"measure.{index}.mixes")
+        self._access = {mix: settings.access or workload.access(mix) for mix in self._mixes}
         self._acting: Acting[Done] | None = None
 
     def seconds(self) -> float:
@@ -105,7 +106,9 @@ class Sweep(Evaluator):
         )
         for mix, weights in self._mixes.items():
             for concurrency in of.concurrency:
-                level = Load(concurrency=float(concurrency), mix=weights, access=of.access, release=False)
+                level = Load(
+                    concurrency=float(concurrency), mix=weights, access=self._access[mix], release=False
+                )
                 name = f"{mix} {of.parameter}={value}"
                 of_point = {**labels, "mix": name, "of_mix": mix, "concurrency": concurrency}
                 if of.warmup > 0:

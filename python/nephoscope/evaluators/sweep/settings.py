@@ -11,7 +11,6 @@ from nephoscope.settings.loads import (
     LatencyBound,
     Levels,
     Mixes,
-    UniformAccess,
     each_once,
 )
 from nephoscope.settings.registered import MeasureSettings
@@ -39,8 +38,8 @@ class SweepSettings(MeasureSettings):
     """The mixes that are measured at each value."""
     concurrency: Levels = Field(default=[16])
     """The levels that are measured at each value."""
-    access: AccessSetting = Field(default_factory=UniformAccess)
-    """Which keys transactions touch: see [access distributions](#access-distributions)."""
+    access: AccessSetting | None = None
+    """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     slo: LatencyBound | None = None
     """A latency bound; goodput counts the transactions within it."""
     warmup: Duration = 5.0
