@@ -218,7 +218,7 @@ fn a_load_without_an_end_is_cancelled() {
     let cancel = Arc::new(AtomicBool::new(false));
     let begun = Instant::now();
     let error = std::thread::scope(|scope| {
-        let load = scope.spawn(|| place.load_within(2, 7, &cancel, Duration::from_secs(60)));
+        let load = scope.spawn(|| place.load_within(2, 7, &cancel, Duration::from_mins(1)));
         std::thread::sleep(Duration::from_millis(300));
         cancel.store(true, Ordering::Relaxed);
         load.join().unwrap().unwrap_err()
