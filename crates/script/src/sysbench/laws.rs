@@ -165,7 +165,7 @@ mod tests {
     fn the_special_law_has_its_band_in_the_middle() {
         for (special, drawn, iterations) in [(0.01, 0.75, 12), (0.1, 0.5, 3), (0.5, 0.99, 12), (1.0, 1.0, 1)]
         {
-            let laws = Laws { special, drawn, iterations, ..Laws::DEFAULT };
+            let laws = Laws { iterations, special, drawn, ..Laws::DEFAULT };
             for (low, high) in [(1, 1000), (5, 77), (1, 7)] {
                 let (last, count) = ((high - low) as f64, (high - low + 1) as f64);
                 let band = last * special + 1.0;
