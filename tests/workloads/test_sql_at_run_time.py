@@ -112,6 +112,8 @@ def test_what_is_made_at_run_time_runs_and_is_counted(
         for name in ("text", "words", "lists", "strict")
     }
     assert all(committed.values()), committed
-    assert not any(row["other"] for row in intervals), ended.err
+    assert not any(row["other"] for row in intervals), (
+        ended.err + (tmp_path / "runs" / "latest" / "events.jsonl").read_text()
+    )
     checked = call("check", study)
     assert checked.code == 0, checked.err + checked.out

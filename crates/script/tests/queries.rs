@@ -70,6 +70,7 @@ fn the_same_text_is_the_same_statement() {
 #[test]
 fn what_begins_and_ends_a_transaction_does_so_as_a_text() {
     let calls = run(r#"
+        tx:exec(tx:query("SELECT :a"), 1)
         tx:exec(tx:query("START TRANSACTION"))
         tx:exec("none")
         tx:exec("note", #tx:rows(tx:query("commit;")))
@@ -77,7 +78,10 @@ fn what_begins_and_ends_a_transaction_does_so_as_a_text() {
         tx:queue(tx:query("ROLLBACK"))
     "#)
     .unwrap();
-    assert_eq!(calls, ["begin", "none()", "commit", "note(0)", "begin", "rollback", "aborted"]);
+    assert_eq!(
+        calls,
+        ["SELECT :a(1)", "begin", "none()", "commit", "note(0)", "begin", "rollback", "aborted"]
+    );
     let error = run(r#"tx:exec(tx:query("COMMIT"))"#).unwrap_err();
     assert!(error.contains("tx:commit() outside of a transaction"), "{error}");
     let error = run(r#"tx:exec(tx:query("BEGIN"), 1)"#).unwrap_err();

@@ -116,6 +116,7 @@ pub(super) unsafe fn call(l: *mut lua_State, shape: Shape) -> Result<c_int, Mess
                     return Err(surplus(top - 2, "BEGIN, COMMIT and ROLLBACK", "no parameters"));
                 }
                 border(context, *command, 1)?;
+                context.params.clear();
                 let waits = *command != Command::Begin && shape != Shape::Nothing;
                 let flush = waits || !shared.pipeline;
                 context.call = Some(Call { command: *command, want: Want::Count, flush, shape });
