@@ -12,6 +12,7 @@ from benches.loading import load, load_mariadb
 from benches.probes import lag_resolution, probes
 from benches.sysbench_scripts import scripts
 from benches.truths import rate, stall
+from benches.workloads import benchbase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "floor": floor,
     "floor-mariadb": against_sysbench.floor,
     "order-payment": order_payment,
+    "benchbase": benchbase,
     "lag": lag,
     "noop": noop,
     "instructions": instructions,
