@@ -274,7 +274,7 @@ def password_of(url: str) -> str:
 
 
 def query(provider: EmbeddedCluster, sql: str) -> str:
-    answer: str = server_of(provider).psql(sql, provider._settings.database)
+    answer: str = server_of(provider).psql(sql, provider._settings.database_name)
     return answer
 
 
