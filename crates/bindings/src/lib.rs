@@ -12,6 +12,7 @@ mod owned;
 mod probes;
 mod run;
 mod signals;
+mod storage;
 mod workload;
 
 use nephoscope_drivers::redact;
@@ -85,6 +86,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(redact_url, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(sim_plant, module)?)?;
+    storage::add_to(module)?;
     module.add_function(wrap_pyfunction!(workload::render, module)?)?;
     module.add_function(wrap_pyfunction!(workload::workload, module)?)?;
     Ok(())

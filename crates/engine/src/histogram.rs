@@ -12,7 +12,7 @@ use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerial
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MICROSECOND, SECOND};
 
-pub(crate) use interval::IntervalHistogram;
+pub use interval::IntervalHistogram;
 
 /// A histogram of any window.
 pub type WindowHistogram = Histogram<u64>;

@@ -10,6 +10,7 @@
 //! * [`Runtime::sleep_until`] wakes at the microsecond asked for and not at the next millisecond.
 //! * [`Stream`] is a TCP or Unix socket with its two buffers and a deadline.
 //! * [`Listener`] takes TCP connections.
+//! * [`File`] is a file or a block device.
 //! * [`mailbox`] carries messages in from other threads.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -17,6 +18,7 @@ mod buffer;
 pub mod clock;
 mod epoll;
 mod executor;
+mod file;
 mod listener;
 pub mod mailbox;
 mod punctual;
@@ -30,6 +32,7 @@ mod uring;
 pub use buffer::Inbox;
 pub use clock::Nanos;
 pub use executor::{Runtime, Turns, Yield};
+pub use file::{ALIGNMENT, Aligned, File, FileOperation, Transfer};
 pub use listener::Listener;
 pub use reactor::Io;
 #[cfg(feature = "simulated-time")]

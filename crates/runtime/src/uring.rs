@@ -1,4 +1,4 @@
-//! Waiting for sockets and timers by io_uring: what many sessions send and receive costs one system call together.
+//! Waiting for sockets, files and timers by io_uring: what many sessions send and receive costs one system call together.
 //!
 //! A session's request is queued, and so is the read of its answer; both reach the kernel when the runtime has
 //! nothing else to do, with those of all other sessions. A socket that is read once is read for good: the kernel puts
@@ -6,6 +6,8 @@
 //! may be dropped at any time, its source stays until the kernel has let go of it.
 
 mod buffers;
+mod eventfd;
+mod files;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -17,8 +19,8 @@ use std::task::{Context, Poll};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::event::PollFlags;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::socket_error;
 use rustix::net::{SocketFlags, accept_with};
@@ -28,7 +30,8 @@ use crate::buffer::Inbox;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::reactor::{DEADLINE_RESOLUTION, Key, store};
 use buffers::{Buffers, GROUP};
-use source::{ACCEPTABLE, CANCELLED, CONNECTED, EVENTFD, RECEIVED, SENT, Source, tag};
+use files::Operation;
+use source::{ACCEPTABLE, CANCELLED, CONNECTED, EVENTFD, FILE, RECEIVED, SENT, Source, tag};
 
 const ENTRIES: u32 = 1024;
 /// A socket that is not full takes as much as this at once.
@@ -46,6 +49,7 @@ pub(crate) struct Uring {
     failed: Option<Errno>,
     eventfd: i32,
     sources: Slab<Source>,
+    files: Slab<Operation>,
     /// Sources that hold too much.
     full: Vec<usize>,
     /// Left behind with the sources whose operations do not end.
@@ -77,6 +81,7 @@ impl Uring {
             failed: None,
             eventfd,
             sources,
+            files: Slab::new(),
             full: Vec::new(),
             buffers,
             next_scan: 0,
@@ -327,29 +332,21 @@ impl Uring {
                 waker.wake();
             }
         }
-    }
-
-    /// The wait of a turn without the ring: timers and other threads' messages still come.
-    fn wait_for_eventfd(&mut self, now: Nanos, idle: bool, next: Option<Nanos>) {
-        let until = next.map_or(now + SECOND, |next| next.min(now + SECOND));
-        let length = if idle { until.saturating_sub(now) } else { 0 };
-        // SAFETY: the runtime holds the eventfd for longer than this.
-        let eventfd = unsafe { BorrowedFd::borrow_raw(self.eventfd) };
-        let mut eventfd = [PollFd::new(&eventfd, PollFlags::IN)];
-        let length = rustix::event::Timespec {
-            tv_sec: (length / SECOND) as i64,
-            tv_nsec: (length % SECOND) as rustix::ffi::c_long,
-        };
-        self.signalled |= matches!(poll(&mut eventfd, Some(&length)), Ok(1..));
+        self.wake_files();
     }
 
     /// Deals with the operations that have ended, and with what has arrived.
     fn collect(&mut self) {
-        let Self { ring, sources, buffers, full, signalled, eventfd_is_watched, .. } = self;
+        let Self { ring, sources, files, buffers, full, signalled, eventfd_is_watched, .. } = self;
         for event in ring.completion() {
             let (kind, slot) = (event.user_data() >> 32, (event.user_data() & 0xffff_ffff) as usize);
             match kind {
                 CANCELLED => {}
+                FILE => {
+                    if files::ended(&mut files[slot], event.result()) {
+                        files.remove(slot);
+                    }
+                }
                 EVENTFD => {
                     *signalled = true;
                     *eventfd_is_watched = cqueue::more(event.flags());
@@ -382,16 +379,6 @@ impl Uring {
         }
     }
 
-    fn watch_eventfd(&mut self) {
-        if mem::replace(&mut self.eventfd_is_watched, true) {
-            return;
-        }
-        let readable = PollFlags::IN.bits();
-        let poll = opcode::PollAdd::new(Fd(self.eventfd), u32::from(readable)).multi(true).build();
-        // SAFETY: it refers to no memory, and the runtime holds the eventfd for longer than this.
-        unsafe { push(&mut self.ring, &mut self.waiting, &poll.user_data(tag(EVENTFD, 0))) };
-    }
-
     fn scan(&mut self, now: Nanos) {
         self.next_scan = now + DEADLINE_RESOLUTION;
         for (_, source) in &mut self.sources {
@@ -413,7 +400,8 @@ impl Drop for Uring {
         unsafe { push(&mut self.ring, &mut self.waiting, &cancel.user_data(tag(CANCELLED, 0))) };
         let length = timespec(MILLISECOND);
         for _ in 0..PATIENCE {
-            if self.sources.iter().all(|(_, source)| source.in_flight == 0) {
+            let left = self.files.iter().any(|(_, operation)| operation.is_going_on());
+            if !left && self.sources.iter().all(|(_, source)| source.in_flight == 0) {
                 // SAFETY: once, and nobody uses them any more.
                 unsafe { ManuallyDrop::drop(&mut self.buffers) };
                 return;
@@ -429,6 +417,7 @@ impl Drop for Uring {
         for source in mem::take(&mut self.sources) {
             mem::forget(source);
         }
+        mem::forget(mem::take(&mut self.files));
     }
 }
 

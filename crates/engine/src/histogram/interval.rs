@@ -24,7 +24,7 @@ const GROWTH: usize = GROUPS / 16;
 /// Counts by time, from 1 µs to 1 h to 3 significant digits. It takes 32 bytes for each 16 neighbouring steps of which
 /// one has occurred, and 3 KB to find them; 56 KB if every time has occurred.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct IntervalHistogram {
+pub struct IntervalHistogram {
     /// By a group's number its index in `counts`, from 1 on; 0 where no time of it has occurred.
     indexes: Vec<u16>,
     /// The groups' numbers, in the order of their counts.
@@ -51,7 +51,7 @@ fn longest(step: usize) -> Nanos {
 impl IntervalHistogram {
     /// Adds a time. What lies beyond the bounds is counted at the bound.
     #[inline]
-    pub(crate) fn record(&mut self, time: Nanos) {
+    pub fn record(&mut self, time: Nanos) {
         let step = step_of(time);
         let count = &mut self.group(step / GROUP)[step % GROUP];
         *count = count.wrapping_add(1);
@@ -61,7 +61,7 @@ impl IntervalHistogram {
     }
 
     /// Adds a time so many times.
-    pub(crate) fn record_n(&mut self, time: Nanos, times: u64) {
+    pub fn record_n(&mut self, time: Nanos, times: u64) {
         let step = step_of(time);
         let count = &mut self.group(step / GROUP)[step % GROUP];
         let sum = u64::from(*count) + times;
@@ -92,12 +92,14 @@ impl IntervalHistogram {
         index
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether it holds no time.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
     /// Forgets every time, and keeps the memory.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         for number in self.numbers.drain(..) {
             self.indexes[usize::from(number)] = 0;
         }
@@ -106,7 +108,7 @@ impl IntervalHistogram {
     }
 
     /// Adds what it holds to a histogram with the same bounds.
-    pub(crate) fn add_to(&self, sum: &mut WindowHistogram) {
+    pub fn add_to(&self, sum: &mut WindowHistogram) {
         for (number, counts) in self.numbers.iter().zip(&self.counts) {
             for (step, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let step = usize::from(*number) * GROUP + step;

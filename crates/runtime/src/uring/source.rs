@@ -17,6 +17,8 @@ pub(super) const CONNECTED: u64 = 2;
 pub(super) const EVENTFD: u64 = 3;
 pub(super) const CANCELLED: u64 = 4;
 pub(super) const ACCEPTABLE: u64 = 5;
+/// Of an operation on a file; the lower half is its number.
+pub(super) const FILE: u64 = 6;
 
 /// The user data of an operation.
 pub(super) fn tag(kind: u64, slot: usize) -> u64 {

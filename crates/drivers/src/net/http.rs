@@ -1,0 +1,21 @@
+//! HTTP/1.1 as a client speaks it (RFC 9110 and 9112): what services with an interface of requests need, such as S3 and
+//! `DynamoDB`.
+//!
+//! * [`Request`] is written into any buffer; [`Reader`] reads responses from bytes as they arrive. Neither does I/O.
+//! * [`Endpoint`] says where a service is; [`Client`] is one connection to it, kept for the next request.
+//!
+//! One request at a time is on its way on a connection, for few services take more. Nothing is repeated here: whether a
+//! request may be sent again is known by whoever sent it.
+
+mod client;
+mod endpoint;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod request;
+mod response;
+
+pub use client::Client;
+pub use endpoint::Endpoint;
+pub use request::{Method, Request};
+pub use response::{Headers, Limits, Reader, Response};

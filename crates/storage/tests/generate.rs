@@ -1,0 +1,205 @@
+//! What is generated is what the plan says, whatever the threads and the batches.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use nephoscope_storage::generate::{Arrivals, Generator, Plan, PlanError, Source};
+use nephoscope_storage::patterns::Patterns;
+use nephoscope_storage::{Columns, Operation, Process};
+use proptest::prelude::*;
+
+const SEGMENT: u64 = 16 << 20;
+
+fn plan(counts: [Vec<u32>; 2], cells: &[(u32, u32)], weights: [Vec<f64>; 2], arrivals: Arrivals) -> Plan {
+    let [foreground, background] = counts;
+    let [first, second] = weights;
+    Plan {
+        seed: 7,
+        segment_bytes: SEGMENT,
+        page_bytes: 8192,
+        arrivals,
+        cells: cells.to_vec(),
+        sizes: BTreeMap::new(),
+        patterns: Patterns::default(),
+        sources: vec![
+            Source { process: "backend".into(), counts: foreground, weights: first },
+            Source { process: "other".into(), counts: background, weights: second },
+        ],
+    }
+}
+
+fn all(plan: &Plan, threads: usize, most: usize) -> Columns {
+    let mut generator = Generator::new(plan.clone(), threads).unwrap();
+    let (mut all, mut batch) = (Columns::default(), Columns::default());
+    while generator.fill(&mut batch, most) {
+        (0..batch.len()).for_each(|at| all.push(&batch.get(at)));
+    }
+    assert_eq!(generator.requests(), all.len() as u64);
+    all
+}
+
+/// Columns as they can be compared: no NaN is equal to another.
+fn comparable(mut columns: Columns) -> Columns {
+    assert!(columns.latency_us.iter().all(|latency| latency.is_nan()));
+    columns.latency_us.clear();
+    columns
+}
+
+fn arrivals() -> impl Strategy<Value = Arrivals> {
+    prop_oneof![Just(Arrivals::Stratified), Just(Arrivals::Poisson)]
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let counts = || prop::collection::vec(prop_oneof![Just(0), 0..40_u32], 0..12);
+    let cells = prop::collection::vec((any::<u32>(), 0..40_u32, 0.01..1.0_f64, 0.01..1.0_f64), 1..20);
+    (counts(), counts(), cells, arrivals(), any::<u64>()).prop_map(
+        |(first, second, cells, arrivals, seed)| {
+            let places: Vec<(u32, u32)> = cells.iter().map(|cell| (cell.0, cell.1)).collect();
+            let weights =
+                [cells.iter().map(|cell| cell.2).collect(), cells.iter().map(|cell| cell.3).collect()];
+            Plan { seed, ..plan([first, second], &places, weights, arrivals) }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn each_second_and_stream_has_its_number_of_requests(plan in plans()) {
+        let found = all(&plan, 1, 100);
+        for (source, process) in plan.sources.iter().zip([Process::Backend, Process::Other]) {
+            let mut counts = vec![0; plan.seconds()];
+            for at in (0..found.len()).filter(|at| found.process[*at] == process as u8) {
+                counts[(found.time_us[at] / 1_000_000) as usize] += 1;
+            }
+            let mut expected = source.counts.clone();
+            expected.resize(plan.seconds(), 0);
+            prop_assert_eq!(counts, expected);
+        }
+    }
+
+    #[test]
+    fn threads_and_batches_change_nothing(plan in plans(), threads in 0..5_usize, most in 0..200_usize) {
+        prop_assert_eq!(comparable(all(&plan, 1, usize::MAX)), comparable(all(&plan, threads, most)));
+    }
+
+    #[test]
+    fn times_are_in_order_and_requests_within_their_segments(plan in plans()) {
+        let found = all(&plan, 2, 64);
+        prop_assert!(found.time_us.is_sorted());
+        for at in 0..found.len() {
+            let request = found.get(at);
+            prop_assert!(request.offset + u64::from(request.bytes) <= SEGMENT);
+            prop_assert_eq!(request.offset % 8192, 0);
+            let size_kb = if request.operation == Operation::Read { 0 } else { request.bytes / 1024 };
+            prop_assert!(plan.cells.contains(&(request.segment, size_kb)));
+        }
+    }
+
+    #[test]
+    fn of_n_requests_one_lies_in_each_nth_of_a_second(count in 1..5000_u32) {
+        let plan = plan([vec![0, count], vec![]], &[(1, 0)], [vec![1.0], vec![0.0]], Arrivals::Stratified);
+        for (at, time) in all(&plan, 1, 1).time_us.into_iter().enumerate() {
+            let inside = (time - 1_000_000) as f64 * f64::from(count) / 1e6;
+            // Times are whole microseconds, rounded down.
+            prop_assert!(inside <= (at + 1) as f64 && inside + f64::from(count) / 1e6 >= at as f64);
+        }
+    }
+}
+
+/// How far counts are from what was expected of them: χ² over its degrees of freedom.
+fn chi_square(found: &[u64], expected: &[f64]) -> f64 {
+    let sum: f64 =
+        found.iter().zip(expected).map(|(count, mean)| (*count as f64 - mean).powi(2) / mean).sum();
+    sum / (found.len() - 1) as f64
+}
+
+#[test]
+fn cells_have_their_frequencies() {
+    let cells: Vec<(u32, u32)> = (0..200).map(|cell| (cell / 4, cell % 4)).collect();
+    let weights: Vec<f64> = (0..200).map(|cell| 1.0 / f64::from(cell + 1)).collect();
+    let sum: f64 = weights.iter().sum();
+    let found = all(
+        &plan([vec![50_000; 20], vec![]], &cells, [weights.clone(), weights.clone()], Arrivals::Stratified),
+        1,
+        1,
+    );
+    let mut counts = vec![0; 200];
+    for at in 0..found.len() {
+        let request = found.get(at);
+        let size = if request.operation == Operation::Read { 0 } else { request.bytes / 1024 };
+        counts[(request.segment * 4 + size) as usize] += 1;
+    }
+    let expected: Vec<f64> = weights.iter().map(|weight| weight / sum * 1e6).collect();
+    // χ²/199 has a standard deviation of 0.1.
+    assert!((0.6..1.4).contains(&chi_square(&counts, &expected)));
+}
+
+#[test]
+fn sizes_and_offsets_have_their_distributions() {
+    let mut plan = plan([vec![100_000], vec![]], &[(3, 2)], [vec![1.0], vec![0.0]], Arrivals::Poisson);
+    plan.sizes.insert(2, vec![1025, 1100, 1600, 2048]);
+    let found = all(&plan, 1, 1);
+    let mut counts = BTreeMap::new();
+    found.bytes.iter().for_each(|bytes| *counts.entry(*bytes).or_insert(0_u64) += 1);
+    assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [1025, 1100, 1600, 2048]);
+    assert!(chi_square(&counts.into_values().collect::<Vec<_>>(), &[25_000.0; 4]) < 6.0);
+    let mut pages = vec![0; 2048];
+    found.offset.iter().for_each(|offset| pages[(offset / 8192) as usize] += 1);
+    assert!((0.8..1.2).contains(&chi_square(&pages, &vec![100_000.0 / 2048.0; 2048])));
+}
+
+#[test]
+fn poisson_times_are_uniform_and_have_poisson_gaps() {
+    let plan = plan([vec![100_000], vec![]], &[(1, 0)], [vec![1.0], vec![0.0]], Arrivals::Poisson);
+    let times = all(&plan, 1, 1).time_us;
+    let mut tenths = vec![0; 100];
+    for time in &times {
+        tenths[(time / 10_000) as usize] += 1;
+    }
+    // A Poisson process has an index of dispersion of 1; 99 degrees of freedom give it a deviation of 0.14.
+    assert!((0.5..1.5).contains(&chi_square(&tenths, &[1000.0; 100])));
+    let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+    assert!((0.95..1.05).contains(&(variance.sqrt() / mean)));
+}
+
+#[test]
+fn numbers_at_their_ends_do_not_overflow() {
+    let mut plan = plan(
+        [vec![3], vec![2]],
+        &[(u32::MAX, 0), (0, 4_194_303)],
+        [vec![1.0, 1.0], vec![0.0, 5e-324]],
+        Arrivals::Poisson,
+    );
+    plan.segment_bytes = u64::MAX;
+    plan.seed = u64::MAX;
+    plan.sizes.insert(0, vec![u32::MAX]);
+    for page_bytes in [1, u32::MAX] {
+        plan.page_bytes = page_bytes;
+        let found = all(&plan, 3, usize::MAX);
+        assert_eq!(found.len(), 5);
+        assert!((0..5).all(|at| found.offset[at].checked_add(u64::from(found.bytes[at])).is_some()));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_said() {
+    let good = || plan([vec![1], vec![1]], &[(1, 0)], [vec![1.0], vec![1.0]], Arrivals::Stratified);
+    let said = |change: fn(&mut Plan)| {
+        let mut plan = good();
+        change(&mut plan);
+        Generator::new(plan, 1).unwrap_err()
+    };
+    assert_eq!(said(|plan| plan.page_bytes = 0), PlanError::Page { page_bytes: 0, segment_bytes: SEGMENT });
+    assert_eq!(said(|plan| plan.sources[0].process = "x".into()), PlanError::Process("x".into()));
+    assert_eq!(said(|plan| plan.sources[1].weights.clear()), PlanError::Weights { weights: 0, cells: 1 });
+    assert_eq!(said(|plan| plan.sources[1].weights[0] = f64::NAN), PlanError::Distribution);
+    assert_eq!(
+        said(|plan| plan.sources[1].counts[0] = u32::MAX),
+        PlanError::TooMany { second: 0, requests: 1 << 32 }
+    );
+    assert_eq!(said(|plan| drop(plan.sizes.insert(0, vec![]))), PlanError::NoSizes { size_kb: 0 });
+    assert_eq!(said(|plan| plan.cells[0].1 = u32::MAX), PlanError::TooLarge { size_kb: u32::MAX });
+    assert!(Generator::new(good(), 1).is_ok());
+}
