@@ -80,6 +80,21 @@ def describe_bytes(number: int) -> str:
     return f"{number} bytes"
 
 
+_SIZES = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZE = re.compile(r"([0-9]{1,15}) ?([kKMG]i?B|)")
+
+
+def parse_bytes(text: str) -> int:
+    """Read a size: ``"16MiB"``, ``"8 KiB"``, ``"2GB"`` or a number of bytes.
+
+    Raises ``ValueError`` with what is allowed.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2] not in _SIZES:
+        raise ValueError('expected a size such as "16MiB", "2GB" or a number of bytes')
+    return int(match[1]) * _SIZES[match[2]]
+
+
 def describe_value(value: object) -> str:
     """Write the value of an option: a whole number without its fraction."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -34,9 +34,10 @@ class Selection:
     tenant: str | None = None
     role: str | None = None
     transaction: str | None = None
-    kind: Literal["latency", "service", "failed", "censored"] = "latency"
+    kind: Literal["latency", "service", "failed", "censored", "lateness"] = "latency"
     """Of committed transactions from the intended start, or from the first byte sent; latency of failed ones; how long
-    at least the latency is of arrivals that had not ended with their phase."""
+    at least the latency is of arrivals that had not ended with their phase; how late requests to a storage tier started
+    (`nephoscope storage run`)."""
 
 
 ALL = Selection()

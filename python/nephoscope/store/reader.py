@@ -368,31 +368,35 @@ class StoredRun:
         return self.merged(selection).buckets()
 
     def percentiles(
-        self,
-        windows: Sequence[tuple[float, float]],
-        percentiles: Sequence[float],
-        selection: Selection = ALL,
+        self, windows: Sequence[tuple[float, float]], percentiles: Sequence[float], selection: Selection = ALL
     ) -> Sequence[Sequence[float | None]]:
         """Return percentiles in ns for each window of time, of the selected histograms added up."""
+        return [
+            [float(total.quantile(p / 100)) if total and total.count else None for p in percentiles]
+            for total in self._by_window(windows, selection)
+        ]
+
+    def histograms(
+        self, windows: Sequence[tuple[float, float]], selection: Selection = ALL
+    ) -> Sequence[Sequence[tuple[int, int]]]:
+        """Return the selected histograms of each window of time as buckets; windows as for `percentiles`."""
+        return [total.buckets() if total else [] for total in self._by_window(windows, selection)]
+
+    def _by_window(
+        self, windows: Sequence[tuple[float, float]], selection: Selection
+    ) -> list[_engine.Histogram | None]:
         sums: list[_engine.Histogram | None] = [None] * len(windows)
         starts = [start for start, _ in windows]
         for entry in self._selected(selection):
             place = bisect_right(starts, entry.middle_s) - 1
-            if place < 0 or entry.middle_s >= windows[place][1]:
-                continue
-            if (histogram := self._histogram(entry)) is None:
+            inside = place >= 0 and entry.middle_s < windows[place][1]
+            if not inside or (histogram := self._histogram(entry)) is None:
                 continue
             if (known := sums[place]) is None:
                 sums[place] = histogram
             else:
                 known.add(histogram)
-        return [
-            [
-                None if total is None or not total.count else float(total.quantile(p / 100))
-                for p in percentiles
-            ]
-            for total in sums
-        ]
+        return sums
 
     def _histogram(self, entry: _Entry) -> _engine.Histogram | None:
         """Decode a histogram; one that a killed run has damaged is left out, and of another run it is refused."""

@@ -27,6 +27,7 @@ _HISTOGRAMS = {
     "service": ("service", "service_max_ms"),
     "failed": ("failed_latency", "failed_latency_max_ms"),
     "censored": ("censored", "censored_max_ms"),
+    "lateness": ("lateness", "lateness_max_ms"),
 }
 """The kinds of histograms, and what a series calls each and its maximum."""
 _SERIES_ONLY = frozenset({key for keys in _HISTOGRAMS.values() for key in keys} - {"latency_max_ms"})

@@ -15,6 +15,7 @@ from nephoscope.settings.resources import Resources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from nephoscope.settings.actions import Action
@@ -153,6 +154,27 @@ class Provider(ABC):
         None where the provider keeps a time line of its own: then asking once at the end is enough.
         """
         return None
+
+    def io_records(self) -> Path | None:
+        """Tell the folder in which the server that takes writes records its I/O; None where it does not.
+
+        ``_engine.StorageRecording`` reads it, also after the server has ended; the server's next start empties it.
+        """
+        return None
+
+    def log_folder(self) -> Path | None:
+        """Tell the folder with the whole log of the server that takes writes; None where it is not kept.
+
+        It is there after the server has ended, until its next start.
+        """
+        return None
+
+    def relation_files(self) -> Mapping[str, str]:
+        """Name the relations by the paths of their first files, relative to the data folder of that server.
+
+        As they are now: a relation that is rewritten has other files. Empty where the provider cannot tell.
+        """
+        return {}
 
     def __enter__(self) -> Self:
         """Nothing is started here, so that ``start`` may fail inside the ``with``."""

@@ -47,6 +47,11 @@ class EmbeddedClusterSettings(ClusterProviderSettings):
     cpu_quota: Literal["off", "if-permitted", "required"] = "off"
     """Whether each node is kept to its vCores, so that nodes on one machine do not take them from each other: by
     control groups, where the system permits that."""
+    record_io: bool = False
+    """Have each server record its reads, writes and syncs in its folder `io`, for `nephoscope storage capture`."""
+    keep_log: bool = False
+    """Keep the whole log, and no images of pages in it, for the log view of a capture. A crash of the machine may then
+    damage the data unseen: `data` should name a folder of its own, which is thrown away."""
 
     @model_validator(mode="before")
     @classmethod
@@ -80,6 +85,8 @@ class EmbeddedCluster(ClusterProvider):
         self._groups: dict[Path, ControlGroup] = {}
         self._vcores = 0.0
         self._replica_delay_s = settings.replica_delay
+        self._records_io = settings.record_io
+        self._keeps_log = settings.keep_log
 
     @property
     def _has_front(self) -> bool:
@@ -133,7 +140,21 @@ class EmbeddedCluster(ClusterProvider):
         if self._settings.replica_delay:
             settings |= self.product.delay_settings(self._settings.replica_delay)
         chosen: dict[str, SettingValue] = self._settings.settings
-        return settings | chosen
+        return settings | chosen | self._recording_settings(chosen)
+
+    def _recording_settings(self, chosen: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """Choose what recording needs. Raises ``InputError`` where the study has chosen something else."""
+        needed: dict[str, SettingValue] = {}
+        if self._records_io:
+            needed |= self.product.recording_settings(self._settings.version)
+        if self._keeps_log:
+            needed |= self.product.kept_log_settings()
+        for name, value in needed.items():
+            if chosen.get(name, value) != value:
+                raise InputError(
+                    f"system.record_io and keep_log need {name} = {value}, and system.settings has {chosen[name]}"
+                )
+        return needed
 
     def _group_of(self, folder: Path) -> ControlGroup | None:
         """Give the control group of the node in a folder; a node that comes back there has the same one."""

@@ -78,6 +78,8 @@ class Making:
     """The control group that the server's processes are in."""
     delay_s: float
     """So much later does a replica show every commit."""
+    records_io: bool = False
+    """Whether its processes record their I/O."""
 
 
 class Product(ABC):
@@ -122,6 +124,15 @@ class Product(ABC):
     def synchronous_settings(self, how: str) -> dict[str, SettingValue]:
         """Choose the settings of nodes whose commits wait for replicas, in one of the product's ways."""
         del how
+        return {}
+
+    def recording_settings(self, version: Any) -> dict[str, SettingValue]:  # noqa: ANN401 - as above
+        """Choose the settings of nodes that record their I/O: every call is made where the library sees it."""
+        del version
+        return {}
+
+    def kept_log_settings(self) -> dict[str, SettingValue]:
+        """Choose the settings of nodes whose log is read after they have ended: all of it, and redo alone."""
         return {}
 
     def delay_settings(self, delay_s: float) -> dict[str, SettingValue]:

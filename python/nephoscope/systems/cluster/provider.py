@@ -88,6 +88,10 @@ class ClusterProvider(Provider):
 
     _replica_delay_s = 0.0
     """So much later do replicas show every commit."""
+    _records_io = False
+    """Whether the servers record their I/O."""
+    _keeps_log = False
+    """Whether all of their log is kept."""
 
     @abstractmethod
     def _begin(self, cluster: Cluster, given: Resources) -> None:
@@ -129,6 +133,7 @@ class ClusterProvider(Provider):
                 chosen=self._settings.settings,
                 group=self._group_of(place),
                 delay_s=self._replica_delay_s,
+                records_io=self._records_io,
             )
             return self.product.node(name, place, making)
 
@@ -229,6 +234,19 @@ class ClusterProvider(Provider):
         """Tell the URLs of a role as they are now; tenants have none of their own."""
         del tenant
         return self._started().urls(role, self._settings.database_name)
+
+    def io_records(self) -> Path | None:
+        """Tell the folder in which the node that takes writes records its I/O; None where it does not."""
+        recorder = self._started().primary.server.recorder
+        return recorder.records if recorder is not None else None
+
+    def log_folder(self) -> Path | None:
+        """Tell the folder of the log of the node that takes writes; None where it is not kept, or is no log of redo."""
+        return self._started().primary.server.log_folder if self._keeps_log else None
+
+    def relation_files(self) -> Mapping[str, str]:
+        """Ask the node that takes writes for the files of its relations."""
+        return self._started().primary.server.relation_files(self._settings.database_name)
 
     def parameter(self, name: str) -> SettingValue:
         """Ask the node that takes writes. Raises ``MeasurementError``."""

@@ -18,6 +18,7 @@ from pydantic import SecretStr
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.cluster.folder import HOST
+from nephoscope.systems.cluster.recorder import IoRecorder
 from nephoscope.systems.machine import processes
 from nephoscope.systems.machine.folders import write_file
 from nephoscope.systems.machine.supervised import Order, SupervisedProcess
@@ -57,6 +58,8 @@ class Server(ABC):
         self._settings = dict(making.settings)
         self._chosen = dict(making.chosen)
         self._group: ControlGroup | None = making.group
+        self.recorder = IoRecorder(folder, making.account) if making.records_io else None
+        """What has its I/O recorded; None where it is not."""
         self._process: SupervisedProcess | None = None
         self._ready = False
         self._holds_folder = False
@@ -115,6 +118,21 @@ class Server(ABC):
     @abstractmethod
     def make_database(self, name: str) -> None:
         """Make a database where there is none of that name, which needs no quotes."""
+
+    @property
+    def log_folder(self) -> Path | None:
+        """The folder of the log of redo; None where this tool cannot read that."""
+        return None
+
+    def relation_files(self, database: str) -> dict[str, str]:
+        """Name the relations of a database by the paths of their first files, relative to the data folder.
+
+        Raises:
+            MeasurementError: the server does not tell.
+
+        """
+        del database
+        return {}
 
     def environment(self) -> dict[str, str]:
         """Make the environment of the server, and of programs that work on its folder while it does not run."""
@@ -343,6 +361,8 @@ class Server(ABC):
         """Start the server on a free port; where somebody takes it before the server does, on another."""
         order = self._server_order()
         self._before_launch()
+        if self.recorder is not None:
+            self.recorder.prepare()
         for attempt in range(_PORTS_TRIED):
             if attempt > 0 or not self.port:
                 self.port = free_port()
@@ -352,6 +372,8 @@ class Server(ABC):
             self._process.start(output)
             if self._becomes_ready(self._process):
                 self._ready = True
+                if self.recorder is not None:
+                    self.recorder.check(self._process.pid)
                 return
             self._process.end()
         raise self.folder.failure(
@@ -371,7 +393,7 @@ class Server(ABC):
             account=self.account,
             stages=self.traits.stages,
             orphaned=self.traits.orphaned,
-            environment=self.environment(),
+            environment={**self.environment(), **(self.recorder.environment() if self.recorder else {})},
             # After our death the folder is free only when the server has gone.
             keep_open=(self.folder.lock_descriptor,),
             entrances=() if self._group is None else self._group.entrances(),

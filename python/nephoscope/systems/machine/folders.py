@@ -70,16 +70,18 @@ def make_folder(folder: Path, setting: str) -> None:
         raise InputError(f"every user may write to folder {folder}: {setting} can name another one")
 
 
-def write_file(path: Path, text: str, *, private: bool, owner: tuple[int, int] | None = None) -> None:
+def write_file(
+    path: Path, content: str | bytes, *, private: bool, owner: tuple[int, int] | None = None
+) -> None:
     """Write a file anew, for its owner alone if ``private``, else for all to read; ``owner``: uid and gid."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    with os.fdopen(descriptor, "wb") as file:
         if owner is not None:
             os.fchown(descriptor, *owner)
         if not private:
             os.fchmod(descriptor, 0o644)
-        file.write(text)
+        file.write(content if isinstance(content, bytes) else content.encode())
 
 
 class FolderLock:

@@ -82,6 +82,11 @@ class Mariadb(Product):
         del settings
         return chosen.replication_settings()
 
+    def recording_settings(self, version: Any) -> dict[str, SettingValue]:  # noqa: ANN401 - a series, or None
+        """Have InnoDB's own threads read and write: of what the kernel does for it no call is seen."""
+        del version
+        return {"innodb_use_native_aio": False}
+
     def synchronous_settings(self, how: str) -> dict[str, SettingValue]:
         """Have commits wait."""
         del how

@@ -83,6 +83,15 @@ class MariadbServer(Server):
         """Make a database where there is none of that name."""
         self.ask(f"CREATE DATABASE IF NOT EXISTS `{name}`")
 
+    def relation_files(self, database: str) -> dict[str, str]:
+        """Name the tables by the paths of their files; those of other databases with their database."""
+        rows = self.ask("SELECT name, filename FROM information_schema.innodb_sys_tablespaces").splitlines()
+        pairs = (row.split("\t") for row in rows)
+        return {
+            path.removeprefix("./"): name.removeprefix(f"{database}/").replace("/", ".")
+            for name, path in pairs
+        }
+
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
         """Tell whether one of these settings, whose names have been checked, holds only after a restart.
 

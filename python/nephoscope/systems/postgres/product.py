@@ -83,6 +83,14 @@ class Postgres(Product):
         """Have commits wait."""
         return {"synchronous_commit": how}
 
+    def recording_settings(self, version: Any) -> dict[str, SettingValue]:  # noqa: ANN401 - one of the versions
+        """Have every process read and write for itself: version 18's workers and io_uring would do it for others."""
+        return chosen.recording_settings(version)
+
+    def kept_log_settings(self) -> dict[str, SettingValue]:
+        """Keep every segment, and have no images of pages in them."""
+        return chosen.kept_log_settings()
+
     def delay_settings(self, delay_s: float) -> dict[str, SettingValue]:
         """Have replicas apply what they have received so much later."""
         return {"recovery_min_apply_delay": f"{round(delay_s * 1000)}ms"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -21,6 +22,22 @@ if TYPE_CHECKING:
     from nephoscope.systems.postgres.folder import PostgresFolder
 
 _STATE_LINE = 8
+# What a table has beside its rows, its long values, is named after it.
+_RELATION_FILES = """
+SELECT json_object_agg(pg_relation_filepath(relation.oid),
+         CASE WHEN owner.oid IS NULL THEN shown.name
+              WHEN toast_index.indexrelid IS NULL THEN shown.name || ':toast'
+              ELSE shown.name || ':toast_index' END)
+  FROM pg_class relation
+  LEFT JOIN pg_index toast_index ON toast_index.indexrelid = relation.oid
+  LEFT JOIN pg_class owner ON owner.reltoastrelid <> 0
+        AND owner.reltoastrelid IN (relation.oid, toast_index.indrelid)
+  JOIN pg_class named ON named.oid = coalesce(owner.oid, relation.oid)
+  JOIN pg_namespace place ON place.oid = named.relnamespace
+  CROSS JOIN LATERAL (SELECT CASE place.nspname WHEN 'public' THEN '' ELSE place.nspname || '.' END
+                             || named.relname AS name) shown
+ WHERE pg_relation_filepath(relation.oid) IS NOT NULL
+"""
 _CLIENT_ENVIRONMENT = {"PGCLIENTENCODING": "UTF8", "PGCONNECT_TIMEOUT": "10"}
 
 
@@ -54,6 +71,16 @@ class PostgresServer(Server):
         """Make a database where there is none of that name."""
         if self.psql(f"SELECT 1 WHERE NOT EXISTS (SELECT FROM pg_database WHERE datname = '{name}')"):
             self.psql(f'CREATE DATABASE "{name}"')
+
+    @property
+    def log_folder(self) -> Path:
+        """The folder of the write-ahead log."""
+        return self.folder.data / "pg_wal"
+
+    def relation_files(self, database: str) -> dict[str, str]:
+        """Name the relations of a database, and those that all databases share, by the paths of their first files."""
+        files: dict[str, str] = json.loads(self.psql(_RELATION_FILES, database))
+        return files
 
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
         """Tell whether one of these settings, whose names have been checked, holds only after a restart.

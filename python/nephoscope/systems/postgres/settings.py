@@ -138,6 +138,27 @@ def replication_settings(max_wal_size: SettingValue) -> dict[str, SettingValue]:
     }
 
 
+_FIRST_WITH_IO_METHOD = 18
+
+
+def recording_settings(version: int) -> dict[str, SettingValue]:
+    """Choose the settings of a server that records its I/O."""
+    return {"io_method": "sync"} if version >= _FIRST_WITH_IO_METHOD else {}
+
+
+def kept_log_settings() -> dict[str, SettingValue]:
+    """Choose the settings of a server whose write-ahead log is read after it has ended."""
+    return {
+        # More than any disk has. Not an archive: its command would read and write beside the server.
+        "wal_keep_size": "1000TB",
+        # Images protect pages from a write that a crash has cut in two; a storage tier that has the log has no use for
+        # them. Without them a crash of the machine may leave such a page.
+        "full_page_writes": False,
+        # The calls that end a flush are seen as such. With open_datasync there would be none.
+        "wal_sync_method": "fdatasync",
+    }
+
+
 def memory_settings(machine: Machine) -> dict[str, SettingValue]:
     """Choose the settings that follow from the cores and the memory of a machine."""
     sizes = sane_settings(machine, 0)
