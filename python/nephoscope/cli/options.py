@@ -34,6 +34,10 @@ PgbenchOption = Annotated[
         help="Run a script of pgbench, or tpcb-like, simple-update, select-only; pgbench's options follow.",
     ),
 ]
+SqlOption = Annotated[
+    list[str] | None,
+    typer.Option("--sql", metavar="FILE", help="Run a file of SQL; -c, -T and -R may follow, as of pgbench."),
+]
 SysbenchOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,15 +75,6 @@ FormatOption = Annotated[
     typer.Option("--format", help="How to print: for a terminal, or for an issue or a wiki."),
 ]
 
-
-SqlOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sql",
-        metavar="FILE",
-        help="Run a file of SQL; -c, -T and -R may follow, as of pgbench.",
-    ),
-]
 _TOOLS = ("pgbench", "sql", "sysbench", "ycsb")
 """The tools whose own options may follow the option of their name."""
 
@@ -92,13 +87,14 @@ class ToolCommand(TyperCommand):
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """Take out what is not ours of the words behind the option of a tool."""
-        at = next((at for at, word in enumerate(args) if word.partition("=")[0] in _OPENING), len(args))
         flags = {
             name: bool(getattr(option, "is_flag", False))
             for option in self.get_params(ctx)
             for name in option.opts
             if name.startswith("--")
         }
+        opening = _OPENING & flags.keys()
+        at = next((at for at, word in enumerate(args) if word.partition("=")[0] in opening), len(args))
         ours, theirs = args[:at], []
         left = args[at:]
         while left:
@@ -127,21 +123,24 @@ def study_of(
     from nephoscope.study.packaged import find_study  # noqa: PLC0415
     from nephoscope.study.reading import read_study  # noqa: PLC0415
 
-    if name is None and (given is None or not given.describes_a_load):
-        known = ", ".join(sorted(_OPENING))
-        raise InputError(f"a study is missing, or another tool's file by one of {known}")
     for note in given.notes if given is not None else ():
         ERR.print(visible(note))
     overrides = [*(settings or ()), *([f"load.io={io}"] if io else ())]
     return read_study(None if name is None else find_study(name), overrides, name, given)
 
 
-def given_by(context: typer.Context, url: str | None, **tools: list[str] | None) -> Given:
-    """Gather what a command line says of the system and of other tools' files. Raises ``InputError``."""
+def given_by(context: typer.Context, study: str | None, url: str | None, **tools: list[str] | None) -> Given:
+    """Gather what a command line says of the system and of other tools' files; ``tools`` are those that it may name.
+
+    Raises ``InputError``, also where there is neither a study nor a file.
+    """
     from nephoscope.study.borrowed import Given  # noqa: PLC0415
 
     chosen = {tool: files for tool, files in tools.items() if files}
     if len(chosen) > 1:
         raise InputError(f"{' and '.join(f'--{tool}' for tool in chosen)} exclude each other")
+    if study is None and not chosen:
+        known = ", ".join(f"--{tool}" for tool in tools)
+        raise InputError(f"a study is missing, or another tool's file by one of {known}")
     tool, files = next(iter(chosen.items()), (None, []))
     return Given(url, tool, files, context.meta.get(_THEIRS, ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
@@ -26,12 +27,13 @@ from nephoscope.study.reading import make_study
 from nephoscope.tables.model import figure, with_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.points import Point
     from nephoscope.study.reading import Study
+    from nephoscope.study.workload import DescribedWorkload
 
 CPU_LIMIT = 0.85
 """The share of a core above which the busiest load thread counts as the limit."""
@@ -53,12 +55,13 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     study = _study_of(run)
     _check_length(run, study)
     prices = Prices(price_book_of(run, "price_book", study.cost.price_book))
-    found = _measurements(run, study, prices)
+    workload = workload_of(run, study.workload)
+    found = _measurements(run, study, workload, prices)
     resources = _resources_of(run)
     scores = perfect(found, study)
     points = [point for part in found for point in part.points]
     shortfalls = [shortfall for part in found for shortfall in part.shortfalls]
-    starred = _starred(run, study, found, scores)
+    starred = _starred(run, study, workload, found, scores)
     split = _split(scores)
     return {
         **split,
@@ -69,7 +72,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         ],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
-        "limits": limits_of(run, points, workload_of(run, study.workload)),
+        "limits": limits_of(run, points, workload),
         "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),
@@ -86,9 +89,8 @@ def scores_so_far(folder: Path, index: int) -> dict[ScoreName, Score]:
         return {}
     run = StoredRun(folder)
     study = _study_of(run)
-    (part,) = _measurements(
-        run, study, Prices(price_book_of(run, "price_book", study.cost.price_book)), [index]
-    )
+    prices = Prices(price_book_of(run, "price_book", study.cost.price_book))
+    (part,) = _measurements(run, study, workload_of(run, study.workload), prices, [index])
     return {name: score for name, score in part.scores.items() if isinstance(score, Score)}
 
 
@@ -138,10 +140,13 @@ def _resources_of(run: StoredRun) -> Resources | None:
 
 
 def _measurements(
-    run: StoredRun, study: Study, prices: Prices, only: Collection[int] | None = None
+    run: StoredRun,
+    study: Study,
+    workload: DescribedWorkload,
+    prices: Prices,
+    only: Collection[int] | None = None,
 ) -> list[Measurements]:
     """Let the evaluators read the run: all entries of ``[[measure]]``, or ``only`` some."""
-    workload = workload_of(run, study.workload)
     resources = _resources_of(run)
     found = []
     for index, settings in enumerate(study.measure):
@@ -199,7 +204,11 @@ def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score |
 
 
 def _starred(
-    run: StoredRun, study: Study, measured: Sequence[Measurements], scores: Mapping[ScoreName, Score | Absent]
+    run: StoredRun,
+    study: Study,
+    workload: DescribedWorkload,
+    measured: Sequence[Measurements],
+    scores: Mapping[ScoreName, Score | Absent],
 ) -> dict[str, Any] | None:
     """Compute the starred scores, by the prices that are really paid."""
     if study.cost.starred is None:
@@ -211,7 +220,8 @@ def _starred(
     prices = Prices(price_book_of(run, "starred", study.cost.starred), held_s)
     priced = [name for name in STARRED if name != "O"]
     priced_at = {at for at, part in enumerate(measured) if part.scores.keys() & set(priced)}
-    again = perfect([_priced(run, study, prices, at, measured[at]) for at in sorted(priced_at)], study)
+    read = partial(_measurements, run, study, workload, prices)
+    again = perfect([_priced(partial(read, [at]), measured[at]) for at in sorted(priced_at)], study)
     found: _Found = dict(scores)
     for name in priced:
         found[name] = again[name]
@@ -233,10 +243,10 @@ def _noticed(starred: Mapping[str, Any] | None) -> list[str]:
     return [f"{names} are by the price book {starred['price_book']}: {starred['notice']}"]
 
 
-def _priced(run: StoredRun, study: Study, prices: Prices, at: int, measured: Measurements) -> Measurements:
+def _priced(read: Callable[[], list[Measurements]], measured: Measurements) -> Measurements:
     """Read an entry by other prices; its scores are absent if the book lacks a price."""
     try:
-        (part,) = _measurements(run, study, prices, [at])
+        (part,) = read()
     except NotPricedError as error:
         return Measurements(scores={name: Absent(reason=str(error)) for name in measured.scores})
     return part

@@ -5,28 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from nephoscope import _engine
 from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from nephoscope.store.reader import StoredRun
 
 QUERIES = {"read": "reads", "write": "writes", "other": "others"}
 """sysbench's words for queries, and the tallies of its scripts."""
 
-_ERRORS = (
-    "serialization",
-    "deadlock",
-    "lock_timeout",
-    "connection_lost",
-    "read_only",
-    "shutting_down",
-    "statement_timeout",
-    "constraint",
-    "throttled",
-    "other",
-)
 _PERCENTILE = 95.0
 _NS_PER_MS = 1e6
 
@@ -42,7 +31,7 @@ def sysbench_form(run: StoredRun) -> str:
     numbers = frozenset(phase.number for phase in phases)
     rows = [row for row in run.intervals.to_pylist() if row["phase"] in numbers]
     committed = sum(row["committed"] for row in rows)
-    errors = sum(row[name] for row in rows for name in _ERRORS)
+    errors = sum(row[name] for row in rows for name in _engine.error_classes())
     queries = queries_of(run)
     lines = ["SQL statistics:"]
     if queries:
@@ -56,7 +45,7 @@ def sysbench_form(run: StoredRun) -> str:
     lines.append(_rate("ignored errors", errors, seconds))
     lines += ["", "General statistics:", f"    {'total time:':<37}{seconds:.4f}s"]
     lines.append(f"    {'total number of events:':<37}{committed:.0f}")
-    lines += ["", "Latency (ms):", *_latency(run.histogram(Selection(phases=numbers)))]
+    lines += ["", "Latency (ms):", *_latency(run.merged(Selection(phases=numbers)))]
     return "\n".join(lines) + "\n"
 
 
@@ -80,22 +69,12 @@ def _rate(word: str, count: float, seconds: float) -> str:
     return f"    {f'{word}:':<37}{count:<6.0f} ({rate:.2f} per sec.)"
 
 
-def _latency(buckets: Sequence[tuple[int, int]]) -> list[str]:
-    count = sum(number for _, number in buckets)
-    total = sum(value * number for value, number in buckets)
-    least, most, reached, percentile = 0, 0, 0, 0
-    if buckets:
-        least, most = buckets[0][0], buckets[-1][0]
-        for value, number in buckets:
-            reached += number
-            percentile = value
-            if reached >= count * _PERCENTILE / 100:
-                break
+def _latency(latency: _engine.Histogram) -> list[str]:
     figures = {
-        "min": least,
-        "avg": total / count if count else 0.0,
-        "max": most,
-        f"{_PERCENTILE:.0f}th percentile": percentile,
-        "sum": total,
+        "min": latency.quantile(0.0),
+        "avg": latency.mean,
+        "max": latency.max,
+        f"{_PERCENTILE:.0f}th percentile": latency.quantile(_PERCENTILE / 100),
+        "sum": latency.mean * latency.count,
     }
     return [f"         {f'{word}:':<32}{value / _NS_PER_MS:>11.2f}" for word, value in figures.items()]

@@ -44,11 +44,6 @@ class Given:
         """What the tool would do and is not done here."""
         return self._asked.notes if self._asked is not None else ()
 
-    @property
-    def describes_a_load(self) -> bool:
-        """Whether it is enough for a study."""
-        return self._asked is not None
-
     def put(self, tables: dict[str, Any], *, whole: bool) -> None:
         """Put it into the tables of a study; ``whole`` where the study is made for it.
 

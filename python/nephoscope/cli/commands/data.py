@@ -40,7 +40,7 @@ def load(
     """Load the data that a study's workload runs on."""
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
+    given = given_by(context, study, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
     chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     view = make_view(as_json=False)
@@ -71,7 +71,7 @@ def check(
     from nephoscope.cli.printing import check_table  # noqa: PLC0415
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
+    given = given_by(context, study, url, pgbench=pgbench, sql=sql, ycsb=ycsb)
     chosen = study_of(study, settings, given=given)
     prepare(chosen, any_url(chosen))
     with started(chosen) as (system, workload):

@@ -58,7 +58,7 @@ def run(
     from nephoscope.measuring.series import parts, unmeasured  # noqa: PLC0415
     from nephoscope.study.borrowed import command_of  # noqa: PLC0415
 
-    given = given_by(context, url, pgbench=pgbench, sql=sql, sysbench=sysbench, ycsb=ycsb)
+    given = given_by(context, study, url, pgbench=pgbench, sql=sql, sysbench=sysbench, ycsb=ycsb)
     chosen = study_of(study, settings, io, given)
     if command_of(chosen) is not None:
         view = make_view(as_json=as_json)
@@ -69,8 +69,7 @@ def run(
         return
     found = parts(chosen)
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
-        outcome = _measure(part, out, as_json=as_json, form=form)
-        _finish(outcome, as_json=as_json)
+        _finish(_measure(part, out, as_json=as_json, form=form), as_json=as_json)
 
 
 def quickstart(
