@@ -10,6 +10,9 @@ from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
 from benches.loading import load, load_mariadb
 from benches.probes import lag_resolution, probes
+from benches.storage_capture import storage_capture
+from benches.storage_execute import execute
+from benches.storage_generate import generate
 from benches.sysbench_scripts import scripts
 from benches.truths import rate, stall
 from benches.workloads import benchbase
@@ -41,7 +44,10 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "probes": probes,
     "lag-resolution": lag_resolution,
     "intervals": intervals,
+    "storage-generate": generate,
+    "storage-capture": storage_capture,
     "soak": soak,
+    "storage-execute": execute,
 }
 
 ON_DEMAND = frozenset({"soak"})

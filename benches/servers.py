@@ -168,9 +168,9 @@ def _started(url: str) -> Server:
 
 
 @contextmanager
-def server(folder: Path, **settings: str | int) -> Iterator[Server]:
+def server(folder: Path, *, record_io: bool = False, **settings: str | int) -> Iterator[Server]:
     """Start a server of its own in a folder."""
-    chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings))
+    chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings), record_io=record_io)
     with EmbeddedPostgres(chosen) as provider:
         yield _started(provider.start().rw[0])
 

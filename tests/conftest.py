@@ -6,6 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
+from law import corpus, runs  # noqa: F401 - fixtures for the tests of models
 from postgres_lab import Lab
 from product_labs import full_lab, lab_of, lab_without_database, new_lab, words  # noqa: F401 - fixtures for everybody
 from remeasure import Remeasure

@@ -257,6 +257,8 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["nonsense"], "No such command 'nonsense'."),
         (["run"], "a study is missing, or another tool's file by one of --pgbench, --sql, --sysbench, --ycsb"),
+        (["load", "quickstart", "--sysbench", "x.lua", "--tables=4"],
+         "No such option: --sysbench (Possible options: --pgbench, --ycsb)"),
         (["run", "quickstart", "--nonsense"], "No such option: --nonsense"),
         (["run", "quickstart", "--set"], "Option '--set' requires an argument."),
         (["compare", "one"], "Missing argument 'candidate'."),

@@ -91,3 +91,17 @@ def test_the_ramp_of_percentiles_is_ordered_by_lightness(theme: str) -> None:
     colors = palette(theme)
     steps = [contrast(colors[f"q{i}"], colors["paper"]) for i in range(4)]
     assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_heat_deepens_step_by_step_and_a_difference_to_either_side(theme: str) -> None:
+    colors = palette(theme)
+    heat = [contrast(colors["paper"], colors[f"h{step}"]) for step in range(5)]
+    assert all(later > earlier * 1.15 for earlier, later in itertools.pairwise(heat))
+    assert heat[0] > 1.05, "a cell with little is told from an empty one"
+    apart = [contrast(colors["d2"], colors[f"d{step}"]) for step in (0, 1, 2, 3, 4)]
+    assert apart[0] > apart[1] * 1.5 > apart[2] * 1.8
+    assert apart[4] > apart[3] * 1.5 > apart[2] * 1.8
+    for vision in VISION.values():
+        less, more = (lab(vision @ linear(colors[role])) for role in ("d0", "d4"))
+        assert np.linalg.norm(less - more) > 30

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, lists, measuring, reading
+from nephoscope.cli.commands import data, lists, measuring, reading, storage
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -91,3 +91,5 @@ for _command in (
     lists.systems,
 ):
     app.command(cls=ToolCommand if _command in _OF_TOOLS else None)(_command)
+
+app.add_typer(storage.app, name="storage")

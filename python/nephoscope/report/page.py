@@ -32,15 +32,20 @@ _JSON_ESCAPES = str.maketrans(
 
 def render(view: ReportView) -> str:
     """Return the page of a run as HTML."""
-    return _rendered("page.html.j2", view)
+    return render_with("page.html.j2", view)
 
 
 def render_several(view: SeveralView) -> str:
     """Return the page of several runs as HTML."""
-    return _rendered("several.html.j2", view)
+    return render_with("several.html.j2", view)
 
 
-def _rendered(template: str, view: ReportView | SeveralView) -> str:
+def render_with(template: str, view: BaseModel) -> str:
+    """Return a page of another kind as HTML: its template extends ``frame.html.j2``.
+
+    ``template`` stands among the report's, or in a package: ``nephoscope.storage/described.html.j2``. The page names
+    the ``generator`` of the view.
+    """
     page = (
         _environment()
         .get_template(template)

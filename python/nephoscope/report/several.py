@@ -8,7 +8,7 @@ from nephoscope import __version__
 from nephoscope.report import radar
 from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import Axis, Line, XYChart, category
-from nephoscope.report.kit.parts import Part
+from nephoscope.report.kit.parts import Grid, Part, grid
 from nephoscope.report.kit.run import Run
 from nephoscope.report.radar import Radar
 from nephoscope.report.sections import title
@@ -32,16 +32,6 @@ class RunLine(Part):
     color: str
     status: str
     facts: tuple[str, ...]
-
-
-class Grid(Part):
-    """A table as texts; ``texts`` says which columns are not numbers."""
-
-    id: str
-    title: str
-    headings: tuple[str, ...]
-    texts: tuple[bool, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 class SeveralView(Part):
@@ -74,7 +64,7 @@ def build(
         warnings=tuple(warnings),
         radar=radar.build(scores),
         charts=_charts(runs),
-        tables=tuple(_grid(table) for table in tables),
+        tables=tuple(grid(table) for table in tables),
         notes=tuple(notes),
         generator=f"nephoscope {__version__}",
     )
@@ -129,16 +119,6 @@ def _statement(
         else "no score is one that all of them have"
     )
     return f"{count(len(scores))} runs, none with an O; {said}."
-
-
-def _grid(table: Table) -> Grid:
-    return Grid(
-        id=f"table-{table.name}".lower(),
-        title=table.title,
-        headings=tuple(table.headings),
-        texts=tuple(column.kind == "text" for column in table.shown),
-        rows=tuple(tuple(row) for row in table.cells),
-    )
 
 
 def _charts(runs: Sequence[tuple[str, RunReader, Mapping[str, Any]]]) -> tuple[XYChart, ...]:

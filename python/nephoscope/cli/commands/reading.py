@@ -63,7 +63,12 @@ def _report_one(run_directory: Path, form: str, page: Path | None, kind: str) ->
     from nephoscope.cli.printing import figures_of, in_form, run_markdown  # noqa: PLC0415
     from nephoscope.measuring.measurement import report_run  # noqa: PLC0415
     from nephoscope.results.tables import tables_of  # noqa: PLC0415
+    from nephoscope.store.reader import StoredRun  # noqa: PLC0415
 
+    if "storage" in (stored := StoredRun(run_directory)).manifest:
+        from nephoscope.cli.commands.storage.run import show  # noqa: PLC0415
+
+        return show(stored, form, page)
     outcome = report_run(run_directory, page)
     if form == "markdown":
         sys.stdout.write(run_markdown(figures_of(outcome)))

@@ -15,7 +15,7 @@ _ROOT = files("nephoscope.report")
 STYLES = ("page.css", "tables.css", "figures.css", "print.css")
 EARLY_SCRIPT = "early.js"
 """Runs in the head, so that the page is never painted in the wrong theme."""
-SCRIPTS = ("theme.js", "format.js", "frame.js", "phases.js", "time.js", "xy.js", "page.js")
+SCRIPTS = ("theme.js", "format.js", "frame.js", "phases.js", "time.js", "xy.js", "cells.js", "page.js")
 """Share one scope, in this order."""
 VENDORED = "echarts.common.min.js"
 

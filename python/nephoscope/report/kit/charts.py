@@ -115,6 +115,57 @@ class XYChart(ChartPart):
     spans: tuple[Span, ...] = ()
 
 
+class Bars(ChartPart):
+    """A set of bars: a value for each name of its chart; None where there is nothing to show."""
+
+    name: str
+    color: str
+    values: tuple[Coordinate, ...]
+
+
+class BarChart(ChartPart):
+    """Bars beside one another for each name: upright, or ``flat``, one name below the other."""
+
+    kind: Literal["bars"] = "bars"
+    id: str
+    title: str
+    unit: str = ""
+    message: str
+    note: str = ""
+    names: tuple[str, ...]
+    names_title: str = ""
+    """What the names are."""
+    series: tuple[Bars, ...]
+    flat: bool = False
+    stacked: bool = False
+
+
+class HeatChart(ChartPart):
+    """A heat map: a cell of a row and a column has a value, or is not there and stays empty.
+
+    On the scale ``log`` values are positive and deeper is more, from ``low`` to ``high``; on ``difference`` they lie
+    about 0, to ``high`` on either side. What lies beyond has the colour of the end.
+    """
+
+    kind: Literal["heat"] = "heat"
+    id: str
+    title: str
+    unit: str = ""
+    message: str
+    note: str = ""
+    columns: tuple[str, ...]
+    columns_title: str
+    rows: tuple[str, ...]
+    """From the top."""
+    cells: tuple[tuple[int, int, Coordinate], ...]
+    """Column, row, value."""
+    scale: Literal["log", "difference"] = "log"
+    low: Coordinate
+    high: Coordinate
+    ticks: tuple[tuple[Coordinate, str], ...]
+    """The labels of the legend, each with its place on the scale, 0 to 1."""
+
+
 class TimeLine(ChartPart):
     """A series over time: one value per entry of its chart's ``x``; None where there is nothing to show."""
 

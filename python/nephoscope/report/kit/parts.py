@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from nephoscope.tables.numbers import finite
+
+if TYPE_CHECKING:
+    from nephoscope.tables.model import Table
 
 Number = Annotated[float | None, BeforeValidator(finite)]
 """A figure, or None where it is absent."""
@@ -64,3 +67,24 @@ class Percentiles(Part):
     count: int = 0
     at_least: tuple[str, ...] = ()
     """Which of these are lower bounds."""
+
+
+class Grid(Part):
+    """A table as texts; ``texts`` says which columns are not numbers."""
+
+    id: str
+    title: str
+    headings: tuple[str, ...]
+    texts: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def grid(table: Table) -> Grid:
+    """Return what is shown of a table."""
+    return Grid(
+        id=f"table-{table.name}".lower(),
+        title=table.title,
+        headings=tuple(table.headings),
+        texts=tuple(column.kind == "text" for column in table.shown),
+        rows=tuple(tuple(row) for row in table.cells),
+    )

@@ -2,6 +2,8 @@
 const setUpCharts = () => {
   for (const element of document.querySelectorAll(".figure.time .chart")) mountTime(element);
   for (const element of document.querySelectorAll(".figure.xy .chart")) mountXY(element);
+  for (const element of document.querySelectorAll(".figure.bars .chart")) mount(element, barsOption(dataOf(element)));
+  for (const element of document.querySelectorAll(".figure.heat .chart")) mount(element, heatOption(dataOf(element)));
   echarts.connect("time");
 };
 

@@ -1,0 +1,65 @@
+"""``nephoscope storage evaluate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from nephoscope.cli.commands.storage.train import CorpusArgument, SetModelOption, features_of, model_settings
+from nephoscope.cli.consoles import OUT
+from nephoscope.cli.options import FormatOption, JsonOption
+from nephoscope.visible import json_text
+
+
+def evaluate(
+    corpus: CorpusArgument,
+    *,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="A model, beside the baselines; may be repeated.")
+    ] = None,
+    levels: Annotated[
+        int | None,
+        typer.Option(
+            "--levels", help="How many of the highest TPS levels are held out; a third if left out."
+        ),
+    ] = None,
+    mix: Annotated[
+        str | None, typer.Option("--mix", help="The mix that is held out; each in turn if left out.")
+    ] = None,
+    settings: SetModelOption = None,
+    form: FormatOption = "table",
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            "--tables", metavar="DIR", help="Also write tables as CSV and Parquet into this folder."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train models on a part of a corpus, and show how near they come to the rest."""
+    from nephoscope.storage import evaluation_tables  # noqa: PLC0415
+    from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
+    from nephoscope.storage.evaluating import evaluate as evaluated  # noqa: PLC0415
+    from nephoscope.tables.model import check_folder, markdown, terminal, write_tables  # noqa: PLC0415
+
+    if tables is not None:
+        check_folder(tables)
+    runs = features_of(Corpus(corpus))
+    found = evaluated(runs, model or ["mixture"], levels, mix, model_settings(settings))
+    if tables is not None:
+        write_tables(evaluation_tables.kept(found), tables)
+    notes = evaluation_tables.notes(found)
+    if as_json:
+        rows = {table.name: list(table.rows) for table in evaluation_tables.kept(found)}
+        sys.stdout.write(json_text({**rows, "notes": notes}) + "\n")
+    elif form == "markdown":
+        sys.stdout.write(markdown(evaluation_tables.shown(found), notes))
+    else:
+        for table in evaluation_tables.shown(found):
+            OUT.print(terminal(table), Text(), sep="\n")
+        for note in notes:
+            OUT.print(Text(f"· {note}", style="cyan"))

@@ -1,0 +1,74 @@
+"""``nephoscope storage import``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephoscope.cli.consoles import OUT
+from nephoscope.errors import InputError
+
+
+def import_(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Traces, each a run; - is standard input.")
+    ],
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="The folder of the corpus to be made.")],
+    *,
+    trace_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="blkparse, fio, strace, msr, alibaba, tencent, spc, csv or parquet; told by the file where it can be.",
+        ),
+    ] = None,
+    segment: Annotated[str, typer.Option(metavar="SIZE", help="The size of a segment.")] = "16MiB",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=COLUMN,...",
+            help="For csv and parquet: which column is what, such as time=ts,offset=lba*512,bytes=size,operation=op.",
+        ),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the format, such as event=queue."),
+    ] = None,
+    transactions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The transactions above: a CSV file of run,second,type,count."),
+    ] = None,
+) -> None:
+    """Make a corpus of the traces of other tools."""
+    from nephoscope.settings.units import parse_bytes  # noqa: PLC0415
+    from nephoscope.storage.importing import How, import_traces  # noqa: PLC0415
+    from nephoscope.storage.trace_columns import parse_columns  # noqa: PLC0415
+
+    try:
+        segment_bytes = parse_bytes(segment)
+    except ValueError as error:
+        raise InputError(f"--segment {segment}: {error}") from error
+    how = How(
+        format=trace_format,
+        options=[_option(text) for text in options or ()],
+        columns=None if columns is None else parse_columns(columns),
+        segment_bytes=segment_bytes,
+        transactions=transactions,
+    )
+    traces = import_traces(files, corpus, how)
+    for run, trace in enumerate(traces):
+        told = f"run {run}: {trace.path} ({trace.format}): {trace.requests:,} requests in {trace.seconds:,} s"
+        OUT.print(told, highlight=False)
+        for why, count in trace.left_out.items():
+            OUT.print(f"  left out: {count:,} {why}", highlight=False)
+    OUT.print(f"{corpus}: segments of {segment}", highlight=False)
+
+
+def _option(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--option {text}: expected NAME=VALUE")
+    return name, value

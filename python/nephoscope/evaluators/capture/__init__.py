@@ -1,0 +1,1 @@
+"""A grid of open loads whose I/O is captured."""

@@ -1,0 +1,1 @@
+"""The storage tier under a database: its I/O captured, learned, generated, executed (CDSBen)."""

@@ -1,0 +1,28 @@
+"""What a model foretells of a run: how many requests in each second, and where. The generator starts from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nephoscope.storage.features import Cell
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Requests of S seconds, by stream (see ``features.STREAMS``), over C cells."""
+
+    counts: NDArray[np.int64]
+    """Requests in each second: (2, S)."""
+    cells: Sequence[Cell]
+    """The C cells."""
+    weights: NDArray[np.float64]
+    """The probability of each cell, by stream: (2, C), each row adding up to 1, or 0 where a stream has none."""
+    write_bytes: Mapping[int, NDArray[np.uint32]]
+    """Sizes of writes in bytes, equally likely, by ``size_kb``; a size that is missing is ``size_kb`` KB."""

@@ -1,0 +1,1 @@
+"""Models of a storage tier's I/O, a file each."""

@@ -1,0 +1,140 @@
+"""A trained model as a file: arrays and JSON in one ``.npz``; reading it executes nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.files import check_named, read_regular, replacing
+from nephoscope.storage.features import Cell
+from nephoscope.storage.models.base import VALIDATED, Known, Model, expect
+from nephoscope.storage.models.registry import halves
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+FORMAT = 1
+MOST_BYTES = 2**30
+"""The largest file that is read, and the most that its arrays may take."""
+
+
+def save(model: Model, path: Path) -> None:
+    """Write a model.
+
+    Raises:
+        InputError: the file cannot be written.
+        MeasurementError: it could have been, and failed.
+
+    """
+    check_named(path)
+    header = {
+        "format": FORMAT,
+        "model": model.name,
+        "types": list(model.types),
+        "mixes": list(model.known.mixes),
+        "origin": dict(model.origin),
+    }
+    sizes = sorted(model.write_bytes)
+    arrays: dict[str, Any] = {
+        "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
+        "cells": np.array(model.cells, dtype=np.int64).reshape(-1, 2),
+        "sizes": np.array([[size, len(model.write_bytes[size])] for size in sizes], dtype=np.int64).reshape(
+            -1, 2
+        ),
+        "bytes": np.concatenate([np.zeros(0, np.uint32), *(model.write_bytes[size] for size in sizes)]),
+        "rates": model.known.rates,
+        "targets": model.known.targets,
+        "errors": model.known.errors,
+    }
+    for part, state in (
+        ("intensity", model.intensity.state()),
+        ("placement", model.placement.state()),
+        ("patterns", model.patterns),
+    ):
+        arrays.update({f"{part}.{name}": array for name, array in state.items()})
+    try:
+        with replacing(path) as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+    except OSError as error:
+        raise MeasurementError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def load(path: Path) -> Model:
+    """Read a model.
+
+    Raises:
+        InputError: there is none, or it is damaged, or of another version.
+
+    """
+    try:
+        content = read_regular(path, MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: no model: {error.strerror or error}") from None
+    try:
+        return _model(_arrays(content))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except KeyError as error:
+        raise InputError(f"{path}: this is no whole model: {error} is missing") from None
+    except Exception as error:  # noqa: BLE001 - whatever damage does to numpy, zip or JSON
+        raise InputError(f"{path}: this is no whole model: {error or type(error).__name__}") from None
+
+
+def _arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        whole = sum(member.file_size for member in archive.infolist())
+    if whole > MOST_BYTES:
+        raise ValueError(f"its arrays take {whole:,} bytes; allowed: {MOST_BYTES:,}")
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _model(arrays: dict[str, NDArray[Any]]) -> Model:
+    header = json.loads(expect(arrays, "header", (None,), "u").tobytes())
+    if header["format"] != FORMAT:
+        raise ValueError(f"the format is {header['format']!r}; allowed: {FORMAT}")
+    intensity, placement = halves(header["model"])
+    types = [str(name) for name in header["types"]]
+    cells = [Cell(*map(int, cell)) for cell in expect(arrays, "cells", (None, 2), "i")]
+    rates = expect(arrays, "rates", (None, len(types)))
+    mixes = [str(name) for name in header["mixes"]]
+    errors = expect(arrays, "errors", (None, len(VALIDATED)))
+    known = Known(rates, expect(arrays, "targets", (len(mixes),)), mixes, errors)
+    expect(arrays, "rates", (len(mixes), len(types)))
+    intensity.restore(_part(arrays, "intensity"))
+    placement.restore(_part(arrays, "placement"))
+    model = Model(
+        header["model"],
+        intensity,
+        placement,
+        types,
+        cells,
+        _write_bytes(arrays),
+        known,
+        dict(header["origin"]),
+        _part(arrays, "patterns"),
+    )
+    mean, weights = model.predict(rates.mean(axis=0))
+    if mean.shape != (2,) or weights.shape != (2, len(cells)):
+        raise ValueError("its parts do not fit each other")
+    return model
+
+
+def _part(arrays: dict[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]:
+    return {
+        name.removeprefix(f"{part}."): array for name, array in arrays.items() if name.startswith(f"{part}.")
+    }
+
+
+def _write_bytes(arrays: dict[str, NDArray[Any]]) -> dict[int, NDArray[np.uint32]]:
+    sizes = expect(arrays, "sizes", (None, 2), "i")
+    whole = expect(arrays, "bytes", (int(sizes[:, 1].sum()),), "u")
+    parts = np.split(whole.astype(np.uint32), np.cumsum(sizes[:, 1])[:-1])
+    return {int(size): part for (size, _), part in zip(sizes, parts, strict=True)}
