@@ -7,6 +7,7 @@ __all__ = [
     "Admin",
     "FaultProxy",
     "Histogram",
+    "PageStore",
     "Probes",
     "Run",
     "StorageExecution",

@@ -176,6 +176,12 @@ class Provider(ABC):
         """
         return {}
 
+    def vacuum(self) -> None:  # noqa: B027 - not every product has to
+        """Reclaim the room of rows that are gone, where the product does not do so as it goes.
+
+        It returns when that is done. Raises ``MeasurementError``.
+        """
+
     def __enter__(self) -> Self:
         """Nothing is started here, so that ``start`` may fail inside the ``with``."""
         return self

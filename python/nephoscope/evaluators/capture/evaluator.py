@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
+from nephoscope.evaluators.acting import Acting
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.capture.reading import read_cells
 from nephoscope.evaluators.capture.settings import CaptureSettings
@@ -16,11 +17,14 @@ from nephoscope.evaluators.demand import Demand
 from nephoscope.settings.loads import Load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
+
+_LEAST_REST_S = 0.1
+_VACUUM_LIMIT_S = 1800.0
 
 
 class GridCell(NamedTuple):
@@ -63,9 +67,9 @@ class Capture(Evaluator):
         return found
 
     def seconds(self) -> float:
-        """All cells with their pauses and warm-ups."""
+        """All cells with their pauses and warm-ups, and what is before the first; vacuuming takes longer."""
         settings = self._settings
-        return len(self.cells()) * (settings.pause + settings.warm_up + settings.duration)
+        return settings.settle + len(self.cells()) * (settings.pause + settings.warm_up + settings.duration)
 
     def demands(self, sessions: int) -> Iterator[Demand]:
         """Give each mix once: an open load may have all sessions."""
@@ -75,7 +79,9 @@ class Capture(Evaluator):
     def drive(self, means: Means) -> None:
         """Measure the cells, one after the other; tell what time both clocks have between them."""
         try:
+            self._settle(means)
             for cell in self.cells():
+                self._rest(means, cell)
                 self._ask(means, cell)
                 self._tell_time(means)
                 means.load.wait()
@@ -83,23 +89,53 @@ class Capture(Evaluator):
             self._tell_time(means)
             self._tell_recording(means)
 
+    def _settle(self, means: Means) -> None:
+        """Load a database that was just loaded, until it is as it will be."""
+        settings = self._settings
+        if settings.settle <= 0:
+            return
+        for mix in self._mixes:
+            load, labels = self._load(mix, max(settings.rates)), self.labels(self._index, mix=mix)
+            means.load.phase(f"{mix} settle", "warm_up", settings.settle / len(self._mixes), load, labels)
+
+    def _rest(self, means: Means, cell: GridCell) -> None:
+        """Let the queue of the cell before drain, and the server reclaim what that left behind."""
+        settings = self._settings
+        if settings.pause > 0 or settings.vacuum:
+            # Without a pause the load rests for as long as the vacuum takes.
+            seconds = max(settings.pause, _LEAST_REST_S)
+            means.load.phase(
+                f"{cell.name} pause", "pause", seconds, self._load(cell.mix, 0.0), self._labels(cell)
+            )
+        if settings.vacuum:
+            means.load.wait()
+            vacuum = Acting(lambda _: means.provider.vacuum(), "vacuuming")
+            try:
+                vacuum.wait(means.load, _VACUUM_LIMIT_S)
+            finally:
+                vacuum.give_up(means.provider)
+
     def _ask(self, means: Means, cell: GridCell) -> None:
-        settings, weights = self._settings, self._mixes[cell.mix]
-        load = Load(rate=cell.rate, arrivals=settings.arrivals, mix=weights, access=self._access[cell.mix])
+        settings, load, labels = self._settings, self._load(cell.mix, cell.rate), self._labels(cell)
+        if settings.warm_up > 0:
+            means.load.phase(f"{cell.name} warm-up", "warm_up", settings.warm_up, load, labels)
+        means.load.phase(cell.name, "measure", settings.duration, load, labels)
+
+    def _load(self, mix: str, rate: float) -> Load:
+        return Load(
+            rate=rate, arrivals=self._settings.arrivals, mix=self._mixes[mix], access=self._access[mix]
+        )
+
+    def _labels(self, cell: GridCell) -> Mapping[str, Any]:
+        weights = self._mixes[cell.mix]
         total = sum(weights.values())
-        labels = self.labels(
+        return self.labels(
             self._index,
             mix=cell.mix,
             rate=cell.rate,
             repetition=cell.replicate,
             weights={name: weight / total for name, weight in weights.items()},
         )
-        if settings.pause > 0:
-            rest = Load(rate=0.0, arrivals=settings.arrivals, mix=weights)
-            means.load.phase(f"{cell.name} pause", "pause", settings.pause, rest, labels)
-        if settings.warm_up > 0:
-            means.load.phase(f"{cell.name} warm-up", "warm_up", settings.warm_up, load, labels)
-        means.load.phase(cell.name, "measure", settings.duration, load, labels)
 
     def _tell_time(self, means: Means) -> None:
         """Store the time of day and the monotonic clock at one moment: a server's log has the time of day."""

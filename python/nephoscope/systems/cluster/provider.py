@@ -248,6 +248,10 @@ class ClusterProvider(Provider):
         """Ask the node that takes writes for the files of its relations."""
         return self._started().primary.server.relation_files(self._settings.database_name)
 
+    def vacuum(self) -> None:
+        """Let the node that takes writes do it. Raises ``MeasurementError``."""
+        self._started().primary.server.vacuum(self._settings.database_name)
+
     def parameter(self, name: str) -> SettingValue:
         """Ask the node that takes writes. Raises ``MeasurementError``."""
         return shown(self.endpoints("rw")[0], name)

@@ -134,6 +134,9 @@ class Server(ABC):
         del database
         return {}
 
+    def vacuum(self, database: str) -> None:  # noqa: B027 - not every product has to
+        """Reclaim the room of a database's rows that are gone. Raises ``MeasurementError``."""
+
     def environment(self) -> dict[str, str]:
         """Make the environment of the server, and of programs that work on its folder while it does not run."""
         return dict(_ENVIRONMENT)

@@ -82,6 +82,10 @@ class PostgresServer(Server):
         files: dict[str, str] = json.loads(self.psql(_RELATION_FILES, database))
         return files
 
+    def vacuum(self, database: str) -> None:
+        """Vacuum a database. Raises ``MeasurementError``."""
+        self.psql("VACUUM", database)
+
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
         """Tell whether one of these settings, whose names have been checked, holds only after a restart.
 
