@@ -14,6 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let weights: Vec<f64> = (1..=cells).map(|rank| 1.0 / f64::from(rank)).collect();
     let source = |process: &str, rate: u32| Source {
+        bursts: None,
         process: process.to_owned(),
         counts: vec![rate; seconds as usize],
         weights: weights.clone(),
@@ -23,6 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         segment_bytes: 16 << 20,
         page_bytes: 8192,
         arrivals: Arrivals::Stratified,
+        bursts: Vec::new(),
         cells: (0..cells).map(|cell| (cell / 8, cell % 8)).collect(),
         sizes: (1..8).map(|size| (size, (0..1024).map(|more| size * 1024 - more).collect())).collect(),
         sources: vec![source("backend", rate - rate / 5), source("other", rate / 5)],

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use nephoscope_storage::generate::{Arrivals, Generator, Plan, PlanError, Source};
+use nephoscope_storage::generate::{Arrivals, Bursts, Generator, Plan, PlanError, Source};
 use nephoscope_storage::patterns::Patterns;
 use nephoscope_storage::{Columns, Operation, Process};
 use proptest::prelude::*;
@@ -18,12 +18,13 @@ fn plan(counts: [Vec<u32>; 2], cells: &[(u32, u32)], weights: [Vec<f64>; 2], arr
         segment_bytes: SEGMENT,
         page_bytes: 8192,
         arrivals,
+        bursts: Vec::new(),
         cells: cells.to_vec(),
         sizes: BTreeMap::new(),
         patterns: Patterns::default(),
         sources: vec![
-            Source { process: "backend".into(), counts: foreground, weights: first },
-            Source { process: "other".into(), counts: background, weights: second },
+            Source { process: "backend".into(), counts: foreground, weights: first, bursts: None },
+            Source { process: "other".into(), counts: background, weights: second, bursts: None },
         ],
     }
 }
@@ -49,15 +50,33 @@ fn arrivals() -> impl Strategy<Value = Arrivals> {
     prop_oneof![Just(Arrivals::Stratified), Just(Arrivals::Poisson)]
 }
 
+/// Bursts of up to nine requests, and which of the two sources have them.
+fn bursts() -> impl Strategy<Value = (Vec<Bursts>, [Option<usize>; 2])> {
+    let burst = prop::collection::vec((0..1_000_000_u32, 0..2_u8), 1..10);
+    let one = (prop::collection::vec(burst, 1..6), arrivals()).prop_map(|(bursts, starts)| {
+        let requests = bursts.concat();
+        Bursts {
+            starts,
+            sizes: bursts.iter().map(|burst| burst.len() as u32).collect(),
+            offsets_us: requests.iter().map(|request| request.0).collect(),
+            operations: requests.iter().map(|request| request.1).collect(),
+        }
+    });
+    let places = prop::array::uniform2(prop_oneof![Just(None), (0..3_usize).prop_map(Some)]);
+    (prop::collection::vec(one, 3), places)
+}
+
 fn plans() -> impl Strategy<Value = Plan> {
     let counts = || prop::collection::vec(prop_oneof![Just(0), 0..40_u32], 0..12);
     let cells = prop::collection::vec((any::<u32>(), 0..40_u32, 0.01..1.0_f64, 0.01..1.0_f64), 1..20);
-    (counts(), counts(), cells, arrivals(), any::<u64>()).prop_map(
-        |(first, second, cells, arrivals, seed)| {
-            let places: Vec<(u32, u32)> = cells.iter().map(|cell| (cell.0, cell.1)).collect();
+    (counts(), counts(), cells, arrivals(), bursts(), any::<u64>()).prop_map(
+        |(first, second, cells, arrivals, (bursts, places), seed)| {
+            let cells_of: Vec<(u32, u32)> = cells.iter().map(|cell| (cell.0, cell.1)).collect();
             let weights =
                 [cells.iter().map(|cell| cell.2).collect(), cells.iter().map(|cell| cell.3).collect()];
-            Plan { seed, ..plan([first, second], &places, weights, arrivals) }
+            let mut plan = Plan { seed, bursts, ..plan([first, second], &cells_of, weights, arrivals) };
+            plan.sources.iter_mut().zip(places).for_each(|(source, place)| source.bursts = place);
+            plan
         },
     )
 }
@@ -164,6 +183,98 @@ fn poisson_times_are_uniform_and_have_poisson_gaps() {
     assert!((0.95..1.05).contains(&(variance.sqrt() / mean)));
 }
 
+/// One kind of burst: a read, and 40 µs later a write.
+fn pair(starts: Arrivals) -> Bursts {
+    Bursts { starts, sizes: vec![2], offsets_us: vec![0, 40], operations: vec![0, 1] }
+}
+
+/// A plan of one source whose requests come in pairs, a second's number of them.
+fn of_pairs(counts: Vec<u32>, starts: Arrivals, writes: f64) -> Plan {
+    let weights = [vec![1.0 - writes, writes], vec![0.0, 1.0]];
+    let mut plan = plan([counts, vec![]], &[(1, 0), (2, 4)], weights, Arrivals::Stratified);
+    plan.bursts = vec![pair(starts)];
+    plan.sources[0].bursts = Some(0);
+    plan
+}
+
+#[test]
+fn the_requests_of_a_burst_keep_their_distances_and_the_last_is_cut() {
+    let times = all(&of_pairs(vec![101], Arrivals::Stratified, 0.5), 1, 1).time_us;
+    let begins: Vec<usize> = (0..101).filter(|at| times.binary_search(&(times[*at] + 40)).is_ok()).collect();
+    assert_eq!(begins.len(), 50);
+    // One of 51 bursts begins in each 51st of the second, the cut one too.
+    let mut starts = begins.iter().map(|at| times[*at]).collect::<Vec<_>>();
+    starts.extend(
+        times
+            .iter()
+            .filter(|time| !times.contains(&(**time + 40)) && !times.contains(&(**time - 40)) && **time != 0),
+    );
+    starts.sort_unstable();
+    for (at, start) in starts.iter().enumerate() {
+        assert_eq!(*start as usize * 51 / 1_000_000, at);
+    }
+}
+
+#[test]
+fn bursts_keep_their_operations_where_the_cells_allow_it() {
+    for writes in [0.5, 0.2, 0.9] {
+        let found = all(&of_pairs(vec![20_000; 5], Arrivals::Poisson, writes), 1, 1);
+        let (mut share, mut first, mut second) = (0, 0, 0);
+        for at in 0..found.len() {
+            let is_write = i32::from(found.operation[at]);
+            share += is_write;
+            if found.time_us.binary_search(&(found.time_us[at] + 40)).is_ok() {
+                first += is_write;
+            }
+            if found.time_us.binary_search(&(found.time_us[at] - 40)).is_ok() {
+                second += is_write;
+            }
+        }
+        // Of 100,000 requests the share of writes has a deviation of 0.0016.
+        assert!((f64::from(share) / 1e5 - writes).abs() < 0.008);
+        // Requests that lie 40 µs apart by chance are two of a hundred.
+        let expected = [(2.0 * writes - 1.0).max(0.0), (2.0 * writes).min(1.0)];
+        assert!((f64::from(first) / 5e4 - expected[0]).abs() < 0.04, "{writes}: {first}");
+        assert!((f64::from(second) / 5e4 - expected[1]).abs() < 0.04, "{writes}: {second}");
+    }
+}
+
+#[test]
+fn what_reaches_over_the_end_of_a_second_goes_to_its_beginning() {
+    let mut plan = of_pairs(vec![2; 2000], Arrivals::Poisson, 0.5);
+    plan.bursts[0].offsets_us[1] = 600_000;
+    let times = all(&plan, 1, 1).time_us;
+    let apart = |pair: &[i64]| (pair[1] - pair[0]) / 100 == 6000 || (pair[1] - pair[0]) / 100 == 4000;
+    assert!(times.chunks(2).all(apart));
+    let over = times.chunks(2).filter(|pair| pair[1] - pair[0] == 400_000).count();
+    // Six of ten, with a deviation of 22.
+    assert!((1100..1300).contains(&over), "{over}");
+}
+
+#[test]
+fn bursts_have_their_index_of_dispersion() {
+    let mut plan = of_pairs(vec![10_000; 40], Arrivals::Poisson, 0.5);
+    plan.bursts = vec![Bursts {
+        starts: Arrivals::Poisson,
+        sizes: vec![10, 30],
+        offsets_us: (0..40).map(|at| at * 5).collect(),
+        operations: vec![0; 40],
+    }];
+    let times = all(&plan, 1, 1).time_us;
+    let mut counts = vec![0_u64; 4000];
+    times.iter().for_each(|time| counts[(time / 10_000) as usize] += 1);
+    // Σ size² / Σ size = 25, less a hundredth because a second's number is given; with a deviation of 0.6.
+    let found = chi_square(&counts, &vec![100.0; 4000]);
+    assert!((22.5..27.0).contains(&found), "{found}");
+    plan.bursts[0].starts = Arrivals::Stratified;
+    let times = all(&plan, 1, 1).time_us;
+    counts.fill(0);
+    times.iter().for_each(|time| counts[(time / 10_000) as usize] += 1);
+    // Five bursts begin in each window, so only their sizes differ: Σ (size − 20)² / Σ size = 5, and what the ends give.
+    let found = chi_square(&counts, &vec![100.0; 4000]);
+    assert!((5.0..10.0).contains(&found), "{found}");
+}
+
 #[test]
 fn numbers_at_their_ends_do_not_overflow() {
     let mut plan = plan(
@@ -200,6 +311,19 @@ fn what_is_wrong_with_a_plan_is_said() {
         PlanError::TooMany { second: 0, requests: 1 << 32 }
     );
     assert_eq!(said(|plan| drop(plan.sizes.insert(0, vec![]))), PlanError::NoSizes { size_kb: 0 });
+    assert_eq!(said(|plan| plan.sources[0].bursts = Some(0)), PlanError::Bursts);
+    let damages: [fn(&mut Bursts); 5] = [
+        |bursts| bursts.sizes[0] = 0,
+        |bursts| bursts.sizes[0] = u32::MAX,
+        |bursts| bursts.sizes.clear(),
+        |bursts| bursts.offsets_us[0] = 1_000_000,
+        |bursts| bursts.operations[0] = 2,
+    ];
+    for damage in damages {
+        let mut plan = Plan { bursts: vec![pair(Arrivals::Poisson)], ..good() };
+        damage(&mut plan.bursts[0]);
+        assert_eq!(Generator::new(plan, 1).unwrap_err(), PlanError::Bursts);
+    }
     assert_eq!(said(|plan| plan.cells[0].1 = u32::MAX), PlanError::TooLarge { size_kb: u32::MAX });
     assert!(Generator::new(good(), 1).is_ok());
 }

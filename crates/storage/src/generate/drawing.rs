@@ -1,6 +1,7 @@
 //! A plan made ready for drawing: what each cell means, and each source's distribution over the cells.
 
 use super::alias::Alias;
+use super::bursts::Bursts;
 use super::plan::{Arrivals, Plan, PlanError};
 use super::random::place;
 use crate::Operation;
@@ -13,6 +14,7 @@ pub(super) struct Drawing {
     pub(super) page_bytes: u64,
     pub(super) cells: Vec<Cell>,
     pub(super) sources: Vec<Ready>,
+    pub(super) bursts: Vec<Bursts>,
     /// The sizes of all cells, one after another.
     sizes: Vec<u32>,
 }
@@ -34,6 +36,8 @@ pub(super) struct Ready {
     pub(super) process: u8,
     pub(super) counts: Vec<u32>,
     pub(super) alias: Alias,
+    /// The place of its bursts.
+    pub(super) bursts: Option<usize>,
 }
 
 impl Drawing {
@@ -46,6 +50,7 @@ impl Drawing {
             page_bytes: u64::from(plan.page_bytes),
             cells: Vec::with_capacity(plan.cells.len()),
             sources: Vec::with_capacity(plan.sources.len()),
+            bursts: plan.bursts.iter().map(Bursts::new).collect::<Option<_>>().ok_or(PlanError::Bursts)?,
             sizes: Vec::new(),
         };
         drawing.add_cells(&plan)?;
@@ -54,10 +59,14 @@ impl Drawing {
             if source.weights.len() != plan.cells.len() {
                 return Err(PlanError::Weights { weights: source.weights.len(), cells: plan.cells.len() });
             }
+            let bursts = source.bursts;
+            if bursts.is_some_and(|place| place >= drawing.bursts.len()) {
+                return Err(PlanError::Bursts);
+            }
             // A stream without requests needs no distribution.
             if source.counts.iter().any(|count| *count > 0) {
                 let alias = Alias::new(&source.weights).ok_or(PlanError::Distribution)?;
-                drawing.sources.push(Ready { process, counts: source.counts, alias });
+                drawing.sources.push(Ready { process, counts: source.counts, alias, bursts });
             }
         }
         Ok(drawing)
@@ -89,6 +98,12 @@ impl Drawing {
     /// How many requests a second has.
     pub(super) fn requests(&self, second: usize) -> u32 {
         self.sources.iter().map(|source| source.counts.get(second).copied().unwrap_or(0)).sum()
+    }
+
+    /// Whether a second has requests in bursts.
+    pub(super) fn has_bursts(&self, second: usize) -> bool {
+        let counts = |source: &Ready| source.counts.get(second).copied().unwrap_or(0);
+        self.sources.iter().any(|source| source.bursts.is_some() && counts(source) > 0)
     }
 
     /// The bytes of a request of a cell.

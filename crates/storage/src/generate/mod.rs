@@ -3,6 +3,7 @@
 //! A second is a unit of work with random numbers of its own, so that threads and batches change nothing.
 
 mod alias;
+mod bursts;
 mod drawing;
 mod offsets;
 mod plan;
@@ -12,7 +13,7 @@ mod stack;
 
 use std::ops::Range;
 
-pub use self::plan::{Arrivals, Plan, PlanError, Source};
+pub use self::plan::{Arrivals, Bursts, Plan, PlanError, Source};
 use crate::Columns;
 use drawing::Drawing;
 use offsets::Offsets;

@@ -18,9 +18,12 @@ pub struct Plan {
     pub segment_bytes: u64,
     /// Offsets are multiples of this; also how many bytes a read has of which `sizes` say nothing.
     pub page_bytes: u32,
-    /// How the requests of a second lie in it.
+    /// How the requests of a second lie in it, of the sources without bursts.
     #[serde(default)]
     pub arrivals: Arrivals,
+    /// Bursts that sources name by their places.
+    #[serde(default)]
+    pub bursts: Vec<Bursts>,
     /// Segments, and sizes of the buffers in KB, rounded up; a size of 0 is a read.
     pub cells: Vec<(u32, u32)>,
     /// By size in KB the numbers of bytes that occur, equally likely. A size that is missing is that many KB.
@@ -44,6 +47,22 @@ pub enum Arrivals {
     Poisson,
 }
 
+/// Groups of requests that follow each other closely. A source draws one after another, each as likely as any other, until
+/// a second has its number of requests; of the last it takes the first requests. What reaches over the end of the second
+/// goes to its beginning.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// How the beginnings of a second's bursts lie in it.
+    pub starts: Arrivals,
+    /// How many requests each burst has, 1 at least.
+    pub sizes: Vec<u32>,
+    /// When each request comes, in microseconds from the beginning of its burst, below 1,000,000; burst by burst.
+    pub offsets_us: Vec<u32>,
+    /// What each request asks for: 0 to read, 1 to write. A second whose cells are drawn otherwise overrules it.
+    pub operations: Vec<u8>,
+}
+
 /// Where requests come from.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,6 +73,9 @@ pub struct Source {
     pub counts: Vec<u32>,
     /// The weight of each cell.
     pub weights: Vec<f64>,
+    /// The place of its bursts in the plan; without them its requests lie as `arrivals` says.
+    #[serde(default)]
+    pub bursts: Option<usize>,
 }
 
 /// What is wrong with a plan.
@@ -108,6 +130,9 @@ pub enum PlanError {
         "the patterns of offsets are damaged: a probability, a bin, a law's place or a number of pages is wrong"
     )]
     Pattern,
+    /// Bursts that are none.
+    #[error("the bursts are damaged: a size, a time, an operation or a source's place of bursts is wrong")]
+    Bursts,
     /// A run so long that its times are no number of 64 bits.
     #[error("{seconds} seconds are more than a run may have")]
     TooLong {

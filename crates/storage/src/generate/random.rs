@@ -19,6 +19,8 @@ pub(super) enum Purpose {
     Offsets,
     /// The order of a segment's new pages; a segment in place of a second.
     Permutation,
+    /// Which bursts there are, and where they give way to the cells' operations.
+    Bursts,
 }
 
 impl Random {

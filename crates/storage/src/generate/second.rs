@@ -1,34 +1,58 @@
 //! The requests of one second: the unit of work, which depends on nothing but the plan and the second's number.
 
-use super::drawing::Drawing;
+use super::drawing::{Cell, Drawing};
 use super::plan::Arrivals;
 use super::random::{Purpose, Random, place};
-use super::{Rows, SECOND_US};
+use super::{Rows, SECOND_US, bursts};
 
 /// Fills the rows of a second, which are as many as it has requests.
 pub(super) fn fill(drawing: &Drawing, second: u64, rows: &mut Rows<'_>) {
-    match drawing.arrivals {
-        Arrivals::Stratified => stratified(drawing.seed, second, rows.time_us),
-        Arrivals::Poisson => poisson(drawing.seed, second, rows.time_us),
+    let begin_us = (second * SECOND_US) as i64;
+    let mut times = Random::new(drawing.seed, second, Purpose::Times);
+    let mut random = Random::new(drawing.seed, second, Purpose::Cells);
+    if drawing.has_bursts(second as usize) {
+        bursts::fill(drawing, second, rows, &mut times, &mut random);
+        return;
     }
+    lay(drawing.arrivals, &mut times, begin_us, rows.time_us);
     let mut left: Vec<u32> = drawing
         .sources
         .iter()
         .map(|source| source.counts.get(second as usize).copied().unwrap_or(0))
         .collect();
-    let mut random = Random::new(drawing.seed, second, Purpose::Cells);
     let count = rows.time_us.len();
     for at in 0..count {
         let (which, size) = random.pair();
         let (first, again) = random.pair();
         let source = &drawing.sources[chosen(&mut left, (count - at) as u32, which)];
         let cell = drawing.cells[source.alias.draw(first, again)];
-        rows.segment[at] = cell.segment;
-        rows.bytes[at] = drawing.bytes(&cell, size);
-        rows.operation[at] = cell.operation;
-        rows.process[at] = source.process;
-        rows.offset[at] = u64::from(place(random.bits() as u32, cell.starts)) * drawing.page_bytes;
-        rows.latency_us[at] = f32::NAN;
+        put(drawing, rows, at, &cell, source.process, (size, random.bits() as u32));
+    }
+}
+
+/// Writes a request of a cell: its size and its page by random bits, and not its time.
+#[inline]
+pub(super) fn put(
+    drawing: &Drawing,
+    rows: &mut Rows<'_>,
+    at: usize,
+    cell: &Cell,
+    process: u8,
+    (size, page): (u32, u32),
+) {
+    rows.segment[at] = cell.segment;
+    rows.bytes[at] = drawing.bytes(cell, size);
+    rows.operation[at] = cell.operation;
+    rows.process[at] = process;
+    rows.offset[at] = u64::from(place(page, cell.starts)) * drawing.page_bytes;
+    rows.latency_us[at] = f32::NAN;
+}
+
+/// Lays times in order into the second that begins then.
+pub(super) fn lay(arrivals: Arrivals, random: &mut Random, begin_us: i64, times: &mut [i64]) {
+    match arrivals {
+        Arrivals::Stratified => stratified(random, begin_us, times),
+        Arrivals::Poisson => poisson(random, begin_us, times),
     }
 }
 
@@ -47,20 +71,16 @@ fn chosen(left: &mut [u32], all: u32, bits: u32) -> usize {
 }
 
 /// One time in each of n equal parts of the second.
-fn stratified(seed: u64, second: u64, times: &mut [i64]) {
-    let mut random = Random::new(seed, second, Purpose::Times);
-    let begin = (second * SECOND_US) as i64;
+fn stratified(random: &mut Random, begin_us: i64, times: &mut [i64]) {
     let part = SECOND_US as f64 / times.len() as f64;
     for (at, time) in times.iter_mut().enumerate() {
         let inside = (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
-        *time = begin + (((at as f64 + inside) * part) as i64).min(SECOND_US as i64 - 1);
+        *time = begin_us + (((at as f64 + inside) * part) as i64).min(SECOND_US as i64 - 1);
     }
 }
 
 /// n independent times in their order: the sums of n exponential gaps over the sum of n + 1.
-fn poisson(seed: u64, second: u64, times: &mut [i64]) {
-    let mut random = Random::new(seed, second, Purpose::Times);
-    let begin = (second * SECOND_US) as i64;
+fn poisson(random: &mut Random, begin_us: i64, times: &mut [i64]) {
     let mut sum = 0.0;
     let sums: Vec<f64> = times
         .iter()
@@ -73,6 +93,6 @@ fn poisson(seed: u64, second: u64, times: &mut [i64]) {
     // The sum is 0 if every gap is, which has a chance of 2⁻⁵³ each.
     let scale = if sum > 0.0 { SECOND_US as f64 / sum } else { 0.0 };
     for (time, sum) in times.iter_mut().zip(sums) {
-        *time = begin + ((sum * scale) as i64).min(SECOND_US as i64 - 1);
+        *time = begin_us + ((sum * scale) as i64).min(SECOND_US as i64 - 1);
     }
 }
