@@ -1,20 +1,21 @@
 //! Generates requests into memory on one thread and prints how many there were and the processor time that it took, in
-//! seconds: `generate REQUESTS_A_SECOND SECONDS CELLS [PAGES]`. With a number of pages the offsets follow a pattern.
+//! seconds: `generate REQUESTS_A_SECOND SECONDS CELLS [PAGES [BURST]]`. With a number of pages above 0 the offsets follow a
+//! pattern, with the size of a burst the requests come in bursts of half of it to one and a half times it.
 
 use std::time::Instant;
 
 use nephoscope_storage::Columns;
-use nephoscope_storage::generate::{Arrivals, Generator, Plan, Source};
+use nephoscope_storage::generate::{Arrivals, Bursts, Generator, Plan, Source};
 use nephoscope_storage::patterns::{BINS, KINDS, Law, Located, Patterns};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let given: Vec<u32> = std::env::args().skip(1).map(|word| word.parse()).collect::<Result<_, _>>()?;
-    let [rate, seconds, cells, ref pages @ ..] = given[..] else {
-        return Err("REQUESTS_A_SECOND SECONDS CELLS [PAGES]".into());
+    let [rate, seconds, cells, ref more @ ..] = given[..] else {
+        return Err("REQUESTS_A_SECOND SECONDS CELLS [PAGES [BURST]]".into());
     };
     let weights: Vec<f64> = (1..=cells).map(|rank| 1.0 / f64::from(rank)).collect();
     let source = |process: &str, rate: u32| Source {
-        bursts: None,
+        bursts: more.get(1).map(|_| 0),
         process: process.to_owned(),
         counts: vec![rate; seconds as usize],
         weights: weights.clone(),
@@ -24,11 +25,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         segment_bytes: 16 << 20,
         page_bytes: 8192,
         arrivals: Arrivals::Stratified,
-        bursts: Vec::new(),
+        bursts: more.get(1).map(|size| bursts(*size)).into_iter().collect(),
         cells: (0..cells).map(|cell| (cell / 8, cell % 8)).collect(),
         sizes: (1..8).map(|size| (size, (0..1024).map(|more| size * 1024 - more).collect())).collect(),
         sources: vec![source("backend", rate - rate / 5), source("other", rate / 5)],
-        patterns: pages.first().map_or_else(Patterns::default, |pages| patterns(cells, *pages)),
+        patterns: match more.first() {
+            Some(pages @ 1..) => patterns(cells, *pages),
+            _ => Patterns::default(),
+        },
     };
     let mut generator = Generator::new(plan, 1)?;
     let mut columns = Columns::default();
@@ -44,6 +48,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{count} {took} {sum}");
     }
     Ok(())
+}
+
+/// A thousand bursts, whose requests follow each other after 7 µs, every fourth a write.
+fn bursts(size: u32) -> Bursts {
+    let sizes: Vec<u32> = (0..1000).map(|at| size / 2 + at % size.max(1) + 1).collect();
+    let offsets_us: Vec<u32> = sizes.iter().flat_map(|size| (0..*size).map(|at| at * 7)).collect();
+    let operations = (0..offsets_us.len()).map(|at| u8::from(at % 4 == 0)).collect();
+    Bursts { starts: Arrivals::Poisson, sizes, offsets_us, operations }
 }
 
 /// One law for all: an eighth of the requests go on, the distances of the others fall off as 1 / distance.

@@ -198,7 +198,7 @@ fn of_pairs(counts: Vec<u32>, starts: Arrivals, writes: f64) -> Plan {
 }
 
 #[test]
-fn the_requests_of_a_burst_keep_their_distances_and_the_last_is_cut() {
+fn the_requests_of_a_burst_keep_their_distances_and_one_is_cut() {
     let times = all(&of_pairs(vec![101], Arrivals::Stratified, 0.5), 1, 1).time_us;
     let begins: Vec<usize> = (0..101).filter(|at| times.binary_search(&(times[*at] + 40)).is_ok()).collect();
     assert_eq!(begins.len(), 50);
@@ -273,6 +273,23 @@ fn bursts_have_their_index_of_dispersion() {
     // Five bursts begin in each window, so only their sizes differ: Σ (size − 20)² / Σ size = 5, and what the ends give.
     let found = chi_square(&counts, &vec![100.0; 4000]);
     assert!((5.0..10.0).contains(&found), "{found}");
+}
+
+#[test]
+fn to_cut_bursts_does_not_make_them_smaller() {
+    // 100 requests of 199 in bursts are in one of 100, the others come alone; a second has 150.
+    let mut plan = of_pairs(vec![150; 2000], Arrivals::Stratified, 0.5);
+    plan.bursts = vec![Bursts {
+        starts: Arrivals::Stratified,
+        sizes: [vec![1; 99], vec![100]].concat(),
+        offsets_us: vec![0; 199],
+        operations: vec![0; 199],
+    }];
+    let times = all(&plan, 1, 1).time_us;
+    let in_large: usize =
+        times.chunk_by(|one, next| one == next).map(<[i64]>::len).filter(|size| *size > 9).sum();
+    let share = in_large as f64 / times.len() as f64;
+    assert!((0.46..0.55).contains(&share), "{share}");
 }
 
 #[test]

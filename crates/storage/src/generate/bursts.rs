@@ -45,14 +45,22 @@ impl Bursts {
     fn draw(&self, count: usize, random: &mut Random, times: &mut Random, mut take: impl FnMut(u32, u8)) {
         let bursts = (self.bounds.len() - 1) as u32;
         let mut drawn: Vec<&[Request]> = Vec::new();
-        let mut left = count;
-        while left > 0 {
+        let mut all = 0;
+        while all < count {
             let at = place(random.bits() as u32, bursts) as usize;
-            let whole = &self.requests[self.bounds[at] as usize..self.bounds[at + 1] as usize];
-            let taken = &whole[..left.min(whole.len())];
-            left -= taken.len();
-            drawn.push(taken);
+            let burst = &self.requests[self.bounds[at] as usize..self.bounds[at + 1] as usize];
+            all += burst.len();
+            drawn.push(burst);
         }
+        // The burst that crosses a given number is a large one more often than others: to cut that would make bursts
+        // smaller than they are.
+        let mut excess = all - count;
+        for burst in &mut drawn {
+            let kept = burst.len().saturating_sub(excess);
+            excess -= burst.len() - kept;
+            *burst = &burst[..kept];
+        }
+        drawn.retain(|burst| !burst.is_empty());
         let mut starts = vec![0; drawn.len()];
         lay(self.starts, times, 0, &mut starts);
         for (start, requests) in starts.into_iter().zip(drawn) {

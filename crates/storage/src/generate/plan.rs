@@ -48,7 +48,7 @@ pub enum Arrivals {
 }
 
 /// Groups of requests that follow each other closely. A source draws one after another, each as likely as any other, until
-/// a second has its number of requests; of the last it takes the first requests. What reaches over the end of the second
+/// a second has its number of requests; those too many are left out of the first bursts. What reaches over the end of the second
 /// goes to its beginning.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
