@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.storage.corpus import OPERATIONS, PROCESSES, CapturedRun, Corpus, CorpusMeta, CorpusWriter
+from nephoscope.storage.corpus import (
+    OPERATIONS,
+    PROCESSES,
+    TABLES,
+    CapturedRun,
+    Corpus,
+    CorpusMeta,
+    CorpusWriter,
+    native_columns,
+)
 from nephoscope.storage.features import KB, READ, Cell
+from nephoscope.storage.generating import CoursePart, batches, captured, compose, plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +28,8 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 16 * 2**20
 PAGE = 8192
+NUMBERS = ("time_us", "segment", "offset", "bytes", "latency_us")
+"""Columns of requests that hold no names."""
 TYPES = ("browse", "order", "pay")
 MIXES: Mapping[str, tuple[float, ...]] = {
     "reading": (0.7, 0.15, 0.15),
@@ -136,6 +148,38 @@ def write_corpus(
             CorpusMeta(view="log", segment_bytes=SEGMENT_BYTES, source={"name": "synthetic"}, runs=runs)
         )
     return Corpus(folder)
+
+
+def write_run(folder: Path, seconds: int, segment_bytes: int, **columns: NDArray[Any]) -> Corpus:
+    """Write a corpus of one run of a table: backends' reads of a page each, but for the columns that are given."""
+    count = len(columns["time_us"])
+    whole: dict[str, NDArray[Any]] = {
+        "segment": np.zeros(count),
+        "offset": np.zeros(count),
+        "bytes": np.full(count, PAGE),
+        "operation": np.full(count, READ),
+        "process": np.full(count, PROCESSES.index("backend")),
+        "latency_us": np.ones(count),
+        **columns,
+    }
+    kinds = {name: np.dtype(TABLES["requests"].field(name).type.to_pandas_dtype()) for name in NUMBERS}
+    with CorpusWriter(folder) as writer:
+        writer.requests(
+            0, {name: column.astype(kinds.get(name, np.uint8)).tobytes() for name, column in whole.items()}
+        )
+        segments = np.unique(whole["segment"]).astype(np.uint32)
+        writer.write("segments", {"segment": segments, "name": ["table"] * len(segments), "chunk": segments})
+        run = CapturedRun(run=0, seconds=seconds)
+        writer.finish(CorpusMeta(view="page", segment_bytes=segment_bytes, runs=[run]))
+    return Corpus(folder)
+
+
+def drawn_anew(corpus: Corpus, seed: int = 3, **words: Any) -> Mapping[str, NDArray[Any]]:
+    """Generate the requests of the one run of a corpus; ``words`` are further arguments of ``plan``."""
+    origin = captured(corpus, [CoursePart()])
+    forecasts, _ = compose(origin, [CoursePart()], seed)
+    found = [native_columns(columns) for columns in batches(plan(origin, forecasts, seed, **words))]
+    return {name: np.concatenate([columns[name] for columns in found]) for name in found[0]}
 
 
 def _transactions(writer: CorpusWriter, run: int, x: NDArray[np.int64], types: Sequence[str]) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from synthetic import drawn_anew, write_run
 
 from nephoscope.errors import InputError
-from nephoscope.storage.corpus import CapturedRun, Corpus, CorpusMeta, CorpusWriter, native_columns
+from nephoscope.storage.corpus import Corpus, native_columns
 from nephoscope.storage.distances import curve_distance
 from nephoscope.storage.generating import CoursePart, batches, captured, compose, plan
 from nephoscope.storage.patterns import learn, of_plan
@@ -55,29 +56,15 @@ def stream(name: str) -> NDArray[np.int64]:
 
 def corpus_of(folder: Path, pages: NDArray[np.int64], writes: NDArray[np.bool_] | None = None) -> Corpus:
     count = len(pages)
-    columns: dict[str, NDArray[Any]] = {
-        "time_us": np.arange(count) * SECONDS * 1_000_000 // count,
-        "segment": (pages // PAGES).astype(np.uint32),
-        "offset": (pages % PAGES * PAGE).astype(np.uint64),
-        "bytes": np.full(count, PAGE, np.uint32),
-        "operation": np.zeros(count, np.uint8) if writes is None else writes.astype(np.uint8),
-        "process": np.ones(count, np.uint8),
-        "latency_us": np.ones(count, np.float32),
-    }
-    with CorpusWriter(folder) as writer:
-        writer.requests(0, {name: column.tobytes() for name, column in columns.items()})
-        segments = np.unique(columns["segment"])
-        writer.write("segments", {"segment": segments, "name": ["table"] * len(segments), "chunk": segments})
-        run = CapturedRun(run=0, seconds=SECONDS)
-        writer.finish(CorpusMeta(view="page", segment_bytes=PAGES * PAGE, runs=[run]))
-    return Corpus(folder)
-
-
-def generated(corpus: Corpus, seed: int = 3) -> Mapping[str, NDArray[Any]]:
-    origin = captured(corpus, [CoursePart()])
-    forecasts, _ = compose(origin, [CoursePart()], seed)
-    found = [native_columns(columns) for columns in batches(plan(origin, forecasts, seed))]
-    return {name: np.concatenate([columns[name] for columns in found]) for name in found[0]}
+    return write_run(
+        folder,
+        SECONDS,
+        PAGES * PAGE,
+        time_us=np.arange(count) * SECONDS * 1_000_000 // count,
+        segment=pages // PAGES,
+        offset=pages % PAGES * PAGE,
+        operation=np.zeros(count) if writes is None else writes,
+    )
 
 
 def going_on(columns: Mapping[str, NDArray[Any]]) -> float:
@@ -90,7 +77,7 @@ def going_on(columns: Mapping[str, NDArray[Any]]) -> float:
 @pytest.mark.parametrize("name", ["uniform", "zipf", "scan", "loop", "extents", "mixed"])
 def test_a_known_locality_comes_back(name: str, tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", stream(name))
-    truth, made = corpus.requests(0), generated(corpus)
+    truth, made = corpus.requests(0), drawn_anew(corpus)
     assert len(made["offset"]) == len(truth["offset"])
     assert curve_distance(miss_ratio_curve(truth), miss_ratio_curve(made)) <= 0.05
     # A scan ends where its segment does, and a segment is drawn a little more often than it has pages, or less.
@@ -106,7 +93,7 @@ def test_reads_and_writes_have_laws_of_their_own(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "corpus", pages, writes)
     run = {int(row[0]): row for row in learn(corpus, [0])["segments"].tolist()}
     assert run[0][2] != run[0][3]
-    truth, made = corpus.requests(0), generated(corpus)
+    truth, made = corpus.requests(0), drawn_anew(corpus)
     assert curve_distance(miss_ratio_curve(truth), miss_ratio_curve(made)) <= 0.05
 
 

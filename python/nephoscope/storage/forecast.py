@@ -26,3 +26,5 @@ class Forecast:
     """The probability of each cell, by stream: (2, C), each row adding up to 1, or 0 where a stream has none."""
     write_bytes: Mapping[int, NDArray[np.uint32]]
     """Sizes of writes in bytes, equally likely, by ``size_kb``; a size that is missing is ``size_kb`` KB."""
+    nearest: int = 0
+    """The run whose bursts it has: its place among those that patterns were learned from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from nephoscope.errors import InputError
 from nephoscope.files import read_toml
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import Duration, parse_duration
+from nephoscope.storage import bursts
 from nephoscope.storage.asking import asked, rate
 from nephoscope.storage.corpus import TABLES
 from nephoscope.storage.features import features
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from nephoscope.storage.models.base import Model
     from nephoscope.storage.patterns import State
 
-Arrivals = Literal["stratified", "poisson"]
-"""How the requests of a second lie in it: one in each n-th of it, or each anywhere."""
+Arrivals = Literal["bursts", "stratified", "poisson"]
+"""How the requests of a second lie in it: in bursts as captured, one in each n-th of it, or each anywhere."""
 
 PROCESS: Sequence[str] = ("backend", "other")
 """Who makes the requests of each stream, in the order of ``features.STREAMS``."""
@@ -129,7 +130,7 @@ class Origin:
     segments: Mapping[str, Any]
     """The segments that there are: columns as those of a corpus."""
     patterns: State
-    """Where requests begin inside their segments, and the sizes of reads (see ``patterns.learn``)."""
+    """Where requests begin inside their segments, bursts, and the sizes of reads (see ``patterns.learn``)."""
     source: Mapping[str, Any]
     """What it is, for the corpus that is made."""
 
@@ -198,9 +199,11 @@ def captured(corpus: Corpus, parts: Sequence[CoursePart], fallback: int | None =
         counts = found.y[:, np.arange(seconds) % run.seconds]
         if part.tps is not None:
             counts = counts * _multiple(str(part.tps), corpus, run, found.x)
-        return Forecast(whole(counts), found.cells, shares(found.z), found.write_bytes)
+        nearest = taken.index(run.run)
+        return Forecast(whole(counts), found.cells, shares(found.z), found.write_bytes, nearest)
 
-    learned = learn(corpus, sorted({run_of(part).run for part in parts}))
+    taken = sorted({run_of(part).run for part in parts})
+    learned = learn(corpus, taken)
     table = corpus.table("segments")
     columns = {name: table[name] for name in table.column_names}
     source = {**corpus.meta.source, "model": "captured runs"}
@@ -253,13 +256,32 @@ def compose(origin: Origin, parts: Sequence[CoursePart], seed: int) -> tuple[lis
         made[:, length:] = whole(own.counts[:, length:] * (1 - (np.arange(fall) + 0.5) / max(fall, 1)))
         counts = np.zeros((len(made), total), dtype=np.int64)
         counts[:, begin : begin + length + fall] = made
-        forecasts.append(Forecast(counts, own.cells, own.weights, own.write_bytes))
+        forecasts.append(replace(own, counts=counts))
         begin += length
     return forecasts, total
 
 
-def plan(origin: Origin, forecasts: Sequence[Forecast], seed: int, arrivals: Arrivals = "stratified") -> str:
-    """Write the plan that the engine generates from (see its ``Plan``)."""
+def arrivals_of(origin: Origin, wanted: Arrivals | None) -> Arrivals:
+    """Give what was wanted; if nothing was, bursts where they are known, and else ``stratified``.
+
+    Raises:
+        InputError: bursts are wanted, and none are known.
+
+    """
+    are_known = bool(bursts.known(origin.patterns))
+    if wanted == "bursts" and not are_known:
+        raise InputError(
+            "no bursts are known: times are too coarse, or the model was trained before there were any; "
+            "allowed: --arrivals stratified or poisson"
+        )
+    return wanted or ("bursts" if are_known else "stratified")
+
+
+def plan(origin: Origin, forecasts: Sequence[Forecast], seed: int, arrivals: Arrivals | None = None) -> str:
+    """Write the plan that the engine generates from (see its ``Plan``); for ``arrivals`` see :func:`arrivals_of`."""
+    arrivals = arrivals_of(origin, arrivals)
+    of_stream = bursts.known(origin.patterns) if arrivals == "bursts" else {}
+    laws: dict[int, int] = {}
     cells: dict[Cell, int] = {}
     sizes: dict[int, list[int]] = {}
     for forecast in forecasts:
@@ -272,17 +294,21 @@ def plan(origin: Origin, forecasts: Sequence[Forecast], seed: int, arrivals: Arr
     sources = []
     for forecast in forecasts:
         places = [cells[cell] for cell in forecast.cells]
-        for process, counts, weights in zip(PROCESS, forecast.counts, forecast.weights, strict=True):
+        for stream, (process, counts) in enumerate(zip(PROCESS, forecast.counts, strict=True)):
             spread = np.zeros(len(cells))
-            spread[places] = weights
-            sources.append({"process": process, "counts": counts.tolist(), "weights": spread.tolist()})
+            spread[places] = forecast.weights[stream]
+            law = of_stream.get((forecast.nearest, stream))
+            place = None if law is None else laws.setdefault(law, len(laws))
+            source = {"process": process, "counts": counts.tolist(), "weights": spread.tolist()}
+            sources.append({**source, "bursts": place})
     return json.dumps(
         {
             "seed": seed,
             "segment_bytes": origin.segment_bytes,
             "page_bytes": page_bytes(origin.patterns),
             "patterns": of_plan(origin.patterns),
-            "arrivals": arrivals,
+            "arrivals": "stratified" if arrivals == "bursts" else arrivals,
+            "bursts": bursts.of_plan(origin.patterns, list(laws)) if laws else [],
             "cells": list(cells),
             "sizes": sizes,
             "sources": sources,

@@ -12,6 +12,7 @@ import numpy as np
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.storage import bursts
 from nephoscope.storage.features import READ
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def learn(corpus: Corpus, runs: Sequence[int]) -> State:
     L laws, N of their distances, M segments: ``run``, (L, 4), the probabilities of going on by the nature of the page
     before; ``law``, ``bin``, ``kind`` and ``weight``, (N,); ``segments``, (M, 4), each with its number, its pages, and
     the laws of its reads and its writes (see the engine's ``Law``); ``page_bytes``, (1,): the size of most reads;
-    ``read_bytes``: the sizes of reads, equally likely, at most 4,096.
+    ``read_bytes``: the sizes of reads, equally likely, at most 4,096; and
+    what ``bursts.learn`` gives.
     """
     found = [corpus.requests(run) for run in runs]
     reads = np.sort(np.concatenate([np.zeros(0, np.uint32), *map(_reads, found)]))
@@ -49,7 +51,7 @@ def learn(corpus: Corpus, runs: Sequence[int]) -> State:
         "page_bytes": np.array([page]),
         "read_bytes": reads[(np.arange(kept) * len(reads)) // max(kept, 1)],
     }
-    return {**_laws(corpus, found, page), **sizes}
+    return {**_laws(corpus, found, page), **sizes, **bursts.learn(found)}
 
 
 def _reads(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.uint32]:

@@ -244,6 +244,15 @@ class Known:
     """Logarithms of foretold / captured, of what ``VALIDATED`` names, for each run when its TPS level was left out:
     (R, 4); no rows where that was not tried."""
 
+    def nearest(self, rates: Vector) -> int:
+        """Give the run that is nearest to transactions a second by type, (T,).
+
+        The distance is |ln| of the ratio of the sums, plus the sum of the differences of the shares.
+        """
+        sums = np.log(np.maximum(self.rates.sum(axis=1), 1e-9)) - np.log(max(rates.sum(), 1e-9))
+        apart = np.abs(sums) + np.abs(shares(self.rates) - shares(rates)).sum(axis=1)
+        return int(apart.argmin())
+
 
 @dataclass(frozen=True)
 class Model:
@@ -259,7 +268,7 @@ class Model:
     origin: Mapping[str, Any] = field(default_factory=dict)
     """The corpus: ``view``, ``segment_bytes``, ``source``, and ``segments`` as lists of number, name and chunk."""
     patterns: State = field(default_factory=dict)
-    """What other parts have learned, as arrays by name: offsets inside segments."""
+    """What other parts have learned, as arrays by name: offsets inside segments, and bursts."""
 
     def predict(self, rates: Vector) -> Prediction:
         """Foretell means and shares at transactions a second by type, (T,)."""
@@ -268,9 +277,12 @@ class Model:
     def sample(self, rates: Vector, seconds: int, seed: int) -> Forecast:
         """Foretell S seconds at transactions a second by type, (T,)."""
         counts = self.intensity.sample(rates, seconds, np.random.default_rng(seed))
-        return Forecast(counts, self.cells, self.placement.weights(rates), self.write_bytes)
+        return self._forecast(counts, rates)
 
     def follow(self, course: Vector, seed: int) -> Forecast:
         """Foretell what a given course of transactions by type and second, (T, S), brings."""
-        counts = self.intensity.follow(course, np.random.default_rng(seed))
-        return Forecast(counts, self.cells, self.placement.weights(course.mean(axis=1)), self.write_bytes)
+        return self._forecast(self.intensity.follow(course, np.random.default_rng(seed)), course.mean(axis=1))
+
+    def _forecast(self, counts: NDArray[np.int64], rates: Vector) -> Forecast:
+        weights = self.placement.weights(rates)
+        return Forecast(counts, self.cells, weights, self.write_bytes, self.known.nearest(rates))

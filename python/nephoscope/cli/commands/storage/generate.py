@@ -42,9 +42,12 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same requests.")] = 1,
     arrivals: Annotated[
-        Literal["stratified", "poisson"],
-        typer.Option(help="Requests lie evenly in their second, or as those of a Poisson process."),
-    ] = "stratified",
+        Literal["bursts", "stratified", "poisson"] | None,
+        typer.Option(
+            help="Requests lie in bursts as captured (the default where bursts are known), evenly in their second, or "
+            "as those of a Poisson process."
+        ),
+    ] = None,
     file: Annotated[
         str, typer.Option(help="In an iolog, the file or device that all requests go to.")
     ] = "nephoscope.data",
@@ -53,6 +56,7 @@ def generate(
     """Generate requests: by a model, or as a captured run has them."""
     from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
     from nephoscope.storage.generating import (  # noqa: PLC0415
+        arrivals_of,
         batches,
         captured,
         compose,
@@ -73,7 +77,7 @@ def generate(
     origin = captured(Corpus(source), parts, run) if source.is_dir() else foreseen(load(source))
     forecasts, total = compose(origin, parts, seed)
     found = batches(plan(origin, forecasts, seed, arrivals), threads or os.cpu_count() or 1)
-    made = {"seed": seed, "arrivals": arrivals, "parts": told(parts)}
+    made = {"seed": seed, "arrivals": arrivals_of(origin, arrivals), "parts": told(parts)}
     count = write(out, origin, found, seconds=total, made=made, file=file)
     _say(out, count, total)
 
