@@ -127,7 +127,9 @@ class _Tried:
 
     def __init__(self, time: NDArray[np.int64]) -> None:
         time = time - time[0] // _SECOND_US * _SECOND_US
-        self.seconds = min(max(int(time[: _TRIED + 1][-1]) // _SECOND_US, 1), _TRIED_SECONDS)
+        # The last second is whole only where the stream ends in it.
+        seconds = int(time[: _TRIED + 1][-1]) // _SECOND_US + (len(time) <= _TRIED)
+        self.seconds = min(max(seconds, 1), _TRIED_SECONDS)
         self.time = time[: np.searchsorted(time, self.seconds * _SECOND_US)]
         self.truth = dispersions(self.time, self.seconds)
         self.random = np.random.default_rng(1)
