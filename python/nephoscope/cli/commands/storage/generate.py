@@ -44,8 +44,7 @@ def generate(
     arrivals: Annotated[
         Literal["bursts", "stratified", "poisson"] | None,
         typer.Option(
-            help="Requests lie in bursts as captured (the default where bursts are known), evenly in their second, or "
-            "as those of a Poisson process."
+            help="In their second: as captured (if known, the default), evenly, or a Poisson process."
         ),
     ] = None,
     file: Annotated[
