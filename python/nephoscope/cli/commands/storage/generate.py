@@ -14,6 +14,11 @@ from nephoscope.errors import InputError
 from nephoscope.settings.units import describe_count, describe_seconds
 from nephoscope.visible import visible
 
+Arrivals = Literal["bursts", "stratified", "poisson"]
+_ARRIVALS = (
+    "Requests lie in bursts as captured (the default, if known), evenly in a second, or as a Poisson process."
+)
+
 
 def generate(
     source: Annotated[Path, typer.Argument(help="A corpus, or a model that was trained on one.")],
@@ -41,12 +46,7 @@ def generate(
         Path | None, typer.Option(help="A TOML file of parts, in place of these options.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same requests.")] = 1,
-    arrivals: Annotated[
-        Literal["bursts", "stratified", "poisson"] | None,
-        typer.Option(
-            help="In their second: as captured (if known, the default), evenly, or a Poisson process."
-        ),
-    ] = None,
+    arrivals: Annotated[Arrivals | None, typer.Option(help=_ARRIVALS)] = None,
     file: Annotated[
         str, typer.Option(help="In an iolog, the file or device that all requests go to.")
     ] = "nephoscope.data",
