@@ -251,6 +251,15 @@ fn what_reaches_over_the_end_of_a_second_goes_to_its_beginning() {
     assert!((1100..1300).contains(&over), "{over}");
 }
 
+/// The requests in each hundredth of 40 seconds.
+fn in_hundredths(times: &[i64]) -> Vec<u64> {
+    let mut counts = vec![0; 4000];
+    for time in times {
+        counts[(time / 10_000) as usize] += 1;
+    }
+    counts
+}
+
 #[test]
 fn bursts_have_their_index_of_dispersion() {
     let mut plan = of_pairs(vec![10_000; 40], Arrivals::Poisson, 0.5);
@@ -261,15 +270,13 @@ fn bursts_have_their_index_of_dispersion() {
         operations: vec![0; 40],
     }];
     let times = all(&plan, 1, 1).time_us;
-    let mut counts = vec![0_u64; 4000];
-    times.iter().for_each(|time| counts[(time / 10_000) as usize] += 1);
+    let counts = in_hundredths(&times);
     // Σ size² / Σ size = 25, less a hundredth because a second's number is given; with a deviation of 0.6.
     let found = chi_square(&counts, &vec![100.0; 4000]);
     assert!((22.5..27.0).contains(&found), "{found}");
     plan.bursts[0].starts = Arrivals::Stratified;
     let times = all(&plan, 1, 1).time_us;
-    counts.fill(0);
-    times.iter().for_each(|time| counts[(time / 10_000) as usize] += 1);
+    let counts = in_hundredths(&times);
     // Five bursts begin in each window, so only their sizes differ: Σ (size − 20)² / Σ size = 5, and what the ends give.
     let found = chi_square(&counts, &vec![100.0; 4000]);
     assert!((5.0..10.0).contains(&found), "{found}");
