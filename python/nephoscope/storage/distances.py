@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -92,6 +93,11 @@ def mean_write_bytes(
     of_cell = np.array([mean.get(cell.size_kb, cell.size_kb * KB) for cell in cells])
     writes = np.array([cell.size_kb > 0 for cell in cells]) * weights
     return float(writes @ of_cell / writes.sum()) if writes.sum() else None
+
+
+def reuse(curve: MissRatioCurve) -> float:
+    """Return how far a curve is from that of a stream whose pages never come again: the most that it can tell."""
+    return curve_distance(curve, replace(curve, miss_ratio=np.ones_like(curve.miss_ratio)))
 
 
 def curve_distance(one: MissRatioCurve, other: MissRatioCurve) -> float:

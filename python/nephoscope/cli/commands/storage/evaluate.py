@@ -31,6 +31,10 @@ def evaluate(
         str | None, typer.Option("--mix", help="The mix that is held out; each in turn if left out.")
     ] = None,
     settings: SetModelOption = None,
+    curves: Annotated[
+        bool,
+        typer.Option(help="Generate requests, and compare their miss-ratio curves with the captured ones."),
+    ] = True,
     form: FormatOption = "table",
     tables: Annotated[
         Path | None,
@@ -43,13 +47,17 @@ def evaluate(
     """Train models on a part of a corpus, and show how near they come to the rest."""
     from nephoscope.storage import evaluation_tables  # noqa: PLC0415
     from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
+    from nephoscope.storage.curves import Curves  # noqa: PLC0415
     from nephoscope.storage.evaluating import evaluate as evaluated  # noqa: PLC0415
     from nephoscope.tables.model import check_folder, markdown, terminal, write_tables  # noqa: PLC0415
 
     if tables is not None:
         check_folder(tables)
-    runs = features_of(Corpus(corpus))
-    found = evaluated(runs, model or ["mixture"], levels, mix, model_settings(settings))
+    source = Corpus(corpus)
+    runs = features_of(source)
+    made = Curves(source) if curves else None
+    known = model_settings(settings)
+    found = evaluated(runs, model or ["mixture"], levels=levels, mix=mix, settings=known, curves=made)
     if tables is not None:
         write_tables(evaluation_tables.kept(found), tables)
     notes = evaluation_tables.notes(found)
