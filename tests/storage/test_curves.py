@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from synthetic import MIXES, Law, write_corpus
 from typer.testing import CliRunner
 
+from browser import CHROMIUM, browse_page
 from nephoscope.cli.app import app
+from nephoscope.report.page import render_with
 from nephoscope.storage import curves as made_curves
 from nephoscope.storage import evaluation_tables
 from nephoscope.storage.curves import Curves
+from nephoscope.storage.evaluated_page import TEMPLATE, best_and_worst, build
 from nephoscope.storage.evaluating import KINDS, REPLICATE, captured, evaluate
 from nephoscope.storage.features import features
 from nephoscope.storage.models.base import training
@@ -86,7 +90,8 @@ def test_the_requests_of_a_held_out_run_do_not_change_what_is_generated(hot: Cor
         ]
         held_out = features(corpus, corpus.runs[-1], corpus.types)
         model = train("mixture", training(learned))
-        curve = Curves(corpus).generated(model, held_out, [run.run.run for run in learned], 3)
+        forecast = model.sample(held_out.x.mean(axis=1), held_out.run.seconds, 3)
+        curve = Curves(corpus).generated(model, forecast, held_out.run, [run.run.run for run in learned])
         assert curve is not None
         made.append(curve)
     assert made[0].miss_ratio.tolist() == made[1].miss_ratio.tolist()
@@ -126,6 +131,46 @@ def test_a_large_run_is_sampled_and_the_share_is_said(hot: Corpus, monkeypatch: 
     assert any("of a sample" in note for note in evaluation_tables.notes(found))
 
 
+def test_the_page_draws_the_best_and_the_worst_forecast(hot: Corpus, evaluation: Evaluation) -> None:
+    ours = [one for one in evaluation.tested if one.model == "mixture"]
+    apart = sorted(one.errors["divergence"] or 0.0 for one in ours)
+    chosen = best_and_worst(evaluation)
+    assert [one.errors["divergence"] for one in chosen.values()] == [apart[0], apart[-1]]
+    view = build(evaluation, hot)
+    assert [drawn.id for drawn in view.forecasts] == ["best", "worst"]
+    for drawn, one in zip(view.forecasts, chosen.values(), strict=True):
+        assert f"Run {one.run.run.run}: {one.kind}" in drawn.said
+        captured_run, forecast, _ = drawn.heat
+        assert (captured_run.low, captured_run.high) == (forecast.low, forecast.high)
+        lines = {line.name: line.y for line in drawn.timeline.lines}
+        assert lines["captured run: foreground"] == tuple(one.run.y[0].tolist())
+        assert one.forecast is not None
+        assert lines["forecast: foreground"] == tuple(one.forecast.counts[0].tolist())
+        (curves,) = drawn.caches
+        assert [line.name for line in curves.lines] == ["captured run", "forecast"]
+    ids = re.findall(r'<figure [^>]*id="([^"]+)"', render_with(TEMPLATE, view))
+    assert len(set(ids)) == len(ids) == 10
+    rows = {row[0]: row for row in view.tables[0].rows}
+    assert "≤ 0.05" in rows["miss-ratio curve"]
+
+
+def test_a_page_without_curves_has_the_rest(hot: Corpus) -> None:
+    found = evaluate([features(hot, run, hot.types) for run in hot.runs], ["constant"])
+    assert all(not drawn.caches and len(drawn.heat) == 3 for drawn in build(found, hot).forecasts)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_browser_draws_the_page(theme: str, hot: Corpus, evaluation: Evaluation, tmp_path: Path) -> None:
+    made = render_with(TEMPLATE, build(evaluation, hot))
+    page, console = browse_page(made, "evaluated", tmp_path, "--dump-dom", query=f"?theme={theme}")
+    assert console == []
+    charts = re.findall(r'<div class="chart[^"]*" role="img".*?</figure>', page, re.DOTALL)
+    assert len(charts) == 10
+    assert all(chart.count("<path") > 3 and "NaN" not in chart for chart in charts)
+
+
 def test_every_output_has_the_figure(hot: Corpus, evaluation: Evaluation, tmp_path: Path) -> None:
     error = distance(evaluation, "higher TPS", "mixture")
     command = ["storage", "evaluate", str(hot.folder)]
@@ -137,13 +182,16 @@ def test_every_output_has_the_figure(hot: Corpus, evaluation: Evaluation, tmp_pa
         line = next(line for line in printed.output.splitlines() if "miss-ratio curve" in line)
         assert f"{error:.3g}" in line
         assert "≤ 0.05" in line
-    as_json = runner.invoke(app, [*command, "--json", "--tables", str(tmp_path)])
-    rows = json.loads(as_json.output)["evaluation"]
+    as_json = runner.invoke(
+        app, [*command, "--json", "--tables", str(tmp_path), "--html", str(tmp_path / "page.html")]
+    )
+    rows = json.loads(as_json.stdout)["evaluation"]
     first = next(row for row in rows if row["figure"] == "miss_ratio" and row["model"] == "mixture")
     assert first["error"] == pytest.approx(error)
     assert first["holds"] is True
     written = (tmp_path / "evaluation.csv").read_text()
     assert '"higher TPS","mixture","miss_ratio"' in written
     assert "reuse" in (tmp_path / "held-out-runs.csv").read_text().splitlines()[0]
+    assert "The worst forecast of mixture" in (tmp_path / "page.html").read_text()
     without = runner.invoke(app, [*command, "--no-curves"])
     assert "no miss-ratio curves: they were left out" in without.output

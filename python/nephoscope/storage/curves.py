@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nephoscope.storage.corpus import CapturedRun, Corpus
-    from nephoscope.storage.features import Features
+    from nephoscope.storage.forecast import Forecast
     from nephoscope.storage.models.base import Model
     from nephoscope.storage.patterns import State
     from nephoscope.storage.reuse import MissRatioCurve
@@ -55,28 +55,27 @@ class Curves:
         return self._captured[run.run]
 
     def generated(
-        self, model: Model, run: Features, learned: Sequence[int], seed: int
+        self, model: Model, forecast: Forecast, run: CapturedRun, learned: Sequence[int]
     ) -> MissRatioCurve | None:
-        """Generate requests as ``storage generate`` does, at what a run achieved, and make their curve.
+        """Generate requests of a model's forecast of a run as ``storage generate`` does, and make their curve.
 
         Args:
-            model: Foretells the requests of each second and their cells.
-            run: Says how long, and how many transactions a second by type; nothing else of it is used.
+            model: The model, which says whether offsets follow a law.
+            forecast: What it foretells.
+            run: The run, of which only the number of requests is used: for the share of the pages that is counted.
             learned: The numbers of the runs from which offsets are learned.
-            seed: The same seed gives the same requests.
 
         Returns:
             None where the captured run, or what was generated, has no request that goes through the cache.
 
         """
-        truth = self.captured(run.run)
+        truth = self.captured(run)
         if truth is None:
             return None
         made = located(model, self._corpus, self._patterns(learned))
-        forecast = made.sample(run.x.mean(axis=1), run.run.seconds, seed)
         found = [
             self._cached(native_columns(columns))
-            for columns in batches(plan(foreseen(made), [forecast], seed))
+            for columns in batches(plan(foreseen(made), [forecast], run.run))
         ]
         return _curve({name: np.concatenate([part[name] for part in found]) for name in _NEEDED}, truth.rate)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from nephoscope.storage.corpus import Corpus
     from nephoscope.storage.curves import Curves
     from nephoscope.storage.features import Cell, Features
+    from nephoscope.storage.forecast import Forecast
     from nephoscope.storage.models.base import Model, Training
     from nephoscope.storage.reuse import MissRatioCurve
 
@@ -209,6 +210,8 @@ class Tested:
     truth: Sight
     found: Sight
     errors: Mapping[str, float | None]
+    forecast: Forecast | None = None
+    """The first of the sequences that were drawn; None of the floor."""
 
 
 @dataclass(frozen=True)
@@ -298,12 +301,12 @@ def evaluate(
             for at, truth in truths.items():
                 model = fitted or _told(name, runs[at])
                 run = runs[at]
-                seed = run.run.run * DRAWS
-                found = foretold(model, run.x.mean(axis=1), run.y.shape[1], seed)
+                asked = (run.x.mean(axis=1), run.y.shape[1], run.run.run * DRAWS)
+                found, forecast = foretold(model, *asked), model.sample(*asked)
                 if curves is not None:
                     known = [runs[one].run.run for one in (split.learned if fitted else [at])]
-                    found = replace(found, curve=curves.generated(model, run, known, seed))
-                tested.append(Tested(split.kind, name, run, truth, found, errors(truth, found)))
+                    found = replace(found, curve=curves.generated(model, forecast, run.run, known))
+                tested.append(Tested(split.kind, name, run, truth, found, errors(truth, found), forecast))
         tested += _floor(split, runs, truths)
     if not any(one.model == REPLICATE for one in tested):
         reasons.append("no replicate floor: no held-out setting was captured twice")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
 from nephoscope.cli.commands.storage.train import CorpusArgument, SetModelOption, features_of, model_settings
-from nephoscope.cli.consoles import OUT
+from nephoscope.cli.consoles import ERR, OUT
 from nephoscope.cli.options import FormatOption, JsonOption
 from nephoscope.visible import json_text
+
+if TYPE_CHECKING:
+    from nephoscope.storage.corpus import Corpus
+    from nephoscope.storage.evaluating import Evaluation
 
 
 def evaluate(
@@ -42,9 +46,18 @@ def evaluate(
             "--tables", metavar="DIR", help="Also write tables as CSV and Parquet into this folder."
         ),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write a page with the tables, and the best and the worst forecast drawn.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train models on a part of a corpus, and show how near they come to the rest."""
+    from nephoscope.files import check_named  # noqa: PLC0415
     from nephoscope.storage import evaluation_tables  # noqa: PLC0415
     from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
     from nephoscope.storage.curves import Curves  # noqa: PLC0415
@@ -53,6 +66,8 @@ def evaluate(
 
     if tables is not None:
         check_folder(tables)
+    if html is not None:
+        check_named(html)
     source = Corpus(corpus)
     runs = features_of(source)
     made = Curves(source) if curves else None
@@ -60,6 +75,8 @@ def evaluate(
     found = evaluated(runs, model or ["mixture"], levels=levels, mix=mix, settings=known, curves=made)
     if tables is not None:
         write_tables(evaluation_tables.kept(found), tables)
+    if html is not None:
+        _write_page(found, source, html)
     notes = evaluation_tables.notes(found)
     if as_json:
         rows = {table.name: list(table.rows) for table in evaluation_tables.kept(found)}
@@ -71,3 +88,14 @@ def evaluate(
             OUT.print(terminal(table), Text(), sep="\n")
         for note in notes:
             OUT.print(Text(f"· {note}", style="cyan"))
+    if html is not None:
+        (ERR if as_json or form == "markdown" else OUT).print(f"page: {html}", markup=False)
+
+
+def _write_page(found: Evaluation, corpus: Corpus, file: Path) -> None:
+    from nephoscope.files import replacing  # noqa: PLC0415
+    from nephoscope.report.page import render_with  # noqa: PLC0415
+    from nephoscope.storage.evaluated_page import TEMPLATE, build  # noqa: PLC0415
+
+    with replacing(file) as page:
+        page.write(render_with(TEMPLATE, build(found, corpus)).encode())
