@@ -62,7 +62,7 @@ def evaluate(
     from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
     from nephoscope.storage.curves import Curves  # noqa: PLC0415
     from nephoscope.storage.evaluating import evaluate as evaluated  # noqa: PLC0415
-    from nephoscope.tables.model import check_folder, markdown, terminal, write_tables  # noqa: PLC0415
+    from nephoscope.tables.model import check_folder, write_tables  # noqa: PLC0415
 
     if tables is not None:
         check_folder(tables)
@@ -77,6 +77,15 @@ def evaluate(
         write_tables(evaluation_tables.kept(found), tables)
     if html is not None:
         _write_page(found, source, html)
+    _print(found, form, as_json=as_json)
+    if html is not None:
+        (ERR if as_json or form == "markdown" else OUT).print(f"page: {html}", markup=False)
+
+
+def _print(found: Evaluation, form: str, *, as_json: bool) -> None:
+    from nephoscope.storage import evaluation_tables  # noqa: PLC0415
+    from nephoscope.tables.model import markdown, terminal  # noqa: PLC0415
+
     notes = evaluation_tables.notes(found)
     if as_json:
         rows = {table.name: list(table.rows) for table in evaluation_tables.kept(found)}
@@ -88,8 +97,6 @@ def evaluate(
             OUT.print(terminal(table), Text(), sep="\n")
         for note in notes:
             OUT.print(Text(f"· {note}", style="cyan"))
-    if html is not None:
-        (ERR if as_json or form == "markdown" else OUT).print(f"page: {html}", markup=False)
 
 
 def _write_page(found: Evaluation, corpus: Corpus, file: Path) -> None:
