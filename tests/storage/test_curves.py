@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
+import synthetic_corpora
 from synthetic import MIXES, Law, write_corpus
+from synthetic_corpora import Planted
 from typer.testing import CliRunner
 
 from browser import CHROMIUM, browse_page
@@ -16,6 +18,7 @@ from nephoscope.report.page import render_with
 from nephoscope.storage import curves as made_curves
 from nephoscope.storage import evaluation_tables
 from nephoscope.storage.curves import Curves
+from nephoscope.storage.describing import describe_run
 from nephoscope.storage.evaluated_page import TEMPLATE, best_and_worst, build
 from nephoscope.storage.evaluating import KINDS, REPLICATE, captured, evaluate
 from nephoscope.storage.features import features
@@ -112,6 +115,18 @@ def test_without_reads_there_is_no_curve_and_the_reason_is_said(tmp_path: Path) 
     found = evaluated(corpus_of(tmp_path / "corpus", lambda _tps: HOT, Law(reads=(0.0, 0.0, 0.0))))
     assert found.error("higher TPS", "mixture", "miss_ratio") is None
     assert any("or of what was generated, no reads" in reason for reason in found.reasons)
+
+
+@pytest.mark.parametrize("view", ["log", "page"])
+def test_a_captured_curve_is_that_of_describe(view: Literal["log", "page"], tmp_path: Path) -> None:
+    corpus = synthetic_corpora.write_corpus(tmp_path / "corpus", Planted(seconds=20), view=view)
+    (run,) = corpus.runs
+    curve, described = Curves(corpus).captured(run), describe_run(corpus, run).whole_curve
+    assert curve is not None
+    assert described is not None
+    assert curve.accesses == described.accesses
+    assert curve.miss_ratio.tolist() == described.miss_ratio.tolist()
+    assert Curves(corpus).accesses == ("reads" if view == "log" else "reads and writes")
 
 
 def test_curves_can_be_left_out(hot: Corpus) -> None:
