@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 import synthetic_corpora
-from synthetic import MIXES, Law, write_corpus
+from synthetic import MIXES, PAGE, SEGMENT_PAGES, Law, write_corpus
 from synthetic_corpora import Planted
 from typer.testing import CliRunner
 
@@ -17,13 +17,17 @@ from nephoscope.cli.app import app
 from nephoscope.report.page import render_with
 from nephoscope.storage import curves as made_curves
 from nephoscope.storage import evaluation_tables
+from nephoscope.storage.corpus import native_columns
 from nephoscope.storage.curves import Curves
 from nephoscope.storage.describing import describe_run
 from nephoscope.storage.evaluated_page import TEMPLATE, best_and_worst, build
-from nephoscope.storage.evaluating import KINDS, REPLICATE, captured, evaluate
+from nephoscope.storage.evaluating import KINDS, REPLICATE, captured, evaluate, trained
 from nephoscope.storage.features import features
+from nephoscope.storage.generating import batches, foreseen, plan
 from nephoscope.storage.models.base import training
+from nephoscope.storage.models.files import load, save
 from nephoscope.storage.models.registry import train
+from nephoscope.tables.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,6 +121,20 @@ def test_without_reads_there_is_no_curve_and_the_reason_is_said(tmp_path: Path) 
     assert any("or of what was generated, no reads" in reason for reason in found.reasons)
 
 
+def test_the_poisson_model_goes_to_any_page_once_it_is_saved_too(hot: Corpus, tmp_path: Path) -> None:
+    runs = [features(hot, run, hot.types) for run in hot.runs]
+    file = tmp_path / "model.npz"
+    highest = {}
+    for name in ("poisson", "constant"):
+        save(trained(name, runs, None, hot, validate=False), file)
+        model = load(file)
+        forecast = model.sample(runs[-1].x.mean(axis=1), 20, 1)
+        made = [native_columns(columns) for columns in batches(plan(foreseen(model), [forecast], 1))]
+        highest[name] = max(int(columns["offset"].max()) for columns in made) // PAGE
+    assert highest["constant"] < HOT
+    assert highest["poisson"] > 0.9 * SEGMENT_PAGES
+
+
 @pytest.mark.parametrize("view", ["log", "page"])
 def test_a_captured_curve_is_that_of_describe(view: Literal["log", "page"], tmp_path: Path) -> None:
     corpus = synthetic_corpora.write_corpus(tmp_path / "corpus", Planted(seconds=20), view=view)
@@ -155,8 +173,9 @@ def test_the_page_draws_the_best_and_the_worst_forecast(hot: Corpus, evaluation:
     assert [drawn.id for drawn in view.forecasts] == ["best", "worst"]
     for drawn, one in zip(view.forecasts, chosen.values(), strict=True):
         assert f"Run {one.run.run.run}: {one.kind}" in drawn.said
-        captured_run, forecast, _ = drawn.heat
+        captured_run, forecast, difference = drawn.heat
         assert (captured_run.low, captured_run.high) == (forecast.low, forecast.high)
+        assert f"Kullback-Leibler divergence {number(one.errors['divergence'], 3)} nats" in difference.message
         lines = {line.name: line.y for line in drawn.timeline.lines}
         assert lines["captured run: foreground"] == tuple(one.run.y[0].tolist())
         assert one.forecast is not None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from nephoscope import __version__
 from nephoscope.report.kit.charts import HeatChart, TimeAxis, TimeChart, XYChart
 from nephoscope.report.kit.parts import Grid, Part, grid
@@ -75,7 +77,9 @@ def best_and_worst(evaluation: Evaluation) -> dict[str, Tested]:
 def _drawn(which: str, one: Tested, names: Mapping[int, str]) -> DrawnForecast:
     sides = [Side.of_features(one.run, names, "captured run")]
     if one.forecast is not None:
-        sides.append(Side.of_forecast(one.forecast, names, "forecast"))
+        drawn = Side.of_forecast(one.forecast, names, "forecast")
+        # Of Z what is expected, as its divergence is; only the seconds are those of one sequence.
+        sides.append(replace(drawn, z=np.stack([one.found.z, np.zeros_like(one.found.z)])))
     curves = [one.truth.curve, one.found.curve]
     sides = [_with_curve(side, curve) for side, curve in zip(sides, curves, strict=True)]
     caches = pictures.miss_ratios(sides)
