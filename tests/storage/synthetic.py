@@ -21,7 +21,7 @@ from nephoscope.storage.features import KB, READ, Cell
 from nephoscope.storage.generating import CoursePart, batches, captured, compose, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ SEGMENT_BYTES = 16 * 2**20
 PAGE = 8192
 NUMBERS = ("time_us", "segment", "offset", "bytes", "latency_us")
 """Columns of requests that hold no names."""
+SEGMENT_PAGES = SEGMENT_BYTES // PAGE
 TYPES = ("browse", "order", "pay")
 MIXES: Mapping[str, tuple[float, ...]] = {
     "reading": (0.7, 0.15, 0.15),
@@ -123,8 +124,12 @@ def write_corpus(
     seconds: int = 60,
     seed: int = 1,
     types: Sequence[str] = TYPES,
+    pages: Callable[[float], int] = lambda _tps: SEGMENT_PAGES,
 ) -> Corpus:
-    """Write a corpus of every level, mix and replicate; ``types`` are other names of browse, order and pay."""
+    """Write a corpus of every level, mix and replicate; ``types`` are other names of browse, order and pay.
+
+    ``pages`` says to how many pages of a segment the requests go at a TPS, each as likely as any other.
+    """
     law = law or Law()
     settings = [(tps, mix, again) for tps in levels for mix in mixes for again in range(1, replicates + 1)]
     runs = []
@@ -133,7 +138,7 @@ def write_corpus(
             random = np.random.default_rng((seed, number))
             shares = np.array(mixes[mix])
             x, y = law.course(tps * shares, seconds, random)
-            writer.requests(number, _requests(law, tps * shares, y, random))
+            writer.requests(number, _requests(law, tps * shares, y, random, pages(tps)))
             _transactions(writer, number, x, types)
             weights = dict(zip(types, map(float, shares), strict=True))
             runs.append(
@@ -196,7 +201,7 @@ def _transactions(writer: CorpusWriter, run: int, x: NDArray[np.int64], types: S
 
 
 def _requests(
-    law: Law, rates: NDArray[np.float64], y: NDArray[np.int64], random: np.random.Generator
+    law: Law, rates: NDArray[np.float64], y: NDArray[np.int64], random: np.random.Generator, pages: int
 ) -> dict[str, bytes]:
     weights = law.weights(rates)
     numbers, seconds = [], []
@@ -214,7 +219,7 @@ def _requests(
     return {
         "time_us": time[order].astype("i8").tobytes(),
         "segment": segment.astype("u4").tobytes(),
-        "offset": (random.integers(SEGMENT_BYTES // PAGE, size=len(size)) * PAGE).astype("u8").tobytes(),
+        "offset": (random.integers(pages, size=len(size)) * PAGE).astype("u8").tobytes(),
         "bytes": np.where(size == 0, PAGE, written).astype("u4").tobytes(),
         "operation": np.where(size == 0, READ, write).astype("u1").tobytes(),
         "process": processes[stream[order]].astype("u1").tobytes(),

@@ -110,6 +110,20 @@ def test_a_law_holds_for_a_longer_run(tmp_path: Path) -> None:
     assert curve_distance(miss_ratio_curve(whole.requests(0)), miss_ratio_curve(made)) <= 0.05
 
 
+def test_without_a_law_any_page_is_as_likely_as_any_other(tmp_path: Path) -> None:
+    corpus = corpus_of(tmp_path / "corpus", stream("loop"))
+    origin = captured(corpus, [CoursePart()])
+    forecasts, _ = compose(origin, [CoursePart()], 1)
+    sizes = {name: origin.patterns[name] for name in ("page_bytes", "read_bytes")}
+    for patterns in ({}, sizes):
+        made = [
+            native_columns(columns)
+            for columns in batches(plan(replace(origin, patterns=patterns), forecasts, 1))
+        ]
+        pages = np.concatenate([columns["offset"] for columns in made]) // PAGE
+        assert len(np.unique(pages)) > 0.99 * PAGES
+
+
 @pytest.mark.parametrize("name", ["run", "law", "bin", "kind", "segments"])
 def test_damaged_patterns_are_refused(name: str, tmp_path: Path) -> None:
     patterns = dict(learn(corpus_of(tmp_path / "corpus", stream("loop")), [0]))

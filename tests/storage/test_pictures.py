@@ -82,6 +82,9 @@ def test_two_sides_have_the_same_rows_columns_and_colours_and_their_difference()
     assert set(apart.cells) == {(0, 0, -25.0), (1, 2, -25.0), (2, 1, 50.0)}
     assert (apart.low, apart.high) == (-50.0, 50.0)
     assert apart.message.startswith("50")
+    q = 0.999 * 0.5 + 0.001 / 3
+    known = 0.75 * np.log(0.75 / q) + 0.25 * np.log(0.25 / (0.001 / 3))
+    assert apart.message.endswith(f"Kullback-Leibler divergence {known:.3g} nats.")
 
 
 def test_a_forecast_is_drawn_as_a_run_is() -> None:

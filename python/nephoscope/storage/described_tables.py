@@ -16,12 +16,12 @@ from nephoscope.storage.describing import (
     burst_of,
     by_segment,
     by_size,
-    cached_operations,
     hot_and_cold,
     of_stream,
     streams_of,
 )
 from nephoscope.storage.features import READ, STREAMS, WRITE
+from nephoscope.storage.reuse import cached_operations
 from nephoscope.tables.columns import number, text, whole
 from nephoscope.tables.model import Column, Table, figure
 

@@ -12,7 +12,7 @@ from nephoscope.errors import InputError
 from nephoscope.storage.corpus import OPERATIONS, PROCESSES
 from nephoscope.storage.distances import rhythm
 from nephoscope.storage.features import STREAMS, WRITE, derived, stream_of, transactions
-from nephoscope.storage.reuse import PAGE_BYTES, miss_ratio_curve
+from nephoscope.storage.reuse import PAGE_BYTES, is_cached, miss_ratio_curve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ class DescribedRun:
     largest_write: tuple[int, int]
     """The most bytes of a write, by stream; 0 without one."""
     curves: Mapping[str, MissRatioCurve]
-    """Miss-ratio curves by stream and of :data:`BOTH`; those with an access. See :func:`cached_operations`."""
+    """Miss-ratio curves by stream and of :data:`BOTH`; those with an access. See ``reuse.cached_operations``."""
 
     @property
     def run(self) -> CapturedRun:
@@ -125,7 +125,7 @@ def describe_run(
         names=segment_names(corpus),
         taken=_taken(columns),
         largest_write=_largest_write(columns, stream),
-        curves=_curves(columns, stream, cached_operations(corpus.meta.view), page_bytes, rate),
+        curves=_curves(columns, stream, corpus.meta.view, page_bytes, rate),
     )
 
 
@@ -241,19 +241,14 @@ def _largest_write(columns: Mapping[str, NDArray[Any]], stream: NDArray[np.intp]
     return largest[0], largest[1]
 
 
-def cached_operations(view: str) -> tuple[str, ...]:
-    """Name the operations that go through the cache: the writes of the view ``log`` are redo, and of no page."""
-    return ("read",) if view == "log" else ("read", "write")
-
-
 def _curves(
     columns: Mapping[str, NDArray[Any]],
     stream: NDArray[np.intp],
-    operations: Sequence[str],
+    view: str,
     page_bytes: int,
     rate: float | None,
 ) -> dict[str, MissRatioCurve]:
-    cached = np.isin(columns["operation"], [OPERATIONS.index(name) for name in operations])
+    cached = is_cached(view, columns["operation"])
     within: dict[str, NDArray[np.bool_]] = {
         name: cached & (stream == place) for place, name in enumerate(STREAMS)
     }

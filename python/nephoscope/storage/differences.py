@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nephoscope.storage.described_tables import skew_of
 from nephoscope.storage.describing import BOTH, burst_of, of_stream
-from nephoscope.storage.distances import SMOOTHING, curve_distance, divergence
+from nephoscope.storage.distances import SMOOTHING, curve_distance, named_cells, named_divergence
 from nephoscope.tables.columns import text
 from nephoscope.tables.model import ABSENT, Column, Table, figure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from nephoscope.storage.describing import DescribedRun
     from nephoscope.tables.model import Row
 
@@ -82,16 +78,13 @@ def _ratio(name: str, one: float | None, other: float | None) -> Row:
 
 def _of_cells(one: DescribedRun, other: DescribedRun) -> Row:
     """Compare Z, of both streams: a segment is the same where it is called the same."""
-    both: dict[tuple[str, int], NDArray[np.float64]] = {}
-    for at, run in enumerate((one, other)):
-        for cell, requests in zip(run.features.cells, of_stream(run.features.z, BOTH), strict=True):
-            name = run.names.get(cell.segment, str(cell.segment))
-            both.setdefault((name, cell.size_kb), np.zeros(2))[at] += requests
-    weights = np.array(list(both.values())).reshape(-1, 2)
-    cells = [float(np.count_nonzero(column)) for column in weights.T]
-    apart = divergence(weights[:, 0], weights[:, 1]) if cells[0] else None
+    cells = [
+        named_cells(run.features.cells, of_stream(run.features.z, BOTH), run.names) for run in (one, other)
+    ]
+    apart = named_divergence(*cells)
+    counts = [float(len(found)) for found in cells]
     return _row(
-        "cells of segment and size", cells[0], cells[1], apart, f"K-L divergence, smoothing {SMOOTHING:g}"
+        "cells of segment and size", counts[0], counts[1], apart, f"K-L divergence, smoothing {SMOOTHING:g}"
     )
 
 

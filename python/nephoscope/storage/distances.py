@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -75,6 +76,27 @@ def divergence(truth: NDArray[np.float64], found: NDArray[np.float64], smoothing
     return float(np.sum(p[seen] * np.log(p[seen] / q[seen])))
 
 
+def named_cells(
+    cells: Sequence[Cell], weights: NDArray[np.float64], names: Mapping[int, str]
+) -> dict[tuple[str, int], float]:
+    """Add up weighted cells, (C,), by the name of the segment and the size in KB; those of weight 0 are left out."""
+    found: dict[tuple[str, int], float] = {}
+    for cell, weight in zip(cells, weights.tolist(), strict=True):
+        if weight:
+            key = (names.get(cell.segment, f"segment {cell.segment}"), cell.size_kb)
+            found[key] = found.get(key, 0.0) + weight
+    return found
+
+
+def named_divergence(
+    truth: Mapping[tuple[str, int], float], found: Mapping[tuple[str, int], float]
+) -> float | None:
+    """Return the divergence of cells that are the same where they are called the same; None without a true one."""
+    both = sorted({*truth, *found})
+    p, q = (np.array([weights.get(key, 0.0) for key in both]) for weights in (truth, found))
+    return divergence(p, q) if truth else None
+
+
 def read_share(cells: Sequence[Cell], weights: NDArray[np.float64]) -> float:
     """Return the share of reads among weighted cells, (C,)."""
     reads = np.array([cell.size_kb == 0 for cell in cells])
@@ -92,6 +114,11 @@ def mean_write_bytes(
     of_cell = np.array([mean.get(cell.size_kb, cell.size_kb * KB) for cell in cells])
     writes = np.array([cell.size_kb > 0 for cell in cells]) * weights
     return float(writes @ of_cell / writes.sum()) if writes.sum() else None
+
+
+def reuse(curve: MissRatioCurve) -> float:
+    """Return how far a curve is from that of a stream whose pages never come again: the most that it can tell."""
+    return curve_distance(curve, replace(curve, miss_ratio=np.ones_like(curve.miss_ratio)))
 
 
 def curve_distance(one: MissRatioCurve, other: MissRatioCurve) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.statistics.intervals import no_less_than_0
-from nephoscope.storage.distances import SMOOTHING
+from nephoscope.storage.distances import SMOOTHING, reuse
 from nephoscope.storage.evaluating import (
     BASELINES,
     DRAWS,
@@ -20,6 +20,7 @@ from nephoscope.storage.evaluating import (
     is_informed,
 )
 from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of, of_texts, with_interval
+from nephoscope.tables.numbers import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ _SHOWN = {
     "divergence": "K-L of Z",
     "read_share": "read share",
     "write_bytes": "mean write size",
+    "miss_ratio": "miss-ratio curve",
 }
 _SHARES = {"mean", "deviation", "read_share", "write_bytes"}
 
@@ -58,8 +60,28 @@ def notes(evaluation: Evaluation) -> list[str]:
         f"{', '.join(told)}: told the run itself, or another capture of it; references, no forecasts",
         f"K-L in nats over the cells of either, {SMOOTHING:g} of what was foretold spread evenly over them",
         f"deviation, dispersion and autocorrelation are means over {DRAWS} sequences",
+        *_of_curves(evaluation),
         *evaluation.reasons,
     ]
+
+
+def _of_curves(evaluation: Evaluation) -> list[str]:
+    found = {one.run.run.run: one.truth.curve for one in evaluation.tested if one.truth.curve is not None}
+    if not found:
+        return []
+    curves = list(found.values())
+    accesses = [curve.accesses for curve in curves]
+    kinds = dict.fromkeys(split.kind for split in evaluation.splits)
+    away = ", ".join(f"{number(evaluation.reuse(kind), 2)} ({kind})" for kind in kinds)
+    notes = [
+        "miss-ratio curve: mean distance of a generated sequence's from the captured run's",
+        f"held-out runs have {min(accesses):,} to {max(accesses):,} accesses to pages",
+        f"the curve of pages that never come again is {away} away; ?: that holds the bar, which then tells nothing",
+    ]
+    if sampled := [curve.rate for curve in curves if not curve.is_exact]:
+        of = f"{len(sampled)} of {len(curves)}"
+        notes.append(f"{of} captured curves are of a sample: {min(sampled):.2%} of the pages at least")
+    return notes
 
 
 _REFERENCES = ("poisson", "oracle", "replicate")
@@ -85,11 +107,12 @@ def _cell(evaluation: Evaluation, kind: Kind, model: str, figure: str) -> str:
     factor = 100 if figure in _SHARES else 1
     value = found.mean * factor if found.mean > _NOTHING else 0.0
     ends_of = None if ci95 is None else [end * factor for end in ci95]
-    mark = "" if model in _REFERENCES else (" ✓" if evaluation.holds(kind, model, figure) else " ✗")
+    mark = "" if model in _REFERENCES else _MARKS[evaluation.holds(kind, model, figure)]
     return with_interval(f"{value:.3g}", value, ends_of) + (" %" if figure in _SHARES else "") + mark
 
 
 _NOTHING = 1e-9
+_MARKS = {True: " ✓", False: " ✗", None: " ?"}
 
 
 def _figure(name: str, value: float) -> str:
@@ -126,7 +149,9 @@ def _long(evaluation: Evaluation) -> Table:
         Column("runs", "whole", "Forecasts that have this error."),
         Column("bar", "number", "What the error should be at most."),
         Column(
-            "holds", "flag", "Whether it is; of Z also whether it is below the constant's and the forest's."
+            "holds",
+            "flag",
+            "Whether it is, and that of Z is below the constant's and the forest's; absent where it tells nothing.",
         ),
     ]
     return Table("evaluation", "Errors of models on held-out runs", columns, rows)
@@ -146,6 +171,10 @@ def _runs(evaluation: Evaluation) -> Table:
         Column("captured_deviation_per_s", "number", "The standard deviation of Y.", "σ of Y"),  # noqa: RUF001
         Column("foretold_deviation_per_s", "number", f"The same, foretold by {first}.", "foretold σ"),  # noqa: RUF001
         Column("divergence", "number", "The K-L divergence of Z, in nats.", "K-L of Z"),
+        Column("miss_ratio", "number", "The mean distance of the miss-ratio curves.", "miss ratio"),
+        Column("accesses", "whole", "Accesses to pages in the captured miss-ratio curve."),
+        Column("sampled_share", "number", "The share of pages that were counted for it."),
+        Column("reuse", "number", "Its mean distance from the curve of pages that never come again."),
     ]
     return Table("held-out-runs", f"Held-out runs, foretold by {first}", columns, rows)
 
@@ -173,6 +202,7 @@ def _settings(evaluation: Evaluation) -> Table:
 
 
 def _run(one: Tested) -> Row:
+    curve = one.truth.curve
     return {
         "split": one.kind,
         "run": one.run.run.run,
@@ -184,6 +214,10 @@ def _run(one: Tested) -> Row:
         "captured_deviation_per_s": one.truth.rhythm.deviation,
         "foretold_deviation_per_s": one.found.rhythm.deviation,
         "divergence": one.errors["divergence"],
+        "miss_ratio": one.errors["miss_ratio"],
+        "accesses": None if curve is None else curve.accesses,
+        "sampled_share": None if curve is None else curve.rate,
+        "reuse": None if curve is None else reuse(curve),
     }
 
 

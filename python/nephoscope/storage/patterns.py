@@ -6,6 +6,7 @@ the segment were accessed since its page was: an LRU stack, whose distances give
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nephoscope.storage.corpus import Corpus
+    from nephoscope.storage.models.base import Model
 
     State = Mapping[str, NDArray[Any]]
 
@@ -52,6 +54,26 @@ def learn(corpus: Corpus, runs: Sequence[int]) -> State:
         "read_bytes": reads[(np.arange(kept) * len(reads)) // max(kept, 1)],
     }
     return {**_laws(corpus, found, page), **sizes, **bursts.learn(found)}
+
+
+def located(model: Model, corpus: Corpus, patterns: State) -> Model:
+    """Tell a model which corpus it comes from, and where requests begin inside the segments of this one.
+
+    A model without a law of offsets keeps only the sizes of pages and reads.
+    """
+    segments = corpus.table("segments")
+    listed = zip(*(segments[column].to_pylist() for column in ("segment", "name", "chunk")), strict=True)
+    origin = {
+        "view": corpus.meta.view,
+        "segment_bytes": corpus.meta.segment_bytes,
+        "source": corpus.meta.source,
+        "segments": [list(one) for one in listed],
+    }
+    kept = {name: patterns[name] for name in _SIZES} if model.placement.any_page else patterns
+    return replace(model, origin=origin, patterns=kept)
+
+
+_SIZES = ("page_bytes", "read_bytes")
 
 
 def _reads(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.uint32]:
@@ -139,8 +161,8 @@ def of_plan(patterns: State) -> dict[str, Any]:
         InputError: they are damaged.
 
     """
-    if not patterns:
-        return {}
+    if not set(patterns) - set(_SIZES):
+        return {"laws": [], "segments": []}
     try:
         laws: list[dict[str, Any]] = [{"run": run, "distances": []} for run in patterns["run"].tolist()]
         rows = zip(*(patterns[name].tolist() for name in ("law", "bin", "kind", "weight")), strict=True)

@@ -25,6 +25,7 @@ from nephoscope.report.kit.charts import (
 )
 from nephoscope.report.kit.histograms import Buckets
 from nephoscope.storage.describing import BOTH, HOT_SHARE, burst_of, hot_and_cold
+from nephoscope.storage.distances import named_cells, named_divergence
 from nephoscope.storage.features import STREAMS
 from nephoscope.tables.numbers import number, percent
 
@@ -312,6 +313,11 @@ def tails(sides: Sequence[Side]) -> XYChart | None:
     )
 
 
+def _told(sides: Sequence[Side]) -> str:
+    apart = named_divergence(*(named_cells(side.cells, side.z.sum(axis=0), side.names) for side in sides[:2]))
+    return "" if apart is None else f"; Kullback-Leibler divergence {number(apart, 3)} nats"
+
+
 def _labelled(sides: Sequence[Side], side: Side, what: str) -> str:
     return what if len(sides) == 1 else f"{side.name}: {what}"
 
@@ -430,7 +436,7 @@ def _difference(
         id="storage-heat-difference",
         title="Difference",
         unit="percentage points",
-        message=f"{number(moved, 3)} % of the requests of {one} are in other cells than those of {other}.",
+        message=f"{number(moved, 3)} % of the requests are in other cells ({one} against {other}){_told(sides)}.",
         note=f"More in {other} on the right of the scale, more in {one} on the left.",
         cells=_drawn(apart),
         scale="difference",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope import _engine
+from nephoscope.storage.corpus import OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +44,16 @@ class MissRatioCurve:
     def is_exact(self) -> bool:
         """Whether every page was counted."""
         return self.rate >= 1
+
+
+def cached_operations(view: str) -> tuple[str, ...]:
+    """Name the operations that go through the cache: the writes of the view ``log`` are redo, and of no page."""
+    return ("read",) if view == "log" else ("read", "write")
+
+
+def is_cached(view: str, operation: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+    """Tell of each request, by its operation (a place in ``OPERATIONS``), whether it goes through the cache."""
+    return np.isin(operation, [OPERATIONS.index(name) for name in cached_operations(view)])
 
 
 def miss_ratio_curve(

@@ -179,6 +179,9 @@ class Intensity(Half):
 class Placement(Half):
     """Where requests go: the joint distribution of segment and size."""
 
+    any_page: ClassVar[bool] = False
+    """Whether any page of a segment is as likely as any other, in the place of the learned law of offsets."""
+
     @abstractmethod
     def weights(self, rates: Vector) -> Vector:
         """Foretell each cell's share by stream, (2, C), at transactions a second by type, (T,).

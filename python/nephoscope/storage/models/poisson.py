@@ -29,12 +29,14 @@ class PoissonIntensity(ConstantIntensity):
 
 
 class ZipfPlacement(Placement):
-    """Zipf's law over segments, sizes that do not depend on the segment, and the read share, which it is told.
+    """Zipf's law over segments, any page of them alike, sizes that do not depend on the segment, and the read share.
 
-    YCSB's ranks are arbitrary; here the hottest segment has rank 1, which is the best that a user could do.
+    It is told sizes and the read share. YCSB's ranks are arbitrary; here the hottest segment has rank 1, which is the
+    best that a user could do.
     """
 
     informed = True
+    any_page = True
 
     def __init__(self) -> None:
         """Know nothing yet."""

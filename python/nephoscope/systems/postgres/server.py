@@ -83,8 +83,8 @@ class PostgresServer(Server):
         return files
 
     def vacuum(self, database: str) -> None:
-        """Vacuum a database. Raises ``MeasurementError``."""
-        self.psql("VACUUM", database)
+        """Vacuum and analyze a database. Raises ``MeasurementError``."""
+        self.psql("VACUUM (ANALYZE)", database)
 
     def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
         """Tell whether one of these settings, whose names have been checked, holds only after a restart.
