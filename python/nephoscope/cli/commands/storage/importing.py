@@ -41,10 +41,17 @@ def import_(
         Path | None,
         typer.Option(metavar="FILE", help="The transactions above: a CSV file of run,second,type,count."),
     ] = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Begin so long after a trace's first request.")
+    ] = "0s",
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End so long after a trace's first request, such as 10m."),
+    ] = None,
 ) -> None:
     """Make a corpus of the traces of other tools."""
     from nephoscope.settings.units import parse_bytes  # noqa: PLC0415
-    from nephoscope.storage.importing import How, import_traces  # noqa: PLC0415
+    from nephoscope.storage.importing import How, Slice, import_traces  # noqa: PLC0415
     from nephoscope.storage.trace_columns import parse_columns  # noqa: PLC0415
 
     try:
@@ -57,7 +64,10 @@ def import_(
         columns=None if columns is None else parse_columns(columns),
         segment_bytes=segment_bytes,
         transactions=transactions,
+        part=Slice(_second("--from", start), None if end is None else _second("--to", end)),
     )
+    if how.part.end_s is not None and how.part.end_s <= how.part.start_s:
+        raise InputError(f"--to {end}: a time behind --from {start}")
     traces = import_traces(files, corpus, how)
     for run, trace in enumerate(traces):
         told = f"run {run}: {trace.path} ({trace.format}): {trace.requests:,} requests in {trace.seconds:,} s"
@@ -72,3 +82,15 @@ def _option(text: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"--option {text}: expected NAME=VALUE")
     return name, value
+
+
+def _second(option: str, text: str) -> int:
+    from nephoscope.settings.units import parse_duration  # noqa: PLC0415
+
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: {error}") from error
+    if not seconds.is_integer():
+        raise InputError(f"{option} {text}: whole seconds alone")
+    return int(seconds)
