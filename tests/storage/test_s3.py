@@ -49,7 +49,7 @@ def address() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         found = f"127.0.0.1:{free.getsockname()[1]}"
-    words = [MOTO, "-m", "moto.server", "-H", "127.0.0.1", "-p", found.rpartition(":")[2]]
+    words = [str(MOTO), "-m", "moto.server", "-H", "127.0.0.1", "-p", found.rpartition(":")[2]]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             _wait(found, server)
