@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nephoscope.cli.consoles import OUT
 from nephoscope.errors import InputError
+
+if TYPE_CHECKING:
+    from nephoscope.storage.importing import Slice
 
 
 def import_(
@@ -51,7 +54,7 @@ def import_(
 ) -> None:
     """Make a corpus of the traces of other tools."""
     from nephoscope.settings.units import parse_bytes  # noqa: PLC0415
-    from nephoscope.storage.importing import How, Slice, import_traces  # noqa: PLC0415
+    from nephoscope.storage.importing import How, import_traces  # noqa: PLC0415
     from nephoscope.storage.trace_columns import parse_columns  # noqa: PLC0415
 
     try:
@@ -64,12 +67,9 @@ def import_(
         columns=None if columns is None else parse_columns(columns),
         segment_bytes=segment_bytes,
         transactions=transactions,
-        part=Slice(_second("--from", start), None if end is None else _second("--to", end)),
+        part=_part(start, end),
     )
-    if how.part.end_s is not None and how.part.end_s <= how.part.start_s:
-        raise InputError(f"--to {end}: a time behind --from {start}")
-    traces = import_traces(files, corpus, how)
-    for run, trace in enumerate(traces):
+    for run, trace in enumerate(import_traces(files, corpus, how)):
         told = f"run {run}: {trace.path} ({trace.format}): {trace.requests:,} requests in {trace.seconds:,} s"
         OUT.print(told, highlight=False)
         for why, count in trace.left_out.items():
@@ -82,6 +82,15 @@ def _option(text: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"--option {text}: expected NAME=VALUE")
     return name, value
+
+
+def _part(start: str, end: str | None) -> Slice:
+    from nephoscope.storage.importing import Slice  # noqa: PLC0415
+
+    part = Slice(_second("--from", start), None if end is None else _second("--to", end))
+    if part.end_s is not None and part.end_s <= part.start_s:
+        raise InputError(f"--to {end}: a time behind --from {start}")
+    return part
 
 
 def _second(option: str, text: str) -> int:
