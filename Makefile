@@ -6,6 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# moto has an environment of its own: it needs an older python-dateutil than the tests have, and 29 packages.
+MOTO := .venv-moto
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
@@ -27,7 +29,7 @@ test: ready-to-test lint test-rust test-python ## Everything: lint, unit, proper
 # What is fetched and built for the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 3 --no-print-directory python-built system-packages rust-built
+	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built system-packages rust-built
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
@@ -68,7 +70,7 @@ test-quick: build $(VENV)/dev ## Without servers and long measurements, for the 
 FAILED_AGAIN = { $(AGAIN); $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python
-test-python: build $(VENV)/dev system-packages
+test-python: build $(VENV)/dev $(MOTO)/built system-packages
 	$(BIN)/python -m mypy.stubtest nephoscope._engine
 	rm -rf target/survivals/python
 	$(BIN)/pytest -m "not alone" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
@@ -122,6 +124,11 @@ $(VENV)/fuzz: $(VENV)/run requirements/fuzz.txt
 	$(BIN)/pip install --quiet --require-hashes -r requirements/fuzz.txt
 	touch $@
 
+$(MOTO)/built: requirements/moto.txt
+	test -x $(MOTO)/bin/python || $(PYTHON) -m venv $(MOTO)
+	$(MOTO)/bin/pip install --quiet --require-hashes -r requirements/moto.txt
+	touch $@
+
 # Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
 # and the tests that need what is missing say so and are skipped.
 .PHONY: system-packages
@@ -131,12 +138,13 @@ system-packages:
 .PHONY: locks
 locks: $(VENV)/dev ## Resolve the Python dependencies anew
 	$(BIN)/pip install --quiet uv
-	for group in run:build dev:test fuzz:fuzz; do \
-	  $(BIN)/uv pip compile pyproject.toml --group $${group#*:} --generate-hashes --no-header --no-annotate \
-	    --universal --python-version 3.11 --upgrade --quiet -o requirements/$${group%:*}.txt; done
+	lock() { $(BIN)/uv pip compile "$${@:2}" --generate-hashes --no-header --no-annotate \
+	    --universal --python-version 3.11 --upgrade --quiet -o requirements/$$1.txt; }; \
+	lock run pyproject.toml --group build; lock dev pyproject.toml --group test; \
+	lock fuzz pyproject.toml --group fuzz; lock moto --group moto
 
 .PHONY: clean
 clean: ## Remove what was built, and say what stays in the cache
 	@test ! -x $(BIN)/nephoscope || $(BIN)/nephoscope clean --dry-run \
 	  | sed -n 's/^would remove:/stays in the cache, and may be deleted:/p' || true
-	rm -rf target $(VENV) dist
+	rm -rf target $(VENV) $(MOTO) dist

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from commands import call
 from nephoscope.errors import InputError
 from nephoscope.settings.units import parse_bytes
 from nephoscope.storage.corpus import OPERATIONS, Corpus
 from nephoscope.storage.features import features
-from nephoscope.storage.importing import LINE_FORMATS, How, import_traces
+from nephoscope.storage.importing import LINE_FORMATS, How, Slice, import_traces
 from nephoscope.storage.trace_columns import parse_columns
 
 MSR = """\
@@ -59,7 +60,7 @@ def test_each_file_is_a_run_and_segments_are_shared(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("run,second,type,count\n0,0,pay,7\n1,0,buy,9\n")
     how = How(transactions=tmp_path / "x.csv", segment_bytes=2**20)
     first, second = import_traces([str(tmp_path / "a.csv"), str(tmp_path / "b.gz")], tmp_path / "corpus", how)
-    assert (first.format, first.requests, first.seconds) == ("msr", 3, 2)
+    assert (first.format, first.requests, first.seconds) == ("msr", 3, 3)
     assert (second.requests, second.seconds) == (1, 1)
     corpus = Corpus(tmp_path / "corpus")
     assert corpus.meta.view == "trace"
@@ -73,8 +74,48 @@ def test_each_file_is_a_run_and_segments_are_shared(tmp_path: Path) -> None:
     assert corpus.requests(0)["latency_us"].tolist() == pytest.approx([11373.6, 2304.5, 591.0])
     found = features(corpus, corpus.runs[0], corpus.types)
     assert found.types == ["buy", "pay"]
-    assert found.x.tolist() == [[0, 0], [7, 0]]
-    assert found.y.tolist() == [[1, 1], [0, 0]]
+    assert found.x.tolist() == [[0, 0, 0], [7, 0, 0]]
+    assert found.y.tolist() == [[1, 1, 1], [0, 0, 0]], "a request is missing"
+
+
+SECONDS = "at,place,size,op\n0.5,0,1,r\n0.9,1,1,r\n1.6,2,1,r\n2.499999,3,1,w\n2.5,4,1,w\n4.5,5,1,r\n"
+
+
+@pytest.mark.parametrize(
+    ("part", "places", "seconds"),
+    [
+        (Slice(), [0, 1, 2, 3, 4, 5], 5),
+        (Slice(1), [2, 3, 4, 5], 4),
+        (Slice(1, 2), [2, 3], 1),
+        (Slice(0, 3), [0, 1, 2, 3, 4], 3),
+        (Slice(2, 9), [4, 5], 3),
+    ],
+)
+def test_a_part_of_a_trace(tmp_path: Path, part: Slice, places: list[int], seconds: int) -> None:
+    (tmp_path / "x.csv").write_text("run,second,type,count\n" + "".join(f"0,{s},pay,{s}\n" for s in range(5)))
+    columns = parse_columns("time=at*1000000,offset=place,bytes=size,operation=op")
+    how = How(format="csv", columns=columns, transactions=tmp_path / "x.csv", part=part)
+    corpus = made(tmp_path, SECONDS, how)
+    assert [row[2] for row in rows(corpus)] == places
+    assert rows(corpus)[0][0] == {0: 0, 1: 100_000, 2: 0}[part.start_s]
+    assert corpus.runs[0].seconds == seconds
+    found = features(corpus, corpus.runs[0], corpus.types)
+    assert found.y.sum() == len(places)
+    assert found.x[0].tolist() == list(range(part.start_s, part.start_s + seconds))
+
+
+def test_the_part_is_told_in_whole_seconds(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(MSR)
+    for options, wrong in (
+        (["--from", "1500ms"], "--from 1500ms: whole seconds alone"),
+        (["--to", "soon"], "--to soon: expected a length of time"),
+        (["--from", "1m", "--to", "60s"], "--to 60s: a time behind --from 1m"),
+        (["--from", "3s"], "no request is in this part of it; it lasts 2.33206 s"),
+    ):
+        refused = call("storage", "import", tmp_path / "a.csv", tmp_path / "corpus", *options)
+        assert (refused.code, wrong in " ".join(refused.err.split())) == (2, True), refused.err
+    done = call("storage", "import", tmp_path / "a.csv", tmp_path / "corpus", "--from", "1s", "--to", "2s")
+    assert "(msr): 1 requests in 1 s" in done.out, done.err
 
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
@@ -210,8 +251,8 @@ def test_sizes_of_segments() -> None:
 @pytest.mark.parametrize(
     ("text", "options", "told"),
     [
-        (MSR, ["--format", "msr", "--segment", "1MiB"], "run 0: - (msr): 3 requests in 2 s"),
-        (CSV, ["--format", "csv", "--columns", COLUMNS], "run 0: - (csv): 3 requests in 3 s"),
+        (MSR, ["--format", "msr", "--segment", "1MiB"], "run 0: - (msr): 3 requests in 3 s"),
+        (CSV, ["--format", "csv", "--columns", COLUMNS], "run 0: - (csv): 3 requests in 4 s"),
     ],
 )
 def test_standard_input_is_a_trace(tmp_path: Path, text: str, options: list[str], told: str) -> None:

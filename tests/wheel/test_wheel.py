@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -57,15 +58,22 @@ def test_the_wheel_holds_what_the_repository_has(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith((".part", ".orig"))]
 
 
-def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    environment, elsewhere = tmp_path / "environment", tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    run(sys.executable, "-m", "venv", environment, cwd=elsewhere)
-    program = environment / "bin" / "nephoscope"
-    pip: list[str | Path] = [environment / "bin" / "pip", "install", "--quiet"]
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install the wheel in an environment of its own."""
+    made = tmp_path_factory.mktemp("installed") / "environment"
+    run(sys.executable, "-m", "venv", made, cwd=made.parent)
+    pip: list[str | Path] = [made / "bin" / "pip", "install", "--quiet"]
     requirements = CHECKOUT / "requirements" / "run.txt"
-    run(*pip, "--no-compile", "--require-hashes", "-r", requirements, cwd=elsewhere)
-    run(*pip, "--no-deps", wheel, cwd=elsewhere)
+    run(*pip, "--no-compile", "--require-hashes", "-r", requirements, cwd=made.parent)
+    run(*pip, "--no-deps", wheel, cwd=made.parent)
+    return made
+
+
+def test_the_wheel_works_in_an_empty_environment(wheel: Path, environment: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    program = environment / "bin" / "nephoscope"
     version = wheel.name.split("-")[1]
     assert run(program, "--version", cwd=elsewhere) == f"nephoscope {version}\n"
     described = run(program, "workloads", "sales", cwd=elsewhere)
@@ -78,3 +86,26 @@ def test_the_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
     listed = run(program, "systems", cwd=elsewhere)
     assert "embedded-postgres" in listed
     assert "throughput" in listed
+
+
+def test_the_storage_tier_works_from_the_wheel(environment: Path, tmp_path: Path) -> None:
+    program = environment / "bin" / "nephoscope"
+    grid = ("measure.0.rates=[20]", "measure.0.replicates=1", "measure.0.duration=2s")
+    sets = [word for setting in grid for word in ("--set", setting)]
+    run(program, "storage", "capture", "capture-small", *sets, "--out", "corpus", cwd=tmp_path)
+    run(program, "storage", "describe", "corpus", "--run", "0", "--html", "corpus.html", cwd=tmp_path)
+    assert "</html>" in (tmp_path / "corpus.html").read_text()
+    target = f"file://{tmp_path / 'target'}"
+    run(program, "storage", "run", "corpus:0", "poisson", "--target", target, cwd=tmp_path)
+    assert "</html>" in (tmp_path / "runs" / "latest" / "report.html").read_text()
+
+
+def test_servers_load_the_recorder_wherever_the_wheel_can_be_installed(
+    wheel: Path, environment: Path
+) -> None:
+    script = "import sys; from nephoscope import _engine; sys.stdout.buffer.write(_engine.storage_preload())"
+    library = subprocess.check_output([environment / "bin" / "python", "-c", script])
+    needed = {tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", library)}
+    tag = re.search(r"manylinux_(\d+)_(\d+)_", wheel.name)
+    assert tag is not None, f"{wheel.name} says not which C library it needs"
+    assert (2, 2) < max(needed) <= tuple(map(int, tag.groups()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.storage.corpus import CapturedRun, CorpusMeta, CorpusWriter
+from nephoscope.storage.corpus import CapturedRun, CorpusMeta, CorpusWriter, native_columns
 from nephoscope.storage.trace_columns import COLUMN_FORMATS, ColumnReader, Columns
 
 if TYPE_CHECKING:
@@ -25,6 +25,33 @@ FORMATS: Mapping[str, str] = {**LINE_FORMATS, **COLUMN_FORMATS}
 """All formats, and what they are."""
 _TRANSACTIONS = ["run", "second", "type", "count"]
 _MOST = 2**31
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Which seconds of a trace are taken, counted from its first request."""
+
+    start_s: int = 0
+    """The first."""
+    end_s: int | None = None
+    """The one at which it ends, not taken itself; None for the end of the trace."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is all of a trace."""
+        return self == Slice()
+
+    def of(self, columns: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """Give the requests in it, in the order of their times, which count from its beginning."""
+        if self.whole:
+            return columns
+        found = native_columns(columns)
+        start_us = self.start_s * _SECOND_US
+        first = np.searchsorted(found["time_us"], start_us)
+        last = None if self.end_s is None else np.searchsorted(found["time_us"], self.end_s * _SECOND_US)
+        found["time_us"] = found["time_us"] - start_us
+        return {name: column[first:last].tobytes() for name, column in found.items()}
 
 
 @dataclass(frozen=True)
@@ -41,6 +68,8 @@ class How:
     """The size of a segment."""
     transactions: Path | None = None
     """A CSV file of the transactions above: run, second, type, count."""
+    part: Slice = Slice()
+    """What is taken of each trace, and of the transactions."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +80,7 @@ class ImportedTrace:
     format: str
     requests: int
     seconds: int
-    """Whole seconds, at least one."""
+    """The last one may be a part only."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """What of it is no request: why, and how often."""
 
@@ -76,14 +105,16 @@ def import_traces(files: Sequence[str], folder: Path, how: How) -> list[Imported
         traces = []
         for run, (path, name) in enumerate(zip(files, formats, strict=True)):
             reader = _reader(path, name, how, segments)
-            requests, seconds = _write(run, path, reader, writer)
+            requests, seconds = _write(run, path, reader, how.part, writer)
             traces.append(ImportedTrace(path, name, requests, seconds, reader.left_out))
         if how.transactions is not None:
-            for rows in _transactions(how.transactions, len(files)):
+            for rows in _transactions(how.transactions, len(files), how.part):
                 writer.write("transactions", dict(zip(_TRANSACTIONS, rows, strict=True)))
         writer.segments(segments)
         runs = [CapturedRun(run=run, seconds=trace.seconds) for run, trace in enumerate(traces)]
         source = {"traces": [_source(trace) for trace in traces], "options": dict(how.options)}
+        if not how.part.whole:
+            source["part"] = asdict(how.part)
         writer.finish(CorpusMeta(view="trace", segment_bytes=how.segment_bytes, source=source, runs=runs))
     return traces
 
@@ -115,20 +146,29 @@ def _reader(path: str, name: str, how: How, segments: _engine.StorageSegments) -
     return _engine.TraceReader(name, place, list(how.options), segments)
 
 
-def _write(run: int, path: str, reader: _Reader, writer: CorpusWriter) -> tuple[int, int]:
-    """Write a run's requests; gives how many there are, and how many whole seconds they last, at least one."""
-    requests, last_us = 0, 0
+def _write(run: int, path: str, reader: _Reader, part: Slice, writer: CorpusWriter) -> tuple[int, int]:
+    """Write a run's requests; gives how many there are, and in how many seconds.
+
+    A trace does not say when it ended: its last second is that of its last request, and may be a part only.
+    """
+    requests, seconds, reached_us = 0, 0, -1
     while (columns := reader.next()) is not None:
-        times = np.frombuffer(columns["time_us"], np.int64)
-        requests, last_us = requests + len(times), int(times[-1])
-        writer.requests(run, columns)
+        reached_us = int(np.frombuffer(columns["time_us"], np.int64)[-1])
+        taken = part.of(columns)
+        if len(times := np.frombuffer(taken["time_us"], np.int64)):
+            requests, seconds = requests + len(times), int(times[-1]) // _SECOND_US + 1
+            writer.requests(run, taken)
+        if part.end_s is not None and reached_us >= part.end_s * _SECOND_US:
+            seconds = part.end_s - part.start_s
+            break
     if requests == 0:
-        raise InputError(f"{path}: no request is in it")
-    return requests, max(1, last_us // 1_000_000)
+        where = "it" if part.whole else f"this part of it; it lasts {(reached_us + 1) / _SECOND_US:,.6g} s"
+        raise InputError(f"{path}: no request is in {where}")
+    return requests, seconds
 
 
-def _transactions(path: Path, runs: int) -> Iterator[list[list[object]]]:
-    """Read the transactions in pieces, as columns."""
+def _transactions(path: Path, runs: int, part: Slice) -> Iterator[list[list[object]]]:
+    """Read the transactions of a part in pieces, as columns."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = csv.reader(file, strict=True)
@@ -136,7 +176,9 @@ def _transactions(path: Path, runs: int) -> Iterator[list[list[object]]]:
                 raise InputError(f"{path}: line 1: the columns are not {','.join(_TRANSACTIONS)}")
             rows: list[list[object]] = []
             for row in lines:
-                rows.append(_transaction(path, lines.line_num, row, runs))
+                run, second, name, count = _transaction(path, lines.line_num, row, runs)
+                if second >= part.start_s and (part.end_s is None or second < part.end_s):
+                    rows.append([run, second - part.start_s, name, count])
                 if len(rows) == 1 << 16:
                     yield [list(column) for column in zip(*rows, strict=True)]
                     rows = []
@@ -148,7 +190,7 @@ def _transactions(path: Path, runs: int) -> Iterator[list[list[object]]]:
         raise InputError(f"{path}: {error}") from error
 
 
-def _transaction(path: Path, line: int, row: list[str], runs: int) -> list[object]:
+def _transaction(path: Path, line: int, row: list[str], runs: int) -> tuple[int, int, str, int]:
     def number(text: str, what: str, most: int) -> int:
         if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < most):  # noqa: PLR2004
             raise InputError(
@@ -159,4 +201,4 @@ def _transaction(path: Path, line: int, row: list[str], runs: int) -> list[objec
     if len(row) != len(_TRANSACTIONS) or not row[2]:
         raise InputError(f"{path}: line {line}: expected {','.join(_TRANSACTIONS)}")
     run, second, name, count = row
-    return [number(run, "run", runs), number(second, "second", _MOST), name, number(count, "count", 2**63)]
+    return number(run, "run", runs), number(second, "second", _MOST), name, number(count, "count", 2**63)

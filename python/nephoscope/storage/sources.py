@@ -84,9 +84,10 @@ def _read(word: str) -> Source:
         "mix": run.mix,
         "target_tps": run.target_tps,
     }
-    # The last second of a trace may be none of its whole ones, and its requests are executed, too.
     last_us = int(columns["time_us"][-1]) if len(columns["time_us"]) else 0
-    seconds = max(float(run.seconds), (last_us + 1) / _SECOND_US)
+    # A trace ends with its last request: the rest of that second is no time without requests.
+    ends = corpus.meta.view == "trace" and last_us > 0
+    seconds = (last_us + 1) / _SECOND_US if ends else float(run.seconds)
     return Source(name, {**columns, "latency_us": latency}, seconds, told)
 
 

@@ -101,7 +101,8 @@ impl Segment {
         change: Change,
         (long, list): (usize, &mut Long),
     ) -> Result<(), Reason> {
-        if lsn == 0 || offset.checked_add(change.len()).is_none() {
+        self.end(offset, change.len())?;
+        if lsn == 0 {
             return Err(Reason::Invalid);
         }
         if lsn <= self.complete || self.early.contains_key(&lsn) {
@@ -118,6 +119,12 @@ impl Segment {
             self.chain(offset, &change, (long, list));
         }
         Ok(())
+    }
+
+    /// Where a range ends. Its last page ends below 2^64, too.
+    fn end(&self, offset: u64, bytes: u64) -> Result<u64, Reason> {
+        let end = offset.checked_add(bytes).ok_or(Reason::Invalid)?;
+        end.checked_next_multiple_of(self.page_size).map(|_| end).ok_or(Reason::Invalid)
     }
 
     /// Hangs a record on the pages that it touches.
@@ -161,7 +168,7 @@ impl Segment {
         bytes: u32,
         out: &mut Vec<u8>,
     ) -> Result<Option<u64>, Reason> {
-        let end = offset.checked_add(u64::from(bytes)).ok_or(Reason::Invalid)?;
+        let end = self.end(offset, u64::from(bytes))?;
         if lsn > self.complete {
             return Ok(None);
         }
@@ -336,6 +343,9 @@ mod tests {
         assert_eq!(add(&mut segment, 0, 0, Change::Zeros(1)), Err(Reason::Invalid));
         assert_eq!(add(&mut segment, 1, u64::MAX, Change::Zeros(1)), Err(Reason::Invalid));
         assert_eq!(read(&segment, 0, u64::MAX, 1), Err(Reason::Invalid));
+        // The last page below 2^64 would end there.
+        assert_eq!(add(&mut segment, 1, u64::MAX - 9, Change::Zeros(1)), Err(Reason::Invalid));
+        assert_eq!(read(&segment, 0, u64::MAX - 9, 1), Err(Reason::Invalid));
         for lsn in 2..=MOST_EARLY as u64 + 1 {
             add(&mut segment, lsn, 0, Change::Zeros(1)).unwrap();
         }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nephoscope.cli.consoles import OUT
 from nephoscope.errors import InputError
+
+if TYPE_CHECKING:
+    from nephoscope.storage.importing import Slice
 
 
 def import_(
@@ -41,6 +44,13 @@ def import_(
         Path | None,
         typer.Option(metavar="FILE", help="The transactions above: a CSV file of run,second,type,count."),
     ] = None,
+    start: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="Begin so long after a trace's first request.")
+    ] = "0s",
+    end: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End so long after a trace's first request, such as 10m."),
+    ] = None,
 ) -> None:
     """Make a corpus of the traces of other tools."""
     from nephoscope.settings.units import parse_bytes  # noqa: PLC0415
@@ -57,9 +67,9 @@ def import_(
         columns=None if columns is None else parse_columns(columns),
         segment_bytes=segment_bytes,
         transactions=transactions,
+        part=_part(start, end),
     )
-    traces = import_traces(files, corpus, how)
-    for run, trace in enumerate(traces):
+    for run, trace in enumerate(import_traces(files, corpus, how)):
         told = f"run {run}: {trace.path} ({trace.format}): {trace.requests:,} requests in {trace.seconds:,} s"
         OUT.print(told, highlight=False)
         for why, count in trace.left_out.items():
@@ -72,3 +82,24 @@ def _option(text: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"--option {text}: expected NAME=VALUE")
     return name, value
+
+
+def _part(start: str, end: str | None) -> Slice:
+    from nephoscope.storage.importing import Slice  # noqa: PLC0415
+
+    part = Slice(_second("--from", start), None if end is None else _second("--to", end))
+    if part.end_s is not None and part.end_s <= part.start_s:
+        raise InputError(f"--to {end}: a time behind --from {start}")
+    return part
+
+
+def _second(option: str, text: str) -> int:
+    from nephoscope.settings.units import parse_duration  # noqa: PLC0415
+
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: {error}") from error
+    if not seconds.is_integer():
+        raise InputError(f"{option} {text}: whole seconds alone")
+    return int(seconds)
