@@ -114,7 +114,7 @@ def test_the_corpus_that_comes_with_nephoscope_is_found_by_its_name(
     assert Corpus(SHIPPED).folder == SHIPPED, "a folder of the user's comes first"
 
 
-def column(name: str, values: Callable[[int], pa.Array]) -> Callable[[Path], None]:
+def column(name: str, values: Callable[[int], pa.Array[Any]]) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         table = pq.read_table(folder / "requests.parquet")
         place = table.column_names.index(name)

@@ -70,8 +70,7 @@ def generate(
     if course is not None and (first or then):
         raise InputError("--course says all parts: no --run, --tps, --mix, --seconds or --then goes with it")
     parts = read_course(course).parts() if course else [part_of(text) for text in (first, *(then or ()))]
-    is_corpus = find_corpus(source).is_dir()
-    origin = captured(Corpus(source), parts, run) if is_corpus else foreseen(load(source))
+    origin = captured(Corpus(source), parts, run) if find_corpus(source).is_dir() else foreseen(load(source))
     forecasts, total = compose(origin, parts, seed)
     found = batches(plan(origin, forecasts, seed, arrivals), threads or os.cpu_count() or 1)
     made = {"seed": seed, "arrivals": arrivals, "parts": told(parts)}
