@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 import tomllib
@@ -27,6 +28,7 @@ USER_FILE_BYTES = 16 * 2**20
 OTHERS_MAY_NOT_WRITE = 0o022
 """What the umask of this process has at least."""
 
+_PACKAGE = Path(__file__).parent
 _FILE_MODE = 0o644
 FOLDER_MODE = 0o755
 """Of folders that are made for what may be shown to others."""
@@ -109,8 +111,19 @@ def _too_large(most: int) -> OSError:
 @cache
 def packaged(folder: str) -> Mapping[str, Path]:
     """List the TOML files of a folder that comes with nephoscope, by their names without the suffix."""
-    found = {file.stem: file for file in (Path(__file__).parent / folder).glob("*.toml")}
+    found = {file.stem: file for file in (_PACKAGE / folder).glob("*.toml")}
     return dict(sorted(found.items()))
+
+
+def packaged_folders(folder: str, mark: str) -> list[str]:
+    """List what comes with nephoscope as a folder each: those of a folder that have a file of this name."""
+    return sorted(file.parent.name for file in (_PACKAGE / folder).glob(f"*/{mark}"))
+
+
+def packaged_folder(folder: str, name: str, mark: str) -> Path | None:
+    """Find one of those by its name; None where there is none."""
+    found = _PACKAGE / folder / name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else None
+    return found.resolve() if found is not None and is_file(found / mark) else None
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 SHELLS = ("console", "sh", "shell", "bash")
 
 NOT_RUN = {
+    "nephoscope storage capture capture-small --out corpora/small": "docs/storage/README.md captures, too",
+    "fio --name=replay --read_iolog=made.iolog --ioengine=io_uring": "needs fio, which is not installed",
+    "nephoscope storage serve --port 7001 --append 1ms --read 0.5ms --per-record 2us --stall 3:10s+2s": (
+        "a service without an end on fixed ports; tests/storage/test_page_store.py starts and asks it"
+    ),
+    "nephoscope storage run corpus --target 'page-store://127.0.0.1:7001,127.0.0.1:7002,127.0.0.1:7003?quorum=2'": (
+        "needs that service; tests/storage/test_page_store.py"
+    ),
+    "export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…": "credentials of the reader's",
+    "nephoscope storage run corpus --target "
+    "'s3://bucket/prefix?endpoint=http://127.0.0.1:9000&region=us-east-1&object=65536'": (
+        "an object store of the reader's; tests/storage/test_s3.py has one"
+    ),
     "make quickstart": "tests/quickstart runs what it runs, nephoscope quickstart; the tests are built by make",
     "make test": "it is what runs these tests",
     "export BENCH_URL='postgresql://bench@db.example.com/bench?sslmode=verify-full'": "a server of the reader's",
@@ -56,11 +69,24 @@ class Step:
 def steps_of(block: Block) -> Iterator[Step]:
     """Take a block of commands apart: lines after ``$`` in a console, every line of a script."""
     if block.language != "console":
-        yield from (Step(block, line, []) for line in block.text.splitlines())
+        lines = block.text.splitlines()
+        while lines:
+            command, lines = _first_of(lines)
+            yield Step(block, command, [])
         return
     for step in ("\n" + block.text).split("\n$ ")[1:]:
-        command, *shown = step.splitlines()
+        command, shown = _first_of(step.splitlines())
         yield Step(block, command, shown)
+
+
+def _first_of(lines: list[str]) -> tuple[str, list[str]]:
+    """Take the first command, which a here-document or an open quotation may continue, from the other lines."""
+    end = 1
+    if document := re.search(r"<<'(\w+)'$", lines[0]):
+        end = lines.index(document[1]) + 1
+    while "\n".join(lines[:end]).count("'") % 2 and not document:
+        end += 1
+    return "\n".join(lines[:end]), lines[end:]
 
 
 def steps_on(page: Path) -> list[Step]:
@@ -80,10 +106,16 @@ def write_files(page: Path, folder: Path) -> None:
 
 
 def do(
-    step: Step, folder: Path, environment: Mapping[str, str] | None = None, tools: Path = TOOLS
+    step: Step,
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+    tools: Path = TOOLS,
+    *,
+    code: int = 0,
 ) -> list[str]:
     """Give a command to a shell, as it stands on the page; return the lines that it prints.
 
+    ``code`` is how it has to end; the lines of a failure are those of its error.
     ``tools`` is the folder of the environment that a reader has activated.
     """
     given = {**os.environ, **(environment or {}), "PATH": f"{tools}:{os.environ['PATH']}"}
@@ -98,5 +130,5 @@ def do(
         check=False,
     )
     took = time.monotonic() - began
-    assert ended.returncode == 0, f"{step} (after {took:.1f} s)\n{ended.stdout}\n{ended.stderr}"
-    return ended.stdout.splitlines()
+    assert ended.returncode == code, f"{step} (after {took:.1f} s)\n{ended.stdout}\n{ended.stderr}"
+    return (ended.stderr if code else ended.stdout).splitlines()

@@ -12,11 +12,13 @@ import typer
 from docs_pages import PAGES, Block, blocks, name, prose
 from page_shell import NOT_RUN, SHELLS, steps_of, steps_on
 
+from nephoscope import registry
 from nephoscope.cli.app import app
 from nephoscope.measuring.preparing import prepare
 from nephoscope.scoring.given import read_figures
 from nephoscope.scoring.given_scores import score_systems
 from nephoscope.scoring.prices import load_price_book
+from nephoscope.storage.generating import read_course
 from nephoscope.study.packaged import packaged_workloads
 from nephoscope.study.reading import read_study
 
@@ -34,6 +36,10 @@ RUN_BY = {
     "docs/first-study.md": "test_docs_first_study.py",
     "docs/report.md": "test_docs_stored.py",
     "docs/score.md": "test_docs_stored.py",
+    **{
+        f"docs/storage/{page}.md": "test_docs_storage.py"
+        for page in ("README", "describe", "execute", "generate", "models", "trace")
+    },
     "docs/tutorial-workload.md": "test_docs_tutorial.py",
 }
 
@@ -145,8 +151,15 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
             prepare(study, "postgresql://reader@localhost/none")
     elif isinstance(tables.get("system"), list):
         score_systems(*read_figures(file))
+    elif "part" in tables:
+        assert read_course(file).parts()
+    elif set(tables) == {"system"}:  # a part of a study
+        settings = registry.load("systems", tables["system"]["provider"]).settings_type
+        settings.model_validate(tables["system"])
     else:
-        pytest.fail("what is it? a study has [[measure]], a price book [per_hour], figures [[system]]")
+        pytest.fail(
+            "what is it? a study has [[measure]], a price book [per_hour], figures [[system]], a course [[part]]"
+        )
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "json"], ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import shutil
 import signal
@@ -219,6 +220,29 @@ def test_background_work_is_told_from_the_sessions(done: Done) -> None:
     }
     assert "backend" in made
     assert "unknown" not in made
+
+
+def test_each_mix_settles_first_and_the_server_vacuums_before_each_cell(tmp_path: Path) -> None:
+    with place() as folder:
+        tables = study(folder, rates=[30, 60], settle="1s", warm_up="0s", vacuum=True)
+        tables["system"]["settings"] |= {"log_statement": "all"}
+        done = captured(tmp_path, tables)
+        log = [line for file in folder.rglob("*.log") for line in file.read_text().splitlines()]
+    phases = [(phase.name, phase.kind) for phase in done.run.phases]
+    assert phases[0] == ("TPCB settle", "warm_up")
+    # The load rests until the vacuum has ended, which may take several phases.
+    kinds = [kind for kind, _ in itertools.groupby(kind for _, kind in phases[1:])]
+    assert kinds[:4] == ["pause", "measure"] * 2
+    assert kinds.count("measure") == 2
+    assert done.run.phases[0].end_s - done.run.phases[0].start_s == pytest.approx(1.0, abs=0.2)
+    # What the server was told since the load began: the settling load, then a vacuum and a cell, twice.
+    told = [
+        "vacuum" if "statement: VACUUM" in line else "load"
+        for line in log
+        if "statement: VACUUM" in line or "UPDATE pgbench_tellers" in line
+    ]
+    assert [kind for kind, _ in itertools.groupby(told)] == ["load", "vacuum"] * 2 + ["load"]
+    assert told.count("vacuum") == 2
 
 
 @pytest.mark.skipif(not HAS_MARIADB, reason=NO_MARIADB)

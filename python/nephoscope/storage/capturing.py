@@ -235,6 +235,8 @@ def _source(run: StoredRun) -> dict[str, Any]:
     manifest = run.manifest
     system, workload = manifest.get("system", {}), manifest.get("workload", {})
     return {
+        "nephoscope": manifest.get("nephoscope"),
+        "study": manifest.get("study"),
         "run": run.name,
         "provider": system.get("provider"),
         "server": system.get("facts", {}).get("server_version"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -10,11 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import make_folders, replacing
+from nephoscope.files import (
+    USER_FILE_BYTES,
+    is_file,
+    make_folders,
+    packaged_folder,
+    packaged_folders,
+    read_regular,
+    replacing,
+)
 from nephoscope.settings.base import Settings
 
 if TYPE_CHECKING:
@@ -57,6 +67,19 @@ those that ended in a second of a run, committed or aborted as their workload wa
 """
 
 
+_ENCODINGS: Mapping[str, str] = {"time_us": "DELTA_BINARY_PACKED", "latency_us": "BYTE_STREAM_SPLIT"}
+"""How columns without repetitions are kept: a quarter less than with dictionaries."""
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    found = {name: _ENCODINGS[name] for name in schema.names if name in _ENCODINGS}
+    if not found:
+        return {}
+    return {"column_encoding": found, "use_dictionary": [name for name in schema.names if name not in found]}
+
+
+_META = "corpus.json"
+_PACKAGED = "corpora"
 _NATIVE: Mapping[str, str] = {
     "time_us": "=i8",
     "segment": "=u4",
@@ -78,13 +101,13 @@ class CapturedRun(Settings):
 
     run: Annotated[int, Field(ge=0)]
     """Its number in the tables."""
-    seconds: Annotated[int, Field(ge=1)]
+    seconds: Annotated[int, Field(ge=1, le=366 * 86_400)]
     """How long it was captured, in whole seconds; what came before and after is not in the corpus."""
     mix: str = ""
     """The name of its mix; empty where the trace has none."""
     weights: dict[str, float] = Field(default_factory=dict)
     """The shares of the transactions that were asked for, adding up to 1; empty where that is not known."""
-    target_tps: float | None = None
+    target_tps: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """The transactions a second that were asked for; None for a closed load or an imported trace."""
     replicate: Annotated[int, Field(ge=1)] = 1
     """Which of several runs of one setting it is."""
@@ -103,24 +126,46 @@ class CorpusMeta(Settings):
     """Where it comes from: product, version, workload, scale, settings, the run directory or the file's name."""
     runs: list[CapturedRun]
 
+    @field_validator("runs")
+    @classmethod
+    def _numbered_once(cls, runs: list[CapturedRun]) -> list[CapturedRun]:
+        numbers = [run.run for run in runs]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("two runs have the same number")
+        return runs
+
+
+def find_corpus(place: Path) -> Path:
+    """Find the folder of a corpus that comes with nephoscope by its name; any other place is as it is."""
+    if os.path.exists(place):  # noqa: PTH110 - pathlib's raises for some names
+        return place
+    return packaged_folder(_PACKAGED, str(place), _META) or place
+
 
 class Corpus:
     """A corpus that stands on disk; tables are read when asked for."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open a corpus.
+    def __init__(self, place: Path) -> None:
+        """Open a corpus: a folder, or the name of one that comes with nephoscope.
 
         Raises:
             InputError: there is none, or it is not as it should be.
 
         """
-        self.folder = folder
+        self.name = str(place)
+        """What the user calls it."""
+        self.folder = find_corpus(place)
+        file = self.folder / _META
         try:
-            self.meta = CorpusMeta.model_validate_json((folder / "corpus.json").read_bytes())
+            self.meta = CorpusMeta.model_validate_json(read_regular(file, USER_FILE_BYTES))
         except OSError as error:
-            raise InputError(f"{folder}: no corpus: {error.strerror or error}") from error
+            known = ", ".join(packaged_folders(_PACKAGED, _META))
+            raise InputError(
+                f"{place}: no corpus: {_META}: {error.strerror or error}; a corpus is a folder, as storage capture "
+                f"makes it, or one that comes with nephoscope: {known}"
+            ) from error
         except ValidationError as error:
-            raise InputError(f"{folder / 'corpus.json'}: {error.errors()[0]['msg']}") from error
+            raise InputError(f"{file}: {_said(error)}") from error
 
     @property
     def runs(self) -> list[CapturedRun]:
@@ -142,9 +187,17 @@ class Corpus:
         path = self.folder / f"{name}.parquet"
         filters = None if run is None else pc.field("run") == run
         try:
-            return pq.read_table(path, filters=filters).select(TABLES[name].names).cast(TABLES[name])
-        except (OSError, pa.ArrowException, KeyError) as error:
+            if not is_file(path):
+                raise FileNotFoundError(errno.ENOENT, "there is no such file")
+            found = pq.read_table(path, filters=filters).select(TABLES[name].names).cast(TABLES[name])
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        except (pa.ArrowException, KeyError) as error:
             raise InputError(f"{path}: {error}") from error
+        for column in found.column_names:
+            if column != "latency_us" and found[column].null_count:
+                raise InputError(f"{path}: the column {column} has an empty value")
+        return found
 
     def requests(self, run: int) -> Mapping[str, NDArray[Any]]:
         """Give the requests of a run as numpy columns by name, in the order of their times.
@@ -156,8 +209,19 @@ class Corpus:
         columns = {name: table[name].to_numpy() for name in table.column_names if name != "run"}
         for name, words in (("operation", OPERATIONS), ("process", PROCESSES)):
             places = pc.index_in(table[name].cast(pa.string()), pa.array(words))
+            if places.null_count:
+                raise InputError(
+                    f"{self.folder / 'requests.parquet'}: the column {name} has an unknown value; allowed: "
+                    f"{', '.join(words)}"
+                )
             columns[name] = places.to_numpy().astype(np.uint8)
         return columns
+
+
+def _said(error: ValidationError) -> str:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 class CorpusWriter:
@@ -179,9 +243,8 @@ class CorpusWriter:
         self._writers: dict[str, pq.ParquetWriter] = {}
         for name, schema in TABLES.items():
             file = self._stack.enter_context(replacing(folder / f"{name}.parquet"))
-            self._writers[name] = self._stack.enter_context(
-                pq.ParquetWriter(file, schema, compression="zstd")
-            )
+            writer = pq.ParquetWriter(file, schema, compression="zstd", **_encodings(schema))
+            self._writers[name] = self._stack.enter_context(writer)
 
     def __enter__(self) -> Self:
         """Give itself."""
@@ -213,5 +276,5 @@ class CorpusWriter:
 
     def finish(self, meta: CorpusMeta) -> None:
         """Write what the corpus is; with this it is whole."""
-        with replacing(self._folder / "corpus.json") as file:
+        with replacing(self._folder / _META) as file:
             file.write(json.dumps(meta.model_dump(mode="json"), indent=1).encode() + b"\n")

@@ -118,7 +118,7 @@ def describe_run(
     stream = stream_of(columns["process"])
     types = corpus.types
     return DescribedRun(
-        corpus=str(corpus.folder),
+        corpus=corpus.name,
         view=corpus.meta.view,
         features=derived(columns, transactions(corpus, run, types), run, types),
         counts=_counts(stream, columns["operation"], second, run.seconds),

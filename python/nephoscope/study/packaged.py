@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.files import is_file, is_there, packaged
+from nephoscope.files import is_file, is_there, packaged, packaged_folder, packaged_folders
 from nephoscope.foreign.naming import folder_of, named
 
 PACKAGED = Path(__file__).parent.parent / "workloads"
@@ -16,13 +15,12 @@ PACKAGED = Path(__file__).parent.parent / "workloads"
 
 def packaged_workloads() -> list[str]:
     """List the names of the workloads that come with nephoscope."""
-    return sorted(file.parent.name for file in PACKAGED.glob("*/workload.lua"))
+    return packaged_folders("workloads", "workload.lua")
 
 
 def packaged_workload(name: str) -> Path | None:
     """Find the folder of a workload that comes with nephoscope; None where there is none of this name."""
-    folder = PACKAGED / name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else None
-    return folder.resolve() if folder is not None and is_file(folder / "workload.lua") else None
+    return packaged_folder("workloads", name, "workload.lua")
 
 
 def find_workload(name: str) -> Path:

@@ -110,9 +110,11 @@ def _scale(means: Vector) -> Vector:
 
 def _fit(rows: MeanRows, exponent: float, *, constant: bool) -> MeanLaw:
     rates, means, ridge = rows
+    types = rates.shape[1]
+    if not means.any():  # a stream without requests has no scale
+        return MeanLaw(exponent, np.zeros(types), 0.0)
     growth = rates.sum(axis=1) ** exponent
     scale = _scale(means)
-    types = rates.shape[1]
     design = growth[:, None] * shares(rates) / scale[:, None]
     above = np.column_stack([design, 1 / scale]) if constant else design
     weight = np.ones(len(means))

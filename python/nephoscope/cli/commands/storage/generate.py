@@ -53,7 +53,7 @@ def generate(
     threads: Annotated[int, typer.Option(min=0, help="Threads; 0 is one per core.")] = 0,
 ) -> None:
     """Generate requests: by a model, or as a captured run has them."""
-    from nephoscope.storage.corpus import Corpus  # noqa: PLC0415
+    from nephoscope.storage.corpus import Corpus, find_corpus  # noqa: PLC0415
     from nephoscope.storage.generating import (  # noqa: PLC0415
         arrivals_of,
         batches,
@@ -73,7 +73,7 @@ def generate(
     if course is not None and (first or then):
         raise InputError("--course says all parts: no --run, --tps, --mix, --seconds or --then goes with it")
     parts = read_course(course).parts() if course else [part_of(text) for text in (first, *(then or ()))]
-    origin = captured(Corpus(source), parts, run) if source.is_dir() else foreseen(load(source))
+    origin = captured(Corpus(source), parts, run) if find_corpus(source).is_dir() else foreseen(load(source))
     forecasts, total = compose(origin, parts, seed)
     found = batches(plan(origin, forecasts, seed, arrivals), threads or os.cpu_count() or 1)
     made = {"seed": seed, "arrivals": arrivals_of(origin, arrivals), "parts": told(parts)}
