@@ -53,15 +53,16 @@ def test_planted_effects_are_read_back(tmp_path: Path) -> None:
         # Twice the interval: 1 of 20 would miss it otherwise, and this runs every day.
         assert abs(effect.value - planted) <= max(effect.ci95[1] - effect.ci95[0], 0.1), (key, effect)
     assert of["mean_ms", "latency"].clear
-    assert of["tps", "latency"].clear
     assert of["tps", "latency"].value < 0 < of["tps", "sessions"].value
     assert found.scaling is not None
     (twice,) = found.scaling.scale_up
-    assert twice.value == pytest.approx(2, rel=0.1)
+    assert twice.ci95 is not None
+    # Twice the sessions, twice the throughput; also here twice the interval.
+    assert abs(twice.value - 2) <= max(twice.ci95[1] - twice.ci95[0], 0.1)
     assert [ratio.value for ratio in found.scaling.cost] == [1]
-    # Two sessions have twice the throughput at the same latency: of the fast system none other dominates these.
+    # The slow system is worse in both objectives; two sessions of the fast one have twice the throughput of one.
     standing = {tuple(found.experiment.levels(t.treatment).values()): t.standing for t in found.treatments}
-    assert standing["constant(2ms)", "2"] == "not dominated"
+    assert standing["constant(2ms)", "2"] != "dominated"
     assert standing["constant(4ms)", "1"] == "dominated"
     boxes = {found.experiment.label(t.treatment): t.box_ms for t in found.treatments}
     medians = {label: box[2] for label, box in boxes.items() if box is not None}
@@ -183,21 +184,16 @@ def test_a_damaged_experiment_is_one_message(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 def test_the_page_draws_its_charts(tmp_path: Path) -> None:
-    study = experiment(replicates=2, objectives=["tps", "mean_ms"])
+    rows = {"name": "rows", "key": "workload.scale", "levels": [1, 2, 4]}
+    study = experiment(SESSIONS, rows, replicates=2, objectives=["tps", "mean_ms"])
     assert call("experiment", write_study(tmp_path, study), "--out", tmp_path / "x").code == 0
     page = (tmp_path / "x" / "report.html").read_text()
     drawn, console = browse_page(page, "experiment", tmp_path, "--dump-dom")
     assert console == []
-    # Two responses, their interaction each, the front, the box plot.
-    assert drawn.count("<canvas") + drawn.count('class="chart"') > 0
-    for chart in (
-        "effects-tps",
-        "effects-p99-ms",
-        "means-tps-latency-sessions",
-        "front-tps-mean-ms",
-        "boxes",
-    ):
-        assert f'id="{chart}"' in drawn, chart
+    charts = [f"{kind}-{of}" for kind in ("effects", "means", "surface") for of in ("tps", "p99-ms")]
+    for chart in (*charts, "front-tps-mean-ms", "boxes"):
+        figure = drawn.partition(f'id="{chart}')[2].partition("</figure>")[0]
+        assert "<svg" in figure or "<canvas" in figure or "<table" in figure, chart
 
 
 def test_the_study_that_comes_with_nephoscope_is_sound() -> None:

@@ -1,4 +1,4 @@
-"""The page of an experiment: effects, interactions, response curves, the Pareto front, box plots, tables."""
+"""The page of an experiment: effects, interactions, response surfaces, the Pareto front, box plots, tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from nephoscope import __version__
 from nephoscope.experiments.responses import response
 from nephoscope.experiments.tables import tables_of
-from nephoscope.report.kit.charts import Axis, Line, Mark, TimeAxis, XYChart, category, course
+from nephoscope.report.kit.charts import Axis, HeatChart, Line, Mark, TimeAxis, XYChart, category, course
 from nephoscope.report.kit.parts import Grid, Part, grid
 from nephoscope.tables.numbers import number
 
@@ -38,6 +38,7 @@ class ExperimentView(Part):
     axis: TimeAxis
     effects: tuple[XYChart, ...]
     interactions: tuple[XYChart, ...]
+    surfaces: tuple[HeatChart, ...]
     front: tuple[XYChart, ...]
     boxes: tuple[XYChart, ...]
     tables: tuple[Grid, ...]
@@ -57,6 +58,7 @@ def build(found: Results) -> ExperimentView:
         axis=TimeAxis(start_s=0, end_s=1),
         effects=tuple(_effects(analysis) for analysis in found.analyses if analysis.effects),
         interactions=tuple(chart for analysis in found.analyses for chart in _interactions(found, analysis)),
+        surfaces=tuple(chart for analysis in found.analyses for chart in _surfaces(found, analysis)),
         front=tuple(_front(found, a, b) for a, b in itertools.combinations(experiment.objectives, 2)),
         boxes=_boxes(found),
         tables=tuple(grid(table) for table in tables_of(found) if table.shown),
@@ -184,6 +186,47 @@ def _said(effect: Effect | None, unit: str) -> str:
         return "Means of the runs."
     tells = {True: "clear", False: "not clear", None: "without an interval"}[effect.clear]
     return f"Interaction {effect.label}: {_signed(effect)} {unit}, {tells}."
+
+
+def _surfaces(found: Results, analysis: Analysis) -> list[HeatChart]:
+    """Draw the model's response over each pair of factors of numbers, of which one has three levels or more."""
+    factors = found.experiment.factors
+    numeric = [at for at, one in enumerate(factors) if one.values is not None]
+    pairs = [
+        pair
+        for pair in itertools.combinations(numeric, 2)
+        if max(len(factors[at].levels) for at in pair) > 2  # noqa: PLR2004
+    ]
+    return [chart for pair in pairs if (chart := _surface(found, analysis, *pair)) is not None]
+
+
+def _surface(found: Results, analysis: Analysis, one: int, other: int) -> HeatChart | None:
+    """Draw one surface: the mean of the model over the other factors; none where it is not above 0 everywhere."""
+    across, up = found.experiment.factors[one], found.experiment.factors[other]
+    cells: dict[tuple[int, int], list[float]] = {}
+    for treatment, value in zip(found.experiment.treatments, analysis.fitted, strict=True):
+        cells.setdefault((treatment[one], treatment[other]), []).append(value)
+    means = {at: math.fsum(values) / len(values) for at, values in cells.items()}
+    low, high = min(means.values()), max(means.values())
+    if low <= 0 or low == high:
+        return None
+    unit = response(analysis.response).unit
+    at, level = max(means, key=lambda cell: means[cell])
+    rows = tuple(reversed(up.names))
+    return HeatChart(
+        id=f"surface-{analysis.response}-{across.name}-{up.name}",
+        title=f"{analysis.response} over {across.name} and {up.name}",
+        unit=unit,
+        message=f"Highest: {number(high)} {unit}, {across.name} {across.names[at]}, {up.name} {up.names[level]}.",
+        note=f"The second-order model; {up.name} upwards.",
+        columns=tuple(across.names),
+        columns_title=across.name,
+        rows=rows,
+        cells=tuple((column, len(rows) - 1 - row, value) for (column, row), value in means.items()),
+        low=low,
+        high=high,
+        ticks=((0, number(low)), (0.5, number(math.sqrt(low * high))), (1, number(high))),
+    )
 
 
 def _front(found: Results, one: str, other: str) -> XYChart:

@@ -71,6 +71,11 @@ def response(name: str) -> Response:
     return FIGURES[name.partition("@")[0]]
 
 
+def may_be_negative(name: str) -> bool:
+    """Tell whether a response can be below 0: an interval of another ends there."""
+    return name in DEFINITIONS and (DEFINITIONS[name].is_signed or not DEFINITIONS[name].in_o)
+
+
 def points_of(run: StoredRun, scores: Mapping[str, Any], mix: str = "") -> list[Mapping[str, Any]]:
     """List the measured points of a run that its responses are made of, steps of a search left out.
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
 from nephoscope.experiments.effects import Analysis, analyse, pooled_means
 from nephoscope.experiments.folder import FILES, read_folder
 from nephoscope.experiments.pareto import Standing, standings
-from nephoscope.experiments.responses import latencies, points_of, response, value_of
+from nephoscope.experiments.responses import latencies, may_be_negative, points_of, response, value_of
 from nephoscope.experiments.scaling import Ratio, linearity, ratios
 from nephoscope.measuring.series import whole_runs
 from nephoscope.results.scores import scores_or_why
+from nephoscope.statistics import no_less_than_0
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +160,9 @@ def _treatments(
                 samples.setdefault(name, {})[treatment] = values
     for name, groups in samples.items():
         for treatment, mean in pooled_means(groups).items():
-            means.setdefault(treatment, {})[name] = mean
+            means.setdefault(treatment, {})[name] = (
+                mean if may_be_negative(name) else replace(mean, ci95=no_less_than_0(mean.ci95))
+            )
     whole = [t for t in means if all(name in means[t] for name in experiment.objectives)]
     found = standings(
         [[means[t][name] for name in experiment.objectives] for t in whole],
