@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import copy
 import json
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from browser import CHROMIUM, browse_page
-from commands import call
+from commands import call, finish, start, wait_for
 from nephoscope.experiments.planning import plan_of
 from nephoscope.experiments.results import read_results
 from nephoscope.study.overrides import put
@@ -147,6 +148,45 @@ def test_what_is_wrong_is_one_message_and_nothing_is_touched(
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert not (tmp_path / "x").exists()
+
+
+def test_a_wrong_level_is_named(tmp_path: Path) -> None:
+    tables = experiment({**LATENCY, "levels": ["constant(2ms)", "constant(4)"]}, SESSIONS)
+    ended = call("experiment", write_study(tmp_path, tables), "--out", tmp_path / "x")
+    assert (ended.code, len(ended.err.splitlines())) == (2, 1)
+    assert 'sim\'s latency cannot be "constant(4)"' in ended.err
+    assert ended.err.endswith("(with latency constant(4), sessions 1)\n")
+
+
+def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
+    servers = {
+        "name": "server",
+        "key": "system.rw",
+        "levels": ["sim://?latency=constant(1ms)", "postgresql://reader@127.0.0.1:9/none"],
+    }
+    tables = sim_study(throughput(warmup="50ms", duration="100ms"), load={"interval": "50ms"})
+    study = write_study(tmp_path, {**tables, "factor": [servers], "experiment": {"replicates": 2}})
+    ended = call("experiment", study, "--out", tmp_path / "x")
+    assert ended.code == 1
+    assert ended.err.count("(server postgresql://reader@127.0.0.1:9/none): ") == 2
+    assert "the same command runs again what is missing" in ended.err
+    assert "2 of 4 runs are missing" in ended.out
+    assert read_results(tmp_path / "x").missing == 2
+
+
+def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:
+    study = write_study(tmp_path, experiment(SESSIONS, duration="3s", replicates=1))
+    command = ("experiment", study, "--out", tmp_path / "x")
+    with start(*command, cwd=tmp_path) as process:
+        wait_for(
+            lambda: list(tmp_path.glob("x/runs/*-planted-001/intervals.jsonl")), "the first run", process
+        )
+        process.send_signal(signal.SIGINT)
+        ended = finish(process)
+    assert ended.code == 1
+    assert "interrupted by SIGINT; the same command goes on with run 1" in ended.err
+    again = call(*command)
+    assert (again.code, again.err.splitlines()[0].partition(":")[0]) == (0, "run 1 of 2")
 
 
 def test_levels_may_set_several_keys(tmp_path: Path) -> None:

@@ -45,9 +45,14 @@ def plan_of(
     own = {"factor", "experiment"}
     tables = {key: value for key, value in read_tables(path, overrides).items() if key not in own}
     made = [_tables_of(tables, study.factor, treatment, path) for treatment in design.treatments]
-    for number, one in enumerate(made, start=1):
-        part = _study(one, study, number, 1, path)
-        prepare(part, any_url(part))
+    for one, treatment in zip(made, design.treatments, strict=True):
+        try:
+            part = _study(one, study, 1, 1, path)
+            prepare(part, any_url(part))
+        except InputError as error:
+            levels = zip(study.factor, treatment, strict=True)
+            shown = ", ".join(f"{factor.name} {factor.names[level]}" for factor, level in levels)
+            raise InputError(f"{error} (with {shown})") from None
     planned = ordered(design, table.replicates, table.blocks, table.seed)
     studies = [
         _study(made[run.treatment], study, at, run.replicate, path) for at, run in enumerate(planned, start=1)

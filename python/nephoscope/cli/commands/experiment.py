@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group
+from rich.markup import escape
 from rich.text import Text
 
 from nephoscope.cli.consoles import ERR, OUT
@@ -28,7 +29,7 @@ def experiment(
     study: Annotated[
         str,
         typer.Argument(
-            help="A study with [[factor]]: its file, or the name of one that comes with nephoscope."
+            help=escape("A study with [[factor]]: its file, or the name of one that comes with nephoscope.")
         ),
     ],
     settings: SetOption = None,
@@ -63,7 +64,11 @@ def experiment(
         number = numbers[part.study.name]
         label = plan.label(plan.runs[number].treatment)
         ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}"))
-        outcome = _measured(part, runs, as_json=as_json)
+        try:
+            outcome = _measured(part, runs, as_json=as_json)
+        except MeasurementError as error:  # a system that does not start with one level may with another
+            failed.append(f"run {number + 1} ({label}): {error}")
+            continue
         if outcome.status == "interrupted":
             raise MeasurementError(
                 f"{outcome.reason or 'interrupted'}; the same command goes on with run {number + 1}"
