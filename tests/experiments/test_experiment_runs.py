@@ -162,16 +162,20 @@ def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     servers = {
         "name": "server",
         "key": "system.rw",
-        "levels": ["sim://?latency=constant(1ms)", "postgresql://reader@127.0.0.1:9/none"],
+        "levels": ["sim://?latency=constant(1ms)", "postgresql://reader:hidden-word@127.0.0.1:9/none"],
     }
     tables = sim_study(throughput(warmup="50ms", duration="100ms"), load={"interval": "50ms"})
     study = write_study(tmp_path, {**tables, "factor": [servers], "experiment": {"replicates": 2}})
     ended = call("experiment", study, "--out", tmp_path / "x")
     assert ended.code == 1
-    assert ended.err.count("(server postgresql://reader@127.0.0.1:9/none): ") == 2
+    assert ended.err.count("@127.0.0.1:9/none): ") == 2
     assert "the same command runs again what is missing" in ended.err
     assert "2 of 4 runs are missing" in ended.out
     assert read_results(tmp_path / "x").missing == 2
+    # The password of a level reaches no file and no message.
+    written = [file.read_bytes() for file in (tmp_path / "x").rglob("*") if file.is_file()]
+    assert all(b"hidden-word" not in text for text in (*written, ended.out.encode(), ended.err.encode()))
+    assert call("experiment", study, "--out", tmp_path / "x", "--set", "study.seed=2").code == 2
 
 
 def test_an_interrupted_experiment_goes_on(tmp_path: Path) -> None:

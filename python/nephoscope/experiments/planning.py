@@ -10,7 +10,7 @@ from nephoscope.experiments.design import Design, fractional, full, of_resolutio
 from nephoscope.experiments.folder import Experiment, PlannedRun
 from nephoscope.experiments.responses import check_response
 from nephoscope.measuring.preparing import any_url, prepare
-from nephoscope.study.factors import ExperimentTable, settings_of
+from nephoscope.study.factors import ExperimentTable, settings_of, without_passwords
 from nephoscope.study.overrides import put, read_tables, relative_to
 from nephoscope.study.reading import make_study, read_study
 
@@ -63,7 +63,7 @@ def plan_of(
     experiment = Experiment(
         name=study.study.name,
         description=study.study.description,
-        factors=study.factor,
+        factors=tuple(map(without_passwords, study.factor)),
         experiment=table,
         treatments=design.treatments,
         words=tuple(tuple(sorted(word)) for word in design.words),

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from nephoscope import _engine
+from nephoscope.masking import masked
 from nephoscope.settings.base import Settings
 from nephoscope.settings.units import one_as_list
 from nephoscope.settings.validation import validated
@@ -84,16 +86,39 @@ class FactorTable(Settings):
 
 
 def level_name(level: Level) -> str:
-    """Write a level as tables show it."""
-    if isinstance(level, LevelTable):
-        return level.name
-    return (
-        str(level).lower()
-        if isinstance(level, bool)
-        else f"{level:g}"
-        if isinstance(level, float)
-        else str(level)
-    )
+    """Write a level as tables show it: without a URL's password."""
+    match level:
+        case LevelTable():
+            return level.name
+        case bool():
+            return str(level).lower()
+        case float():
+            return f"{level:g}"
+        case _:
+            return masked(_engine.redact(str(level)))
+
+
+def without_passwords(factor: FactorTable) -> FactorTable:
+    """Return a factor whose levels may be written down: passwords of URLs and known secrets are masked."""
+    levels = [
+        level.model_copy(update={"set": _masked(level.set)})
+        if isinstance(level, LevelTable)
+        else _masked(level)
+        for level in factor.levels
+    ]
+    return factor.model_copy(update={"levels": levels})
+
+
+def _masked(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    match value:
+        case str():
+            return masked(_engine.redact(value))
+        case list():
+            return [_masked(entry) for entry in value]
+        case dict():
+            return {key: _masked(entry) for key, entry in value.items()}
+        case _:
+            return value
 
 
 def settings_of(factor: FactorTable, level: Level) -> dict[str, Any]:
