@@ -35,7 +35,7 @@ def test_a_full_design_has_each_combination_once() -> None:
 
 @pytest.mark.parametrize(
     ("number", "resolution", "runs"),
-    # Box, Hunter and Hunter, Table 6.22: the smallest fractions of each resolution.
+    # The smallest fractions of each resolution, as textbooks list them.
     [
         (3, 3, 4),
         (5, 3, 8),

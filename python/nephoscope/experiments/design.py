@@ -1,7 +1,7 @@
 """Designs of experiments: which combinations of levels are run, and in which order. Pure: names and numbers alone.
 
 A fractional design of two levels follows the algebra of its defining relation (Box, Hunter and Hunter, Statistics for
-Experimenters, chapter 6): a word is a set of factors whose product is constant over the design, the words form a group
+Experimenters): a word is a set of factors whose product is constant over the design, the words form a group
 under the symmetric difference, and the resolution is the length of the shortest word.
 """
 

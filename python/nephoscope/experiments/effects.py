@@ -4,7 +4,7 @@ Levels are coded from −1 to +1, so that an effect is the change of the respons
 factor of three or more numbers has a second-order term; one of three or more names has the deviation of each level
 from the mean of all. Differences between replicates, or between the stretches in which the factor of the blocks stands
 still, are taken out first. That factor's own effect rests on the means of those stretches, as in a split plot (Box,
-Hunter and Hunter, Statistics for Experimenters, chapter 9): a stretch is one setting of it, however many runs it has.
+Hunter and Hunter, Statistics for Experimenters): a stretch is one setting of it, however many runs it has.
 """  # noqa: RUF002 - minus
 
 from __future__ import annotations
