@@ -51,6 +51,9 @@ ROOMS: dict[str, set[str]] = {
         "results", "evaluators", "report", "report.kit", "tables", "scoring", "statistics", "store", "study",
         "settings", "dialects", "engine", "collectors", "systems", "systems.machine",
     },
+    "experiments": {
+        "measuring", "results", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
+    },
 }  # fmt: skip
 """A room, and the rooms that it may know besides itself. A module's name in place of a room's allows that one alone."""
 

@@ -34,7 +34,7 @@ WRONG = {
     "options, external, "
     "load, load_threads",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
-    "score, system, measure",
+    "score, system, measure, factor, experiment",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max, "
     "classes",
@@ -335,8 +335,8 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, failures, perfect, "
-        "quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
+        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, experiment, failures, "
+        "perfect, quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())

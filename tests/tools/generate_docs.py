@@ -46,7 +46,14 @@ _SECTIONS: dict[Any, str] = {
     loads.Level: "number or [ramp](studies.md#ramps)",
     loads.MixSetting: "[mix](studies.md#mixes)",
 }
-_WORDS: dict[Any, str] = {str: "text", bool: "boolean", int: "integer", float: "number", Path: "path"}
+_WORDS: dict[Any, str] = {
+    str: "text",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    Path: "path",
+    Any: "any value",
+}
 
 
 # --- what a field is --------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, lists, measuring, reading, storage
+from nephoscope.cli.commands import data, experiment, lists, measuring, reading, storage
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -80,6 +80,7 @@ _OF_TOOLS = (measuring.run, data.load, data.check)
 for _command in (
     measuring.run,
     measuring.quickstart,
+    experiment.experiment,
     data.load,
     data.check,
     data.clean,

@@ -105,6 +105,10 @@ def run_study(
     """
     if study.workload.scales is not None:
         raise InputError("a study of several scale factors is measured part by part: see series.parts")
+    if study.factor:
+        raise InputError(
+            f"a study with [[factor]] is an experiment of many runs: {study.command('experiment')}"
+        )
     prepare(study, any_url(study))
     check_runs(runs)
     given = provider_class(study.system.provider)(study.system)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError
@@ -61,6 +62,17 @@ def measured_before(study: Study, runs: Path) -> Path | None:
         if (folder / FILES.study).is_file() and not folder.is_symlink() and _is_whole(folder, wanted):
             return folder
     return None
+
+
+def whole_runs(runs: Path) -> list[StoredRun]:
+    """List the runs in a folder that were measured to their end, the earliest first."""
+    folders = sorted(folder for folder in runs.iterdir() if folder.is_dir() and not folder.is_symlink())
+    found = []
+    for folder in folders:
+        with contextlib.suppress(InputError):  # a damaged run is measured again
+            if (run := StoredRun(folder)).manifest.get("status") == "measured":
+                found.append(run)
+    return found
 
 
 def _is_whole(folder: Path, wanted: str) -> bool:

@@ -6,9 +6,7 @@ allowed, as one ``InputError``.
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tomli_w
@@ -23,8 +21,6 @@ from pydantic import (
 
 from nephoscope import _engine, registry
 from nephoscope.errors import InputError
-from nephoscope.files import check_toml, is_file, parse_toml, read_toml
-from nephoscope.foreign.naming import named
 from nephoscope.masking import masked
 from nephoscope.scoring.definitions import PerfectName
 from nephoscope.scoring.offers import Usage
@@ -36,12 +32,13 @@ from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, one_of, validated
 from nephoscope.settings.variables import redacted_url
-from nephoscope.study.borrowed import resolve
-from nephoscope.study.packaged import PACKAGED
+from nephoscope.study.factors import ExperimentTable, FactorTable, experiment_faults, factors_of
+from nephoscope.study.overrides import read_tables
 from nephoscope.study.services import over_service, service_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from nephoscope.study.borrowed import Given
 
@@ -209,6 +206,9 @@ class Study(BaseModel):
     measure: tuple[MeasureSettings, ...]
     cost: CostTable
     score: ScoreTable
+    factor: tuple[FactorTable, ...] = ()
+    """What `nephoscope experiment` varies; a stored run has none."""
+    experiment: ExperimentTable | None = None
     words: tuple[str, ...] = ("STUDY",)
     """How a command line names this study: its name and what is set, without passwords."""
 
@@ -255,94 +255,12 @@ def read_study(
     ``given`` is what else the command line says. Without a file the study is the one load that it asks for.
     Raises ``InputError``.
     """
-    tables = {} if path is None else read_toml(path)
-    # Paths in a study are relative to its file: it should mean the same wherever it is run from.
-    _relative_to(Path.cwd() if path is None else path.parent, tables)
-    if given is not None:
-        given.put(tables, whole=path is None)
-    for override in overrides:
-        _override(tables, override)
-    # Those of the command line are relative to where that is typed.
-    _relative_to(Path.cwd(), tables)
-    try:
-        check_toml(tables)  # keys of the command line may have made it deeper
-    except ValueError as error:
-        raise InputError(f"--set: {error}") from None
-    resolve(tables)
-    study = make_study(tables, "the command line" if path is None else str(path))
+    study = make_study(read_tables(path, overrides, given), "the command line" if path is None else str(path))
     if name is None and given is None:
         return study
     settings = [word for override in overrides for word in ("--set", override)]
     words = [*([name] if name else []), *(given.words if given else []), *settings]
     return study.model_copy(update={"words": tuple(map(_engine.redact, words))})
-
-
-def _relative_to(folder: Path, tables: dict[str, Any]) -> None:
-    """Make the paths among the values absolute; they are relative to a folder."""
-    for table, key in (("workload", "name"), ("cost", "price_book"), ("cost", "starred"), ("system", "data")):
-        values = tables.get(table)
-        value = values.get(key) if isinstance(values, dict) else None
-        if not isinstance(value, str) or not value:
-            continue
-        # Of "~" where nobody is at home, and of a NUL byte.
-        with contextlib.suppress(RuntimeError, ValueError):
-            if table == "workload" and (found := named(value)) is not None:
-                tables[table][key] = str(found.below(folder))
-            elif _is_path(f"{table}.{key}", value, folder):
-                tables[table][key] = str((folder / Path(value).expanduser()).resolve())
-
-
-def _is_path(key: str, value: str, folder: Path) -> bool:
-    """Tell a path from the name of something that comes with nephoscope."""
-    if "://" in value:
-        return False
-    if "/" in value or value.startswith("."):
-        return True
-    match key:
-        case "workload.name":
-            known = is_file(PACKAGED / value / "workload.lua")
-            return not known and is_file(folder / value / "workload.lua")
-        case "cost.price_book" | "cost.starred":
-            return value.endswith(".toml")
-        case _:
-            return True
-
-
-def _override(tables: dict[str, Any], override: str) -> None:
-    """Put one ``--set key=value`` into the tables. The value is TOML, or else a text."""
-    key, equals, value = override.partition("=")
-    parts = key.strip().split(".")
-    # The value may hold a password.
-    shown = _engine.redact(override)
-    if not equals or not all(parts):
-        raise InputError(f"--set {shown}: expected key=value, such as workload.scale=10")
-    parsed = given_value(value)
-    place: Any = tables
-    for at, part in enumerate(parts):
-        last = at == len(parts) - 1
-        if isinstance(place, list):
-            if not part.isdigit() or int(part) >= len(place):
-                have = f"0 to {len(place) - 1}" if place else "none"
-                raise InputError(f"--set {shown}: {'.'.join(parts[:at])} has no entry {part}; it has {have}")
-            index = int(part)
-            if last:
-                place[index] = parsed
-            place = place[index]
-        elif isinstance(place, dict):
-            if last:
-                place[part] = parsed
-            else:
-                place = place.setdefault(part, {})
-        else:
-            raise InputError(f"--set {shown}: {'.'.join(parts[:at])} is a value and has no {part}")
-
-
-def given_value(text: str) -> Any:  # noqa: ANN401 - whatever TOML can hold
-    """Read a value of the command line: TOML, or else a text."""
-    try:
-        return parse_toml(f"value = {text}")["value"]
-    except ValueError:
-        return text
 
 
 _TABLES: dict[str, type[Settings]] = {
@@ -361,7 +279,7 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
     Raises ``InputError`` that lists everything that is wrong.
     """
     faults: list[str] = []
-    known = (*_TABLES, "system", "measure")
+    known = (*_TABLES, "system", "measure", "factor", "experiment")
     faults += [
         f"{key}: there is no such table; tables are {', '.join(known)}" for key in tables if key not in known
     ]
@@ -372,11 +290,26 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
     made["system"] = _system(tables.get("system", {}), faults)
     made["measure"] = _measure(tables.get("measure", []), faults)
     faults += scale_faults(made["workload"], made["measure"])
+    made |= _experiment(tables, faults)
     if faults:
         raise InputError("\n".join(f"{where}: {fault}" for fault in faults))
     if isinstance(system := made["system"], OwnSystemSettings):
         made["system"] = system.of_workload(made["workload"].name)
     return Study.model_construct(**made)
+
+
+def _experiment(tables: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
+    """Read what a designed experiment adds to a study; nothing where it is none."""
+    if "factor" not in tables:
+        if "experiment" in tables:
+            faults.append("experiment: it needs at least one [[factor]]")
+        return {}
+    before = len(faults)
+    factors = factors_of(tables["factor"], faults)
+    table = validated(ExperimentTable, tables.get("experiment", {}), "experiment", faults)
+    if table is not None and len(faults) == before:
+        faults += experiment_faults(factors, table)
+    return {"factor": factors, "experiment": table}
 
 
 def scale_faults(workload: WorkloadTable | None, entries: Sequence[MeasureSettings]) -> list[str]:

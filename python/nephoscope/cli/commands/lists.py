@@ -63,7 +63,7 @@ def workloads(
 def _option(setting: str) -> tuple[str, Any]:
     """Read ``option=value``. Raises ``InputError``."""
     from nephoscope import _engine  # noqa: PLC0415
-    from nephoscope.study.reading import given_value  # noqa: PLC0415
+    from nephoscope.study.overrides import given_value  # noqa: PLC0415
 
     name, equals, value = setting.partition("=")
     if not equals or not name.strip():

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 def report(
     run_directories: Annotated[
         list[Path],
-        typer.Argument(help="Run directories, such as runs/latest; several are laid side by side."),
+        typer.Argument(
+            help="Run directories, such as runs/latest; several are laid side by side. Or an experiment's folder."
+        ),
     ],
     form: FormatOption = "table",
     out: Annotated[
@@ -61,10 +63,15 @@ def report(
 def _report_one(run_directory: Path, form: str, page: Path | None, kind: str) -> Sequence[Table]:
     """Score a run and write its report; also of a run that was killed. Gives its tables."""
     from nephoscope.cli.printing import figures_of, in_form, run_markdown  # noqa: PLC0415
+    from nephoscope.experiments.folder import is_experiment  # noqa: PLC0415
     from nephoscope.measuring.measurement import report_run  # noqa: PLC0415
     from nephoscope.results.tables import tables_of  # noqa: PLC0415
     from nephoscope.store.reader import StoredRun  # noqa: PLC0415
 
+    if is_experiment(run_directory):
+        from nephoscope.cli.commands.experiment import show as show_experiment  # noqa: PLC0415
+
+        return show_experiment(run_directory, form, page)
     if "storage" in (stored := StoredRun(run_directory)).manifest:
         from nephoscope.cli.commands.storage.run import show  # noqa: PLC0415
 

@@ -57,7 +57,7 @@ class Axis(ChartPart):
 
 
 class Line(ChartPart):
-    """A line, a set of points, or a filled step line; its whiskers are (x, low, high).
+    """A line, a set of points, or a filled step line; its whiskers and boxes are (x, low, high).
 
     ``steps`` holds each value until the next x. A ``rug`` is a stroke at the foot of the chart for each x.
     """
@@ -68,6 +68,8 @@ class Line(ChartPart):
     style: Literal["line", "steps", "points", "crosses", "area", "rug"] = "line"
     data: tuple[tuple[Coordinate, Coordinate], ...] = ()
     whiskers: tuple[tuple[Coordinate, Coordinate, Coordinate], ...] = ()
+    boxes: tuple[tuple[Coordinate, Coordinate, Coordinate], ...] = ()
+    """With points for medians and whiskers, a box plot."""
     legend: bool = True
 
 

@@ -79,15 +79,18 @@ const xySeries = (line) => {
   }];
 };
 
-/** Intervals as upright strokes: a line that is broken after each. */
-const whiskers = (line) => ({
+/** Intervals as upright strokes: a line that is broken after each; those of boxes are wide. */
+const whiskers = (line) => strokesOf(line, line.whiskers, { width: 1.3 });
+const boxes = (line) => strokesOf(line, line.boxes, { width: 22, opacity: 0.35, cap: "butt" });
+
+const strokesOf = (line, intervals, style) => ({
   type: "line",
   name: line.name,
   silent: true,
   showSymbol: false,
   connectNulls: false,
-  data: line.whiskers.flatMap(([x, low, high]) => [[x, low], [x, high], [x, null]]),
-  lineStyle: { color: color(line.color), width: 1.3 },
+  data: intervals.flatMap(([x, low, high]) => [[x, low], [x, high], [x, null]]),
+  lineStyle: { color: color(line.color), ...style },
   itemStyle: { color: color(line.color) },
   tooltip: { show: false },
   z: 2,
@@ -166,6 +169,7 @@ const xyOption = (data, width) => {
   const extra = legendRoom(names, 48, width);
   const above = (names.length > 1 ? 34 : 16) + extra + (rows.length ? RULE_ROW * (Math.max(...rows) + 1) : 0);
   const strokes = data.lines.filter((line) => line.whiskers.length).map(whiskers);
+  strokes.push(...data.lines.filter((line) => line.boxes.length).map(boxes));
   return {
     ...base(),
     above: extra,

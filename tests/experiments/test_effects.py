@@ -1,0 +1,174 @@
+"""Effects: what is planted is read back, and intervals cover it as often as they say."""
+
+# ruff: noqa: RUF001 - times
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from nephoscope.experiments.design import Design, fractional, full, ordered
+from nephoscope.experiments.effects import Analysis, analyse, pooled_means
+from nephoscope.experiments.pareto import standings
+from nephoscope.experiments.scaling import linearity, ratios
+from nephoscope.statistics import MeanEstimate
+from nephoscope.study.factors import FactorTable
+from simulated import allowance, generator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nephoscope.experiments.design import Planned
+
+
+def factor(name: str, *levels: Any) -> FactorTable:
+    return FactorTable(name=name, key=f"load.{name}", levels=list(levels))
+
+
+A, B, C = factor("a", "off", "on"), factor("b", 1, 2, 4), factor("c", "x", "y", "z")
+
+
+def planned(
+    factors: Sequence[FactorTable], replicates: int, blocks: str | None = None
+) -> tuple[Design, list[Planned]]:
+    design = full({one.name: len(one.levels) for one in factors})
+    return design, ordered(design, replicates, blocks, 1)
+
+
+def analysed(
+    factors: Sequence[FactorTable],
+    truth: Callable[[Planned, tuple[int, ...]], float | None],
+    replicates: int = 2,
+    blocks: str | None = None,
+) -> Analysis:
+    design, runs = planned(factors, replicates, blocks)
+    values = [truth(run, design.treatments[run.treatment]) for run in runs]
+    found = analyse("tps", factors, design, runs, values, blocks=blocks)
+    assert found is not None
+    return found
+
+
+def test_planted_effects_are_read_exactly() -> None:
+    coded = {0: -1.0, 1: -1 / 3, 2: 1.0}
+
+    def truth(run: Planned, at: tuple[int, ...]) -> float:
+        a, b = 2 * at[0] - 1, coded[at[1]]
+        return 100 + 5 * a + 7 * b - 4 * b * b + 2 * a * b + 1000 * run.replicate
+
+    found = analysed([A, B], truth)
+    values = {effect.label: effect.value for effect in found.effects}
+    assert values == pytest.approx({"a": 10, "b": 14, "b²": -4, "a × b": 4})
+    assert [effect.clear for effect in found.effects] == [True] * 4
+    # 12 runs, 2 replicates, 4 terms.
+    assert {effect.freedom for effect in found.effects} == {6}
+
+
+def test_levels_that_are_names_have_deviations() -> None:
+    found = analysed([A, C], lambda _, at: 10 + [3, -1, -2][at[1]] + (2 * at[0] - 1) * [1, 0, -1][at[1]])
+    values = {effect.label: effect.value for effect in found.effects}
+    assert values["c=x"] == pytest.approx(3)
+    assert values["c=y"] == pytest.approx(-1)
+    assert values["a"] == pytest.approx(0)
+    assert values["a × c=x"] == pytest.approx(2)
+    assert found.fitted == pytest.approx([12, 9, 9, 14, 9, 7])
+
+
+def test_aliases_of_a_fraction_are_named_and_not_counted_twice() -> None:
+    design = fractional("abcd", {"d": "abc"})
+    factors = [factor(name, 0, 1) for name in "abcd"]
+    runs = ordered(design, 2, None, 1)
+    signs = [[2 * level - 1 for level in design.treatments[run.treatment]] for run in runs]
+    found = analyse("tps", factors, design, runs, [3.0 * s[0] * s[1] for s in signs], blocks=None)
+    assert found is not None
+    effects = {effect.label: effect for effect in found.effects}
+    assert list(effects) == ["a", "b", "c", "d", "a × b", "a × c", "a × d"]
+    assert effects["a × b"].value == pytest.approx(6)
+    assert effects["a × b"].aliases == ("c × d",)
+    assert effects["a"].aliases == ()
+
+
+def test_without_replicates_a_saturated_model_has_no_interval() -> None:
+    found = analysed([A, factor("d", 0, 1)], lambda _, at: 1.0 + at[0], replicates=1)
+    assert [(effect.ci95, effect.clear) for effect in found.effects] == [(None, None)] * 3
+    assert found.notes == ("tps: as many terms as runs: there are no intervals; more replicates give them",)
+
+
+def test_missing_runs_are_told() -> None:
+    found = analysed([A, B], lambda run, at: None if run.block == 1 and at == (0, 0) else 2.0 * at[0])
+    assert {e.label: e.value for e in found.effects}["a"] == pytest.approx(2)
+    assert found.notes == ("tps: 1 of 12 runs lack it",)
+    blocked = analysed([A, B], lambda run, at: None if run.block == 1 and at[1] else at[0], blocks="a")
+    assert "a" not in {effect.label for effect in blocked.effects}
+    assert "tps: the effect of a needs every run" in blocked.notes
+
+
+@pytest.mark.parametrize("blocks", [None, "a"])
+def test_intervals_cover_what_is_planted(blocks: str | None) -> None:
+    """Also of the factor of the blocks, each of whose settings adds an error of its own."""
+    rng = generator()
+    rounds = 400
+    covered = dict.fromkeys(("a", "b", "a × b"), 0)
+    false = 0
+    for _ in range(rounds):
+        stretch: dict[int, float] = {}
+
+        def truth(run: Planned, at: tuple[int, ...], stretch: dict[int, float] = stretch) -> float:
+            shared = stretch.setdefault(run.block, 5 * rng.standard_normal())
+            return 10 * at[0] + 6 * (at[1] == 2) - 6 * (at[1] == 0) + shared + rng.standard_normal()
+
+        found = analysed([A, factor("b", 1, 2, 3)], truth, replicates=4, blocks=blocks)
+        effects = {effect.label: effect for effect in found.effects}
+        for name, planted in (("a", 10), ("b", 12), ("a × b", 0)):
+            low, high = effects[name].ci95 or (1.0, 0.0)
+            covered[name] += low <= planted <= high
+        false += bool(effects["a × b"].clear) or bool(effects["b²"].clear)
+    for name, number in covered.items():
+        assert abs(number / rounds - 0.95) < allowance(0.95, rounds), name
+    assert false / rounds < 0.05 + allowance(0.05, rounds)
+
+
+def test_the_means_of_treatments_share_their_spread() -> None:
+    found = pooled_means({0: [1.0, 1.0], 1: [2.0, 4.0], 2: [9.0]})
+    assert [found[at].mean for at in range(3)] == [1, 3, 9]
+    # s² = 2 / 2 = 1 with 2 degrees of freedom: t = 4.303.
+    assert found[0].ci95 == pytest.approx((1 - 4.30265 / np.sqrt(2), 1 + 4.30265 / np.sqrt(2)))
+    assert found[2].ci95 == pytest.approx((9 - 4.30265, 9 + 4.30265))
+    assert pooled_means({0: [1.0]})[0].ci95 is None
+
+
+def about(mean: float, half: float | None) -> MeanEstimate:
+    return MeanEstimate(mean, None if half is None else (mean - half, mean + half), 2, "student t")
+
+
+def test_the_front_says_what_the_intervals_tell() -> None:
+    # Throughput, the higher the better; cost, the lower the better.
+    best, worse, near, dear = (
+        [about(100, 5), about(1, 0)],
+        [about(50, 5), about(2, 0)],
+        [about(97, 5), about(1, 0)],
+        [about(150, 5), about(3, 0)],
+    )
+    assert standings([best, worse, dear], [True, False]) == ["not dominated", "dominated", "not dominated"]
+    assert standings([best, near], [True, False]) == ["cannot tell", "cannot tell"]
+    assert standings([best, [about(100, None), about(1, 0)]], [True, False]) == ["cannot tell", "cannot tell"]
+    same = [about(1, 0), about(1, 0)]
+    assert standings([same, list(same)], [True, False]) == ["not dominated", "not dominated"]
+
+
+def test_scaling_is_read_of_pairs() -> None:
+    # Twice the nodes have 1.5 times the throughput, whatever else there is.
+    tps: dict[tuple[float, tuple[object, ...]], float] = {
+        (n, (load, r)): load * 1.5 ** np.log2(n)
+        for n in (1.0, 2.0, 4.0)
+        for load in (10, 1000)
+        for r in (1, 2)
+    }
+    two, four = ratios(tps)
+    assert (two.level, two.pairs, four.level) == (2, 4, 4)
+    assert (two.value, four.value) == pytest.approx((1.5, 2.25))
+    assert two.ci95 == pytest.approx((1.5, 1.5))
+    assert ratios({(1.0, (1,)): 8.0, (2.0, (1,)): 2.0}, inverse=True)[0].value == pytest.approx(4)
+    assert linearity({(n, ()): 3 * n + 1 for n in (1.0, 2.0, 5.0)}) == pytest.approx(1)
+    assert linearity({(1.0, ()): 1.0, (2.0, ()): 2.0}) is None
