@@ -34,5 +34,6 @@ pub use contract::isolation::Isolation;
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use contract::statement::{ListShape, Statement};
 pub use contract::value::{Params, Value};
+pub use contract::verb::{Action, Verb};
 pub use contract::{calendar, probe_tables};
 pub use open::{open, redact, schemes};
