@@ -29,7 +29,7 @@ mod reuse;
 mod settings;
 mod source;
 mod sql;
-pub(crate) mod verbs;
+mod verbs;
 mod words;
 
 pub use source::Source;

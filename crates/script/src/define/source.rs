@@ -135,7 +135,7 @@ impl Source {
 
     /// Runs the Lua file: what it declares, and its functions.
     pub(crate) fn run(&self, lua: &Lua, patience: Patience) -> Result<(Workload, Functions), ScriptError> {
-        let mut draft = run(self, lua, patience)?;
+        let draft = run(self, lua, patience)?;
         let spoken = draft.spoken(self.capabilities, self.dialect.name);
         let (statements, schema) = spoken.map_err(|message| draft.error(&message))?;
         self.check_elsewhere(&draft, &statements)?;

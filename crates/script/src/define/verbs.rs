@@ -2,9 +2,10 @@
 
 use mlua::{Lua, Value};
 use nephoscope_datagen::TableSpec;
-use nephoscope_drivers::{Action, Capabilities, Statement, Verb};
+use nephoscope_drivers::{Action, Capabilities, Statement};
 
 use super::{Draft, at, named};
+use crate::statements::verb_statement;
 use crate::workload::Schema;
 
 /// A table with a key.
@@ -51,27 +52,14 @@ impl Keyed {
     }
 
     fn statement(&self, action: Action, fields: &[String]) -> Statement {
-        statement(action, &self.table, &self.key, fields, fields.len() == self.fields.len())
+        verb_statement(action, &self.table, &self.key, fields, fields.len() == self.fields.len())
     }
-}
-
-/// The statement of a verb for some fields, or for `all`.
-pub(crate) fn statement(action: Action, table: &str, key: &str, fields: &[String], all: bool) -> Statement {
-    // No statement of a workload has a blank in its name.
-    let of = if all { String::new() } else { format!(".{}", fields.join(",")) };
-    let name = format!("{} {table}{of}", action.name());
-    let fields = if action == Action::Delete { Vec::new() } else { fields.to_vec() };
-    Statement::of_verb(&name, Verb { action, table: table.to_owned(), key: key.to_owned(), fields })
 }
 
 impl Draft {
     /// The statements and the schema, and the verbs of the tables that have a key. A system without SQL has the verbs
-    /// alone: invariants, which are SQL, are left out there. The error says what the workload does in SQL.
-    pub(super) fn spoken(
-        &mut self,
-        of: Capabilities,
-        dialect: &str,
-    ) -> Result<(Vec<Statement>, Schema), String> {
+    /// alone, beside the invariants, which cannot be checked there. The error says what the workload does in SQL.
+    pub(super) fn spoken(&self, of: Capabilities, dialect: &str) -> Result<(Vec<Statement>, Schema), String> {
         let (mut statements, mut schema) = self.sql();
         if !of.sql {
             let without_key = |table: &&TableSpec| !self.keyed.iter().any(|keyed| keyed.table == table.name);
@@ -89,8 +77,8 @@ impl Draft {
                     "the statement {name:?} is SQL, which {dialect} does not have; w:can \"sql\" tells whether a system has"
                 ));
             }
-            (statements, schema) = (Vec::new(), Schema::default());
-            self.invariants.clear();
+            statements.retain(|one| is_check(one.name()));
+            schema = Schema::default();
         }
         statements.extend(self.keyed.iter().flat_map(Keyed::statements));
         Ok((statements, schema))

@@ -11,7 +11,7 @@ use nephoscope_drivers::{Action, Command, Statement, Want};
 use super::tx::yield_call;
 use super::values::parameter;
 use super::{Message, Results, at_most, context, finish, shared, sheltered, text, type_name};
-use crate::define::verbs::statement;
+use crate::statements::verb_statement;
 use crate::vm::{Call, Context, MADE, Shape, Shared};
 
 /// The most statements that are kept for other fields than one or all.
@@ -109,7 +109,7 @@ impl Verbs {
         }
         let of = &self.tables[table];
         let names: Vec<String> = fields.iter().map(|field| of.fields[*field].clone()).collect();
-        let statement = Rc::new(statement(action, &of.name, &of.key, &names, false));
+        let statement = Rc::new(verb_statement(action, &of.name, &of.key, &names, false));
         if self.made.len() >= MOST {
             self.made.clear();
         }
