@@ -277,11 +277,12 @@ unsafe fn take(
                 ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, table.names.into());
                 match &fields {
                     Fields::All => {
-                        (0..table.fields.len()).try_for_each(|field| table.take(l, shared, context, field))?
+                        (0..table.fields.len())
+                            .try_for_each(|field| table.take(l, shared, context, field))?;
                     }
                     Fields::One(field) => table.take(l, shared, context, *field)?,
                     Fields::Some(all) => {
-                        all.iter().try_for_each(|field| table.take(l, shared, context, *field))?
+                        all.iter().try_for_each(|field| table.take(l, shared, context, *field))?;
                     }
                 }
             }
