@@ -49,7 +49,8 @@ impl Server {
         }
         let mut process = as_user(Path::new("sh"))
             .env("NEPHOSCOPE_FOLDER", folder.path(""))
-            .args(["-c", STOP_AT_END_OF_INPUT, "sh"])
+            // Redis does not listen to SIGQUIT, which a shell has its background jobs ignore.
+            .args(["-c", &STOP_AT_END_OF_INPUT.replace("-QUIT", "-TERM"), "sh"])
             .arg(program)
             .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
             .args(all)
