@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benches import against_sqlite, against_sysbench
+from benches import against_redis, against_sqlite, against_sysbench
 from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
@@ -28,6 +28,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "point-select-mariadb": against_sysbench.point_select,
     "sysbench-scripts": scripts,
     "sqlite": against_sqlite.sqlite,
+    "redis": against_redis.redis,
     "floor": floor,
     "floor-mariadb": against_sysbench.floor,
     "order-payment": order_payment,

@@ -72,6 +72,7 @@ def test_the_sources_are_still_read_rightly() -> None:
     assert {"describe", "table", "mix"} <= methods()
     assert {
         "rows",
+        "key",
         "columns",
         "stored",
         "read_only",

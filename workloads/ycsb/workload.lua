@@ -1,7 +1,8 @@
 -- YCSB's core workloads A to F: B. Cooper, A. Silberstein, E. Tam, R. Ramakrishnan, R. Sears, "Benchmarking Cloud
 -- Serving Systems with YCSB", SoCC 2010, Table 2 and section 4. Scale factor 1 has 1,000 records of 10 fields of
 -- 100 characters, the defaults of its property files (recordcount, fieldcount, fieldlength).
--- Which keys are popular is said by the load's access.
+-- Which keys are popular is said by the load's access. The transactions are key-value verbs, so they run on systems with
+-- and without SQL; the invariants need SQL.
 
 local w = workload "ycsb"
 w:describe "YCSB's core workloads A to F on a table of records"
@@ -16,6 +17,8 @@ local run = { data = false }
 local longest = w:option("max_scan_length", "integer", 100, "how many records a scan reads, at most", run)
 local read_all = w:option("read_all_fields", "boolean", true, "read all fields, or one", run)
 local write_all = w:option("write_all_fields", "boolean", false, "update all fields, or one", run)
+
+local in_transaction = w:can "transactions"
 
 local THETA = 0.99
 
@@ -50,15 +53,14 @@ local function cut(_, random, letters)
 end
 
 -- A table and its SQL have as many fields as the option says.
-local names, parameters, settings, definitions, filled = {}, {}, {}, {}, {}
+local names, definitions, filled = {}, {}, {}
 local columns = {
   { "number", serial(), stored = false },
   { "ycsb_key", derive("text", { "number" }, function(_, _, number) return key_of(number) end) },
 }
 for at = 1, fields do
   local name = "field" .. at - 1
-  names[at], parameters[at] = name, ":" .. name
-  settings[at], definitions[at] = name .. " = :" .. name, name .. " text NOT NULL"
+  names[at], definitions[at] = name, name .. " text NOT NULL"
   filled[at] = ("length(%s) NOT BETWEEN 1 AND %d"):format(name, length)
   if law == "zipfian" then
     columns[#columns + 1] = { "length" .. at, zipfian(1, length, THETA), stored = false }
@@ -66,11 +68,8 @@ for at = 1, fields do
   else
     columns[#columns + 1] = { name, letters(law == "uniform" and 1 or length, length) }
   end
-  w:statement("read_" .. name, "SELECT " .. name .. " FROM usertable WHERE ycsb_key = :key")
-  w:statement("update_" .. name, "UPDATE usertable SET " .. settings[at] .. " WHERE ycsb_key = :key")
 end
-names, parameters = table.concat(names, ", "), table.concat(parameters, ", ")
-w:table("usertable", { rows = 1000 * w.scale, columns = columns })
+w:table("usertable", { rows = 1000 * w.scale, key = "ycsb_key", columns = columns })
 
 local key_is = w.dialect == "postgres" and " NOT NULL, " or " PRIMARY KEY, "
 w:schema("create", "CREATE TABLE usertable (ycsb_key varchar(255)" .. key_is .. table.concat(definitions, ", ") .. ")")
@@ -80,11 +79,6 @@ w:schema("keys", ({
 })[w.dialect] or "ANALYZE")
 w:schema("drop", "DROP TABLE IF EXISTS usertable")
 
-w:statement("read", "SELECT " .. names .. " FROM usertable WHERE ycsb_key = :key")
-w:statement("scan", "SELECT " .. names .. " FROM usertable WHERE ycsb_key >= :key ORDER BY ycsb_key LIMIT :count")
-w:statement("insert", "INSERT INTO usertable (ycsb_key, " .. names .. ") VALUES (:key, " .. parameters .. ")")
-w:statement("delete", "DELETE FROM usertable WHERE ycsb_key = :key")
-w:statement("update", "UPDATE usertable SET " .. table.concat(settings, ", ") .. " WHERE ycsb_key = :key")
 w:statement("records_are_counted", ([[
 SELECT records, CAST(:tally_inserted AS decimal(30)) AS inserted, CAST(:tally_deleted AS decimal(30)) AS deleted
 FROM (SELECT count(*) AS records FROM usertable) AS u
@@ -105,17 +99,23 @@ local function pick_field(pick)
 end
 
 local function read(tx, pick, key)
-  return tx:one(read_all and "read" or "read_field" .. pick.integer(0, fields - 1), key)
+  return tx:read("usertable", key, not read_all and names[pick.integer(1, fields)] or nil)
+end
+
+-- A call takes its values at once, so that all calls can share these tables.
+local record, changed = {}, {}
+for at = 1, fields do changed[at] = {} end
+
+local function whole_record(pick)
+  for at = 1, fields do record[names[at]] = pick_field(pick) end
+  return record
 end
 
 local function update(tx, pick, key)
-  if not write_all then
-    return tx:exec("update_field" .. pick.integer(0, fields - 1), pick_field(pick), key)
-  end
-  local values = {}
-  for at = 1, fields do values[at] = pick_field(pick) end
-  values[fields + 1] = key
-  return tx:exec("update", unpack(values))
+  if write_all then return tx:update("usertable", key, whole_record(pick)) end
+  local at = pick.integer(1, fields)
+  changed[at][names[at]] = pick_field(pick)
+  return tx:update("usertable", key, changed[at])
 end
 
 w:transaction("read", { read_only = true, help = "reads a record" }, function(tx, pick)
@@ -128,19 +128,22 @@ end)
 
 w:transaction("insert", { help = "inserts a record" }, function(tx, pick)
   local number = pick.new("usertable")
-  local values = { key_of(number) }
-  for at = 1, fields do values[at + 1] = pick_field(pick) end
-  tx:exec("insert", unpack(values))
+  tx:insert("usertable", key_of(number), whole_record(pick))
   tx:inserted("usertable", number)
   tx:tally("inserted", 1)
 end)
 
 w:transaction("scan", { read_only = true, help = "reads records in the order of their keys" }, function(tx, pick)
-  tx:rows("scan", key_of(pick.usertable()), pick.integer(1, longest))
+  tx:scan("usertable", key_of(pick.usertable()), pick.integer(1, longest))
 end)
 
 w:transaction("read_modify_write", { help = "reads a record and updates it" }, function(tx, pick)
   local key = key_of(pick.usertable())
+  if not in_transaction then
+    read(tx, pick, key)
+    update(tx, pick, key)
+    return
+  end
   tx:begin()
   read(tx, pick, key)
   update(tx, pick, key)
@@ -150,7 +153,7 @@ end)
 w:transaction("delete", { help = "deletes a record (none of the six workloads)" }, function(tx, pick)
   -- Each loaded one once; then any, which may be gone.
   local number = pick.once("usertable") or pick.usertable()
-  local deleted = tx:exec("delete", key_of(number))
+  local deleted = tx:delete("usertable", key_of(number))
   tx:tally("deleted", deleted)
 end)
 

@@ -60,7 +60,8 @@ pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String
 }
 
 fn capabilities(of: &Capabilities) -> Value {
-    json!({"stores": of.stores, "blocking": of.blocking, "isolation": of.isolation})
+    json!({"stores": of.stores, "blocking": of.blocking, "isolation": of.isolation, "sql": of.sql,
+        "consistency": of.consistency})
 }
 
 fn describe(workload: &Workload) -> Value {

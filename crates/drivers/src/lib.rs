@@ -2,6 +2,7 @@
 //!
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
+//! * [`redis`] speaks Redis's protocol, and has no SQL.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
@@ -18,6 +19,7 @@ pub mod net;
 pub mod noop;
 mod open;
 pub mod postgres;
+pub mod redis;
 pub mod sim;
 pub mod sqlite;
 
@@ -34,5 +36,6 @@ pub use contract::isolation::Isolation;
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use contract::statement::{ListShape, Statement};
 pub use contract::value::{Params, Value};
+pub use contract::verb::{Action, Verb};
 pub use contract::{calendar, probe_tables};
 pub use open::{open, redact, schemes};

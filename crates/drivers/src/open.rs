@@ -11,14 +11,19 @@ const DRIVERS: &[&Entry] = &[
     &crate::postgres::ENTRY,
     &crate::mysql::ENTRY,
     &crate::sqlite::ENTRY,
+    &crate::redis::ENTRY,
     // Without a database.
     &crate::noop::ENTRY,
     &crate::sim::ENTRY,
 ];
 
 /// The dialects of databases, for the driver that answers without one.
-static SPOKEN: [Dialect; 3] =
-    [DRIVERS[0].dialect.spoken(), DRIVERS[1].dialect.spoken(), DRIVERS[2].dialect.spoken()];
+static SPOKEN: [Dialect; 4] = [
+    DRIVERS[0].dialect.spoken(),
+    DRIVERS[1].dialect.spoken(),
+    DRIVERS[2].dialect.spoken(),
+    DRIVERS[3].dialect.spoken(),
+];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
 /// malformed. Where it is not clear what belongs to the password, more is hidden rather than less. A driver's
@@ -47,6 +52,20 @@ pub fn schemes() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened {
+    let driver = open_by_scheme(drivers, url, settings)?;
+    let Some(wanted) = &settings.consistency else { return Ok(driver) };
+    let (name, levels) = (driver.dialect().name, driver.dialect().capabilities.consistency);
+    if levels.contains(&wanted.as_str()) {
+        return Ok(driver);
+    }
+    let allowed = match levels {
+        [] => "it has only its default, and takes none".to_owned(),
+        _ => format!("allowed are {}", levels.join(", ")),
+    };
+    Err(ConfigError(format!("load.consistency: {name} has no level {wanted:?}; {allowed}")))
+}
+
+fn open_by_scheme(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened {
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme);
     match drivers.iter().find(|entry| entry.schemes.contains(&scheme)) {
         Some(entry) => match (entry.open_as, url.split_once("?dialect=")) {
@@ -96,12 +115,30 @@ mod tests {
         let settings = Settings::default();
         assert_eq!(open_by(&drivers, "toys://", &settings).map(|driver| driver.name()).unwrap(), "noop");
         let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
-        assert!(refused(&drivers, "tops://").ends_with("sqlite://, noop://, sim://, toy://"));
+        assert!(refused(&drivers, "tops://").ends_with("sqlite://, redis://, noop://, sim://, toy://"));
         assert!(
             refused(DRIVERS, "toys://")
                 .starts_with("url: the scheme \"toys\" has no driver; allowed are postgresql://, ")
         );
         assert_eq!(listed(&drivers).last(), Some(("toy", "a toy")));
+    }
+
+    #[test]
+    fn a_consistency_level_that_the_driver_does_not_have_is_refused() {
+        let at = |url: &str, level: &str| {
+            let settings = Settings { consistency: Some(level.to_owned()), ..Settings::default() };
+            open(url, &settings).map(|_| ()).map_err(|error| error.0)
+        };
+        assert_eq!(at("redis://h", "wait 1"), Ok(()));
+        let told = at("redis://h", "quorum").unwrap_err();
+        assert!(
+            told.starts_with("load.consistency: redis has no level \"quorum\"; allowed are wait 1, "),
+            "{told}"
+        );
+        assert_eq!(
+            at("mysql://me@h", "wait 1").unwrap_err(),
+            "load.consistency: mysql has no level \"wait 1\"; it has only its default, and takes none"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Files of named statements, as users of aiosql and sqlc know them: each begins with a line `-- name: find_order`.
 
-use nephoscope_drivers::{Lexer, Statement};
+use nephoscope_drivers::{Action, Lexer, Statement, Verb};
 
 use crate::error::ScriptError;
 
@@ -71,6 +71,21 @@ pub(crate) fn named_statement(
         return Err((1 + first + line, format!("the statement {name} has {what} that does not end")));
     }
     Ok(Statement::read(name, sql, lexer))
+}
+
+/// The statement of a verb for some fields, or for `all`.
+pub(crate) fn verb_statement(
+    action: Action,
+    table: &str,
+    key: &str,
+    fields: &[String],
+    all: bool,
+) -> Statement {
+    // No statement of a workload has a blank in its name.
+    let of = if all { String::new() } else { format!(".{}", fields.join(",")) };
+    let name = format!("{} {table}{of}", action.name());
+    let fields = if action == Action::Delete { Vec::new() } else { fields.to_vec() };
+    Statement::of_verb(&name, Verb { action, table: table.to_owned(), key: key.to_owned(), fields })
 }
 
 /// What is opened in SQL and not closed, and on which of its lines.

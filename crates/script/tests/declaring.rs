@@ -412,13 +412,13 @@ fn a_workload_may_need_what_a_system_can_do() {
         statements_of(&folder("\"generated_keys\""), POSTGRES).unwrap_err(),
         format!(
             "workload.lua:{line}: the workload needs generated_keys, which systems of the dialect postgres do not have; \
-             they have transactions"
+             they have sql, transactions"
         )
     );
     assert_eq!(
         statements_of(&folder("\"speed\""), POSTGRES).unwrap_err(),
         format!(
-            "workload.lua:{line}: a workload cannot need \"speed\"; it can need transactions, generated_keys"
+            "workload.lua:{line}: a workload cannot need \"speed\"; it can need sql, transactions, generated_keys"
         )
     );
 }

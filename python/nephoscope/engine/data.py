@@ -70,7 +70,7 @@ class WorkloadData:
         self._load_command = load_command
         self.stored = workload.description["capabilities"]["stores"]
         """Whether there is a database behind the driver at all."""
-        if self.stored:
+        if self.stored and workload.description["capabilities"]["sql"]:
             self._dialect = DIALECTS[workload.description["dialect"]]
 
     @contextmanager
@@ -219,13 +219,20 @@ class WorkloadData:
                 json.dumps(self.workload.spec()), self._url, self._threads(threads), progress
             )
             with self._transaction(admin):
-                made += ownership.run_section(admin, self._dialect, self.workload, "keys", made)
+                made += self._add_keys(admin, made)
                 self._write(admin, Record(self._identity, "loaded", Detail(made=made, rows=dict(rows))))
         seconds = (_engine.monotonic_ns() - started) / 1e9
         total = sum(count for _, count in rows)
         more = f" and {statements:,} statements of w:load" if statements else ""
         message = f"{name}: loaded {total:,} rows{more}, {self._identity}, in {seconds:.1f} s"
         return LoadOutcome(loaded=True, message=message, rows=tuple(rows), seconds=seconds)
+
+    def _add_keys(self, admin: _engine.Admin, made: tuple[records.Made, ...]) -> tuple[records.Made, ...]:
+        return ownership.run_section(admin, self._dialect, self.workload, "keys", made)
+
+    def _alive(self, admin: _engine.Admin, labels: set[str], own: str = "") -> set[str]:
+        """Give the labels of what goes on, of those that are known."""
+        return lasting_labels(admin, self._dialect, labels, own)
 
     def _threads(self, wanted: int) -> int:
         """How many threads load where so many are wanted, 0 for as many as are good."""
@@ -247,7 +254,7 @@ class WorkloadData:
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:
             return
-        if busy := record.labels & lasting_labels(admin, self._dialect, record.labels):
+        if busy := record.labels & self._alive(admin, record.labels):
             raise MeasurementError(
                 f"the data of {self.workload.name} is in use: {name_of(busy.pop())} goes on; wait for its end"
             )
@@ -293,7 +300,7 @@ class WorkloadData:
         with self._admin(BOOK_S) as admin:
             record = self._read(admin)
             known = record.labels if record is not None else set()
-            return lasting_labels(admin, self._dialect, known, presence.label)
+            return self._alive(admin, known, presence.label)
 
     def end_run(
         self,
@@ -352,7 +359,7 @@ class WorkloadData:
         """Say why the tallies of runs are not known; empty if they are."""
         if not detail.unfinished:
             return ""
-        alive = lasting_labels(admin, self._dialect, {run.label for run in detail.unfinished} - {""})
+        alive = self._alive(admin, {run.label for run in detail.unfinished} - {""})
         for run in detail.unfinished:
             if run.label in alive:
                 return f"the run {run.run} goes on: check again when it has ended"

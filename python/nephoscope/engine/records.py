@@ -133,7 +133,11 @@ def read(admin: _engine.Admin, dialect: Dialect, workload: str) -> Record | None
     _, rows = admin.query(question, answer_timeout_s=BOOK_S)
     if not rows:
         return None
-    identity_text, state, detail_text = (cell or "" for cell in rows[0])
+    return of_texts(*(cell or "" for cell in rows[0]))
+
+
+def of_texts(identity_text: str, state: str, detail_text: str) -> Record:
+    """Read a record from what it was written as; what is wrong with it is told in it."""
     identity, fault = _parsed(Identity, identity_text, "identity")
     detail, detail_fault = _parsed(Detail, detail_text, "detail")
     if detail is None:
@@ -174,18 +178,16 @@ def _made_of(text: str) -> tuple[Made, ...] | None:
 
 def write(admin: _engine.Admin, dialect: Dialect, workload: str, record: Record) -> None:
     """Write the record, in a transaction of the caller's. Raises ``MeasurementError``."""
-    assert record.identity is not None  # noqa: S101 - for the type checker: what is damaged is not written
     name = dialect.literal(workload)
-    values = ", ".join(
-        [
-            name,
-            dialect.literal(_json(record.identity)),
-            dialect.literal(record.state),
-            dialect.literal(_json(record.detail)),
-        ]
-    )
+    values = ", ".join([name, *map(dialect.literal, texts_of(record))])
     admin.query(f"DELETE FROM {TABLE} WHERE workload = {name}")
     admin.query(f"INSERT INTO {TABLE} ({', '.join(_COLUMNS)}) VALUES ({values})")
+
+
+def texts_of(record: Record) -> list[str]:
+    """Write a record as texts: identity, state, detail. Raises ``MeasurementError``."""
+    assert record.identity is not None  # noqa: S101 - for the type checker: what is damaged is not written
+    return [_json(record.identity), record.state, _json(record.detail)]
 
 
 def _json(part: _Part) -> str:

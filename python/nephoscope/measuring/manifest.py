@@ -49,6 +49,7 @@ def manifest_of(study: Study, workload: Workload, system: System) -> dict[str, A
             "reads": reads_of(study, system),
             "writer_weight": load.writer_weight,
             "isolation": load.isolation or "the server's default",
+            "consistency": load.consistency or "the system's default",
         },
         "system": {
             "provider": study.system.provider,

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope.dialects import DIALECTS
-from nephoscope.engine.data import WorkloadData
+from nephoscope.engine.keyed import data_for
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.base import evaluator_class
 from nephoscope.masking import know_url
@@ -24,6 +24,7 @@ from nephoscope.systems.tenants import check_tenants, make_room, tenants_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from nephoscope.engine.data import WorkloadData
     from nephoscope.evaluators.base import Evaluator
     from nephoscope.study.reading import LoadTable, Study
     from nephoscope.systems.base import Provider, System
@@ -54,6 +55,7 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     workload = Workload.of(study.workload, system_url)
     _check_service(study, workload)
     _check_isolation(study, workload)
+    _check_consistency(study, workload)
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -70,6 +72,15 @@ def _check_isolation(study: Study, workload: Workload) -> None:
     if level is not None and level not in levels:
         allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
         raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
+
+
+def _check_consistency(study: Study, workload: Workload) -> None:
+    """Check that the system has the consistency level. Raises ``InputError``."""
+    name, level = workload.description["dialect"], study.load.consistency
+    levels = workload.description["capabilities"]["consistency"]
+    if level is not None and level not in levels:
+        allowed = f"allowed are {', '.join(map(repr, levels))}" if levels else "it has only its default"
+        raise InputError(f"load.consistency: {name} has no {level!r}; {allowed}")
 
 
 def _check_service(study: Study, workload: Workload) -> None:
@@ -145,7 +156,7 @@ def data_of(study: Study, system: System, workload: Workload) -> dict[str, Workl
 
 
 def _data(study: Study, workload: Workload, url: str) -> WorkloadData:
-    return WorkloadData(workload, url, study.load.connect_timeout, study.command("load"))
+    return data_for(workload, url, study.load.connect_timeout, study.command("load"))
 
 
 def prepare_tenant(
@@ -259,6 +270,7 @@ def load_description(load: LoadTable, seed: int, on_connect: list[str]) -> dict[
             "classes": load.retry.classes,
         },
         "on_connect": on_connect,
+        "consistency": load.consistency,
         "balance": load.balance,
         "io": load.io,
     }

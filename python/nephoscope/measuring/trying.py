@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from nephoscope import _engine
 from nephoscope.dialects import DIALECTS, url_without_database
-from nephoscope.engine.data import WorkloadData
+from nephoscope.engine.keyed import data_for
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.measuring.preparing import load_description, tenant_description
 from nephoscope.settings.loads import Load
@@ -144,7 +144,7 @@ def _filled(workload: Workload) -> set[str]:
 
 def _loaded(workload: Workload, trial: Trial) -> str:
     """Load and check the data; returns why that cannot be done, or nothing."""
-    data = WorkloadData(workload, workload.url, _CONNECT_S)
+    data = data_for(workload, workload.url, _CONNECT_S)
     try:
         data.load(force=False, threads=1, progress=lambda _: None)
         results = data.check()

@@ -119,6 +119,8 @@ class LoadTable(Settings):
     """Whether a statement without a wanted result is sent with the next, where the workload says so."""
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
+    consistency: str | None = None
+    """The [consistency level](systems.md#redis-urls) of every session; the system's default if left out."""
     connect_timeout: Duration = 10.0
     """The timeout for making a connection."""
     statement_timeout: Duration = 30.0

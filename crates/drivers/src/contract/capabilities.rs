@@ -10,12 +10,16 @@ pub struct Capabilities {
     pub probes: bool,
     /// Statements run on the thread that sends them, in this process.
     pub blocking: bool,
+    /// Statements are SQL. Without it they are the verbs of tables with a key, and nothing else.
+    pub sql: bool,
     /// BEGIN and COMMIT hold several statements together.
     pub transactions: bool,
     /// The reply to an INSERT tells the key: see [`crate::Reply::inserted_id`].
     pub generated_keys: bool,
     /// The isolation levels that a session can ask for, in the words of SQL and in small letters.
     pub isolation: &'static [&'static str],
+    /// The consistency levels that a session can ask for beside the system's default.
+    pub consistency: &'static [&'static str],
 }
 
 /// The levels of the SQL standard.
@@ -27,14 +31,16 @@ impl Capabilities {
         stores: true,
         probes: true,
         blocking: false,
+        sql: true,
         transactions: true,
         generated_keys: false,
         isolation: STANDARD,
+        consistency: &[],
     };
 
     /// What a workload may need, by the name that it is asked for, and whether it is there.
     #[must_use]
-    pub fn needed(&self) -> [(&'static str, bool); 2] {
-        [("transactions", self.transactions), ("generated_keys", self.generated_keys)]
+    pub fn needed(&self) -> [(&'static str, bool); 3] {
+        [("sql", self.sql), ("transactions", self.transactions), ("generated_keys", self.generated_keys)]
     }
 }

@@ -43,7 +43,9 @@ pub struct Settings {
     pub connect_timeout: Nanos,
     /// The longest that a question of a set-up connection may take, its answer included.
     pub answer_timeout: Nanos,
-    /// SQL that each connection runs first, in this order.
+    /// The consistency level of every session; the system's default where there is none.
+    pub consistency: Option<String>,
+    /// SQL that each connection runs first, in this order; commands where the system has no SQL.
     pub on_connect: Vec<String>,
     /// Ends the waits of set-up connections.
     pub interrupt: Interrupt,
@@ -56,6 +58,7 @@ impl Default for Settings {
             connect_timeout: 10 * nephoscope_runtime::clock::SECOND,
             // An index on a large table takes its time.
             answer_timeout: 24 * 3600 * nephoscope_runtime::clock::SECOND,
+            consistency: None,
             on_connect: Vec::new(),
             interrupt: Interrupt::default(),
         }

@@ -14,3 +14,4 @@ pub mod probe_tables;
 pub(crate) mod rows;
 pub(crate) mod statement;
 pub(crate) mod value;
+pub(crate) mod verb;

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::contract::dialect::Lexer;
 use crate::contract::error::Error;
 use crate::contract::value::Params;
+use crate::contract::verb::Verb;
 
 /// A statement of a workload: SQL whose parameters are written `:name`, cut at them, so that each driver writes
 /// them as its server wants.
@@ -20,6 +21,8 @@ pub struct Statement {
     /// For each place, what follows a parameter that is a list.
     marks: Vec<&'static str>,
     params: Vec<String>,
+    /// What it is in the words of key-value systems, where a workload has said it so.
+    verb: Option<Box<Verb>>,
 }
 
 /// How many values a list has.
@@ -69,6 +72,7 @@ impl Statement {
             places: Vec::new(),
             marks: Vec::new(),
             params: Vec::new(),
+            verb: None,
         };
         let (mut piece, mut rest) = (0, sql);
         if !sql.contains(':') {
@@ -94,6 +98,19 @@ impl Statement {
         }
         statement.pieces.push(sql[piece..].to_owned());
         statement
+    }
+
+    /// A verb, which drivers of SQL take as its SQL.
+    #[must_use]
+    pub fn of_verb(name: &str, verb: Verb) -> Self {
+        let statement = Self::new(name, &verb.sql());
+        Self { verb: Some(Box::new(verb)), ..statement }
+    }
+
+    /// The verb that it is, if it is one.
+    #[must_use]
+    pub fn verb(&self) -> Option<&Verb> {
+        self.verb.as_deref()
     }
 
     /// The name that transactions call it by.
@@ -146,7 +163,7 @@ impl Statement {
         }
         pieces.push(piece);
         let marks = vec![""; places.len()];
-        Self { name: self.name.clone(), pieces, places, marks, params }
+        Self { name: self.name.clone(), pieces, places, marks, params, verb: None }
     }
 
     /// The error of a call of a statement that a connection does not have.

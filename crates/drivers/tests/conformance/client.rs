@@ -49,7 +49,12 @@ impl Client {
         let dialect = driver.dialect();
         let read =
             |(name, sql): &(&str, &str)| Statement::read(name, &in_dialect(dialect, sql), dialect.lexer);
-        let statements: Arc<[Statement]> = statements.iter().map(read).collect();
+        Self::with(driver, &statements.iter().map(read).collect())
+    }
+
+    /// Connects with statements as they are.
+    pub(crate) fn with(driver: &dyn Driver, statements: &Arc<[Statement]>) -> Result<Self, Error> {
+        let (dialect, statements) = (driver.dialect(), Arc::clone(statements));
         let runtime = runtime();
         let connection = runtime.block_on(driver.connect(&runtime, &statements))?;
         Ok(Self { connection, statements, dialect, rows: Rows::default(), runtime })

@@ -17,6 +17,7 @@ mod excess;
 mod fixtures;
 mod greetings;
 mod isolation;
+mod keyed;
 mod kills;
 mod mysql;
 mod notices;
@@ -229,6 +230,22 @@ macro_rules! every_sqlite {
     };
 }
 
+/// What holds for a driver without SQL.
+macro_rules! every_keyed {
+    ($fixture:path) => {
+        tests! { $fixture;
+            keyed:
+                a_row_is_what_was_written
+                a_scan_has_the_order_of_keys
+                commands_of_one_flush_are_answered_in_their_order
+                errors_leave_a_usable_connection
+                a_killed_connection_is_lost
+                added_statements_are_as_good_as_others
+                loaded_rows_are_there_for_the_verbs;
+        }
+    };
+}
+
 /// The registered drivers: a name that begins with the driver's, its fixture, and the checks that it has to pass.
 macro_rules! drivers {
     ($($name:ident: $fixture:path => $($checks:ident)*;)*) => {
@@ -262,6 +279,11 @@ drivers! {
     postgres_uring: crate::fixtures::postgres::uring => every_driver every_strict every_postgres;
     postgres_uring_pieces: crate::fixtures::postgres::pieces_uring => every_driver every_strict every_postgres;
     postgres_uring_tls: crate::fixtures::postgres::tls_uring => every_driver every_strict every_postgres;
+    redis_plain: crate::fixtures::redis::plain => every_keyed;
+    redis_socket: crate::fixtures::redis::socket => every_keyed;
+    redis_pieces: crate::fixtures::redis::pieces => every_keyed;
+    redis_uring: crate::fixtures::redis::uring => every_keyed;
+    redis_tls: crate::fixtures::redis::tls => every_keyed;
 }
 
 #[test]

@@ -4,6 +4,7 @@
 pub(crate) mod handshake;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
+pub(crate) mod redis;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

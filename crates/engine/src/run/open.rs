@@ -80,6 +80,7 @@ pub fn settings(spec: &LoadSpec) -> Result<Settings, EngineError> {
         statement_mode,
         connect_timeout: spec.connect_timeout_ms * MILLISECOND,
         on_connect: spec.on_connect.clone(),
+        consistency: spec.consistency.clone(),
         ..Settings::default()
     })
 }

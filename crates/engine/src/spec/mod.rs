@@ -46,6 +46,9 @@ pub struct LoadSpec {
     pub retry: RetrySpec,
     /// SQL that each connection runs first.
     pub on_connect: Vec<String>,
+    /// The consistency level of every session; the system's default where there is none.
+    #[serde(default)]
+    pub consistency: Option<String>,
     /// How sessions are dealt to the endpoints of a role.
     pub balance: Balance,
     /// How threads wait for their sessions' sockets.

@@ -29,6 +29,7 @@ mod reuse;
 mod settings;
 mod source;
 mod sql;
+mod verbs;
 mod words;
 
 pub use source::Source;
@@ -46,6 +47,8 @@ pub(crate) struct Draft {
     pub(crate) description: String,
     pub(crate) options: Vec<OptionSpec>,
     pub(crate) tables: Vec<TableSpec>,
+    /// Those of them that have a key.
+    keyed: Vec<verbs::Keyed>,
     pub(crate) transactions: Vec<(Transaction, Function)>,
     /// What each session runs once.
     pub(crate) session: Option<Function>,
@@ -319,7 +322,7 @@ const MOST: usize = 5;
 type Declare = fn(&Lua, &RefCell<Draft>, [Value; MOST]) -> mlua::Result<Value>;
 
 /// The words of a workload, with how many arguments each takes.
-const WORDS: [(&str, usize, Declare); 13] = [
+const WORDS: [(&str, usize, Declare); 14] = [
     ("describe", 1, |lua, draft, [description, ..]| {
         draft.borrow_mut().description = text(lua, &description, "a description")?;
         Ok(Value::Nil)
@@ -328,12 +331,13 @@ const WORDS: [(&str, usize, Declare); 13] = [
     ("table", 2, |lua, draft, [name, spec, ..]| {
         // A function for the rows may run while the table is read: the declarations are not held then.
         let scale = draft.borrow().chunk(lua)?.source.scale;
-        let table = words::table(lua, scale, &name, &spec)?;
+        let (table, keyed) = words::table(lua, scale, &name, &spec)?;
         let mut draft = draft.borrow_mut();
         if draft.tables.iter().any(|other| other.name == table.name) {
             return Err(at(lua, &format!("the table {} is declared twice", table.name)));
         }
         draft.tables.push(table);
+        draft.keyed.extend(keyed);
         Ok(Value::Nil)
     }),
     ("transaction", 3, |lua, draft, [name, second, third, ..]| {
@@ -353,6 +357,9 @@ const WORDS: [(&str, usize, Declare); 13] = [
     }),
     ("needs", 1, |lua, draft, [capability, ..]| {
         words::needs(lua, &draft.borrow(), &capability).map(|()| Value::Nil)
+    }),
+    ("can", 1, |lua, draft, [capability, ..]| {
+        words::can(lua, &draft.borrow(), &capability).map(Value::Boolean)
     }),
     ("has", 1, |lua, draft, [statement, ..]| {
         sql::has(lua, &mut draft.borrow_mut(), &statement).map(Value::Boolean)

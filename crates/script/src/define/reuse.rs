@@ -110,6 +110,7 @@ impl Draft {
         };
         self.options = base.options;
         self.tables = base.tables;
+        self.keyed = base.keyed;
         self.transactions = base.transactions;
         self.mixes = base.mixes;
         self.session = base.session;

@@ -136,7 +136,8 @@ impl Source {
     /// Runs the Lua file: what it declares, and its functions.
     pub(crate) fn run(&self, lua: &Lua, patience: Patience) -> Result<(Workload, Functions), ScriptError> {
         let draft = run(self, lua, patience)?;
-        let (statements, schema) = draft.sql();
+        let spoken = draft.spoken(self.capabilities, self.dialect.name);
+        let (statements, schema) = spoken.map_err(|message| draft.error(&message))?;
         self.check_elsewhere(&draft, &statements)?;
         checks::rows(&draft.tables, self.scale).map_err(|message| draft.error(&message))?;
         let dataset = Dataset::new(&draft.tables, self.seed).map_err(|error| draft.error(&error.0))?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mlua::{Error, Lua, Table, Value};
 use nephoscope_datagen::{ColumnSpec, TableSpec};
 
-use super::{Draft, Keys, at, flag, named, number, settings, text};
+use super::{Draft, Keys, at, flag, named, number, settings, text, verbs};
 use crate::define::columns;
 use crate::vm::api::PICK_HELPERS;
 use crate::workload::{Invariant, OptionKind, OptionSpec, OptionValue, When};
@@ -96,8 +96,13 @@ pub(super) fn option(lua: &Lua, draft: &mut Draft, given: [Value; 5]) -> mlua::R
     Ok(result)
 }
 
-/// `w:table(name, { rows = …, columns = { { "name", generator }, … } })`.
-pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::Result<TableSpec> {
+/// `w:table(name, { rows = …, key = "name", columns = { { "name", generator }, … } })`.
+pub(super) fn table(
+    lua: &Lua,
+    scale: f64,
+    name: &Value,
+    spec: &Value,
+) -> mlua::Result<(TableSpec, Option<verbs::Keyed>)> {
     let name = named(lua, name, "a table's name")?;
     if PICK_HELPERS.contains(&name.as_str()) {
         return Err(at(lua, &format!("a table cannot be called {name}: pick.{name} is something else")));
@@ -110,7 +115,7 @@ pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::
         table: spec.clone(),
         what: format!("table {name}"),
         unnamed: 0,
-        allowed: &["rows", "columns"],
+        allowed: &["rows", "key", "columns"],
     }
     .check()?;
     let wrong = |message: String| at(lua, &format!("table {name}: {message}"));
@@ -138,7 +143,9 @@ pub(super) fn table(lua: &Lua, scale: f64, name: &Value, spec: &Value) -> mlua::
     for column in list.sequence_values::<Value>() {
         columns.push(self::column(lua, &name, &column?)?);
     }
-    Ok(TableSpec { name, rows: rows.map(|rows| rows.floor() as u64), columns })
+    let table = TableSpec { name, rows: rows.map(|rows| rows.floor() as u64), columns };
+    let keyed = verbs::key(lua, &table, &spec.get::<Value>("key")?)?;
+    Ok((table, keyed))
 }
 
 fn column(lua: &Lua, table: &str, value: &Value) -> mlua::Result<ColumnSpec> {
@@ -274,24 +281,30 @@ pub(super) fn invariant(
 
 /// `w:needs(capability)`: an error where the system does not have it.
 pub(super) fn needs(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Result<()> {
+    if can(lua, draft, capability)? {
+        return Ok(());
+    }
     let wanted = named(lua, capability, "what the workload needs")?;
     let source = &draft.chunk(lua)?.source;
     let capabilities = source.capabilities.needed();
-    match capabilities.iter().find(|(name, _)| *name == wanted) {
-        Some((_, true)) => Ok(()),
-        Some((_, false)) => {
-            let have = capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
-            let (have, dialect) = (have.collect::<Vec<_>>().join(", "), source.dialect.name);
-            Err(at(
-                lua,
-                &format!(
-                    "the workload needs {wanted}, which systems of the dialect {dialect} do not have; they have {have}"
-                ),
-            ))
-        }
-        None => {
-            let known = capabilities.map(|(name, _)| name).join(", ");
-            Err(at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}")))
-        }
-    }
+    let have = capabilities.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| *name);
+    let (have, dialect) = (have.collect::<Vec<_>>().join(", "), source.dialect.name);
+    let have = if have.is_empty() { "none of these".to_owned() } else { have };
+    Err(at(
+        lua,
+        &format!(
+            "the workload needs {wanted}, which systems of the dialect {dialect} do not have; they have {have}"
+        ),
+    ))
+}
+
+/// `w:can(capability)`: whether the system has it.
+pub(super) fn can(lua: &Lua, draft: &Draft, capability: &Value) -> mlua::Result<bool> {
+    let wanted = named(lua, capability, "what the workload needs")?;
+    let capabilities = draft.chunk(lua)?.source.capabilities.needed();
+    let found = capabilities.iter().find(|(name, _)| *name == wanted);
+    found.map(|(_, is_there)| *is_there).ok_or_else(|| {
+        let known = capabilities.map(|(name, _)| name).join(", ");
+        at(lua, &format!("a workload cannot need {wanted:?}; it can need {known}"))
+    })
 }

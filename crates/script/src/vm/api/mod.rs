@@ -25,6 +25,7 @@ mod rows;
 mod sysbench;
 mod tx;
 mod values;
+mod verbs;
 
 pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
@@ -36,6 +37,7 @@ pub(crate) use query::{Queries, make_queries};
 pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use sysbench::set_sysbench;
 pub(crate) use tx::push_tx;
+pub(crate) use verbs::{Verbs, make_verbs};
 
 /// An error for the workload's author, without its place in the file.
 type Message = String;

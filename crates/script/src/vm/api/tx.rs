@@ -9,6 +9,7 @@ use nephoscope_drivers::{Command, Isolation, Want};
 use super::integer::whole;
 use super::query;
 use super::values::values;
+use super::verbs;
 use super::{
     Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
     table, text, type_name,
@@ -16,7 +17,8 @@ use super::{
 use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
-unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: Call) -> c_int {
+#[inline]
+pub(super) unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: Call) -> c_int {
     context.call = Some(call);
     // SAFETY: a C function may return what lua_yield returns; nothing is passed.
     unsafe { ffi::lua_yield(l, 0) }
@@ -257,7 +259,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
                         "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, query, \
-                         tally, inserted, now, null, session, sessions, attempt"
+                         read, scan, insert, update, delete, tally, inserted, now, null, session, sessions, attempt"
                     ));
                 }
             };
@@ -273,7 +275,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Option<Isolation>) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 15);
+        ffi::lua_createtable(l, 0, 20);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -287,6 +289,11 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Op
             (c"rows", rows),
             (c"results", results),
             (c"query", query::query),
+            (c"read", verbs::read),
+            (c"scan", verbs::scan),
+            (c"insert", verbs::insert),
+            (c"update", verbs::update),
+            (c"delete", verbs::delete),
             (c"tally", tally),
             (c"inserted", inserted),
         ] {
