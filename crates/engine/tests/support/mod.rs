@@ -73,6 +73,7 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         cpus: Vec::new(),
         interval_ms: 100,
         statement_mode: "prepared".to_owned(),
+        consistency: None,
         pipeline: false,
         connect_timeout_ms: 2_000,
         statement_timeout_ms: 5_000,

@@ -59,6 +59,7 @@ impl Draw {
             cpus: Vec::new(),
             interval_ms: self.one(&[200, 500, 1000, 1700]),
             statement_mode: "prepared".to_owned(),
+            consistency: None,
             pipeline: self.chance(0.5),
             connect_timeout_ms: 2_000,
             statement_timeout_ms: 5 + self.below(60),
