@@ -102,13 +102,17 @@ def captured(run: Features) -> Sight:
     return Sight(rhythm(run.y.sum(axis=0)), run.cells, z, read_share(run.cells, z), written)
 
 
-def foretold(model: Model, rates: NDArray[np.float64], seconds: int, seed: int = 0) -> Sight:
-    """Sum up what a model foretells of S seconds at transactions a second by type, (T,).
+def foretold(
+    model: Model, rates: NDArray[np.float64], seconds: int, seed: int = 0, at: float | None = None
+) -> Sight:
+    """Sum up what a model foretells of S seconds at transactions a second by type, (T,); ``at`` as of ``predict``.
 
     The mean is the one expected; deviation, dispersion and autocorrelation are means over ``DRAWS`` sequences.
     """
-    mean, weights = model.predict(rates)
-    drawn = [rhythm(model.sample(rates, seconds, seed + at).counts.sum(axis=0)) for at in range(DRAWS)]
+    mean, weights = model.predict(rates, at)
+    drawn = [
+        rhythm(model.sample(rates, seconds, seed + draw, at).counts.sum(axis=0)) for draw in range(DRAWS)
+    ]
     of_draws = Rhythm(*np.mean(drawn, axis=0).tolist())._replace(mean=float(mean.sum()))
     z = mean @ weights
     if not z.sum():
@@ -301,7 +305,7 @@ def evaluate(
             for at, truth in truths.items():
                 model = fitted or _told(name, runs[at])
                 run = runs[at]
-                asked = (run.x.mean(axis=1), run.y.shape[1], run.run.run * DRAWS)
+                asked = (run.x.mean(axis=1), run.y.shape[1], run.run.run * DRAWS, run.run.run)
                 found, forecast = foretold(model, *asked), model.sample(*asked)
                 if curves is not None:
                     known = [runs[one].run.run for one in (split.learned if fitted else [at])]
@@ -406,7 +410,7 @@ def _left_out(
         other = train(name, training(kept), settings)
         for at in np.flatnonzero(levels == level).tolist():
             run = runs[at]
-            found = foretold(other, run.x.mean(axis=1), run.y.shape[1], seed=at * DRAWS)
+            found = foretold(other, run.x.mean(axis=1), run.y.shape[1], at * DRAWS, run.run.run)
             off[at] = [_log(*pair) for pair in zip(_values(found), _values(captured(run)), strict=True)]
     return off
 

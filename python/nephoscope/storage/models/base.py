@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from nephoscope.storage.features import Features
+    from nephoscope.storage.models.drift import Drift
 
     Vector = NDArray[np.float64]
     State = Mapping[str, NDArray[Any]]
@@ -49,6 +50,8 @@ class Training:
     """The TPS asked for, (R,); where none was, the mean of what runs without one reached that are of one level."""
     write_bytes: Mapping[int, NDArray[np.uint32]]
     """Sizes of writes in bytes, by ``size_kb``, of all runs."""
+    order: Vector
+    """The number of each run in its corpus, which is its place in time: (R,)."""
 
     @cached_property
     def rates(self) -> Vector:
@@ -112,6 +115,7 @@ def training(runs: Sequence[Features]) -> Training:
         mixes=[one.run.mix for one in runs],
         targets=np.array(targets),
         write_bytes=_merged([one.write_bytes for one in runs]),
+        order=np.array([one.run.run for one in runs], dtype=float),
     )
 
 
@@ -178,6 +182,9 @@ class Intensity(Half):
 
 class Placement(Half):
     """Where requests go: the joint distribution of segment and size."""
+
+    drifts: ClassVar[bool] = False
+    """Whether forecasts are corrected as of a time (see ``models.drift``)."""
 
     any_page: ClassVar[bool] = False
     """Whether any page of a segment is as likely as any other, in the place of the learned law of offsets."""
@@ -272,20 +279,33 @@ class Model:
     """The corpus: ``view``, ``segment_bytes``, ``source``, and ``segments`` as lists of number, name and chunk."""
     patterns: State = field(default_factory=dict)
     """What other parts have learned, as arrays by name: offsets inside segments, and bursts."""
+    drift: Drift | None = None
+    """How it changes with time; None where it does not."""
 
-    def predict(self, rates: Vector) -> Prediction:
-        """Foretell means and shares at transactions a second by type, (T,)."""
-        return Prediction(self.intensity.mean(rates), self.placement.weights(rates))
+    def predict(self, rates: Vector, at: float | None = None) -> Prediction:
+        """Foretell means and shares at transactions a second by type, (T,).
 
-    def sample(self, rates: Vector, seconds: int, seed: int) -> Forecast:
-        """Foretell S seconds at transactions a second by type, (T,)."""
-        counts = self.intensity.sample(rates, seconds, np.random.default_rng(seed))
-        return self._forecast(counts, rates)
+        ``at`` is the number of the run at whose time this would be; None for the last one that was learned from.
+        """
+        mean, weights = self.intensity.mean(rates), self.placement.weights(rates)
+        if self.drift is not None:
+            mean, weights = mean * self.drift.mean(at), self.drift.weights(weights, at)
+        return Prediction(mean, weights)
+
+    def sample(self, rates: Vector, seconds: int, seed: int, at: float | None = None) -> Forecast:
+        """Foretell S seconds at transactions a second by type, (T,); ``at`` as of ``predict``."""
+        random = np.random.default_rng(seed)
+        return self._forecast(self.intensity.sample(rates, seconds, random), rates, random, at)
 
     def follow(self, course: Vector, seed: int) -> Forecast:
         """Foretell what a given course of transactions by type and second, (T, S), brings."""
-        return self._forecast(self.intensity.follow(course, np.random.default_rng(seed)), course.mean(axis=1))
+        random = np.random.default_rng(seed)
+        return self._forecast(self.intensity.follow(course, random), course.mean(axis=1), random, None)
 
-    def _forecast(self, counts: NDArray[np.int64], rates: Vector) -> Forecast:
-        weights = self.placement.weights(rates)
+    def _forecast(
+        self, counts: NDArray[np.int64], rates: Vector, random: np.random.Generator, at: float | None
+    ) -> Forecast:
+        _, weights = self.predict(rates, at)
+        if self.drift is not None:
+            counts = in_whole(counts * self.drift.mean(at)[:, None], random)
         return Forecast(counts, self.cells, weights, self.write_bytes, self.known.nearest(rates))

@@ -13,6 +13,7 @@ from nephoscope.errors import InputError, MeasurementError
 from nephoscope.files import check_named, read_regular, replacing
 from nephoscope.storage.features import Cell
 from nephoscope.storage.models.base import VALIDATED, Known, Model, expect
+from nephoscope.storage.models.drift import Drift
 from nephoscope.storage.models.registry import halves
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def save(model: Model, path: Path) -> None:
         ("intensity", model.intensity.state()),
         ("placement", model.placement.state()),
         ("patterns", model.patterns),
+        ("drift", {} if model.drift is None else model.drift.state()),
     ):
         arrays.update({f"{part}.{name}": array for name, array in state.items()})
     try:
@@ -120,6 +122,7 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Model:
         known,
         dict(header["origin"]),
         _part(arrays, "patterns"),
+        Drift.restored(drift, len(cells)) if (drift := _part(arrays, "drift")) else None,
     )
     mean, weights = model.predict(rates.mean(axis=0))
     if mean.shape != (2,) or weights.shape != (2, len(cells)):

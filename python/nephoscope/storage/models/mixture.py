@@ -146,6 +146,8 @@ FORMS = [Form(exponent, ridge) for ridge in (3e-4, 3e-3, 3e-2) for exponent in (
 class MixturePlacement(Placement):
     """Requests a transaction in each cell: a non-negative mixture over the types, and a part that changes with TPS."""
 
+    drifts = True
+
     def __init__(self) -> None:
         """Know nothing yet."""
         self.parts: Vector = np.zeros((2, 1, 0))

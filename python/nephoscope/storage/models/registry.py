@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
 from nephoscope.storage.models.base import Intensity, Known, Model, Placement
+from nephoscope.storage.models.drift import fit_drift
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -124,4 +125,5 @@ def train(name: str, data: Training, settings: Mapping[str, float] | None = None
     intensity.fit(data)
     placement.fit(data)
     known = Known(data.rates, data.targets, data.mixes)
-    return Model(name, intensity, placement, data.types, data.cells, data.write_bytes, known)
+    drift = fit_drift(data, intensity.mean, placement.weights) if placement.drifts else None
+    return Model(name, intensity, placement, data.types, data.cells, data.write_bytes, known, drift=drift)
