@@ -177,7 +177,7 @@ class Provider(ABC):
         return {}
 
     def vacuum(self) -> None:  # noqa: B027 - not every product has to
-        """Reclaim the room of rows that are gone, where the product does not do so as it goes.
+        """Reclaim the room of rows that are gone, where the product does so late, and gather its statistics anew.
 
         It returns when that is done. Raises ``MeasurementError``.
         """
