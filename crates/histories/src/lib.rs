@@ -38,8 +38,10 @@
 //!
 //! # Memory and time
 //!
-//! What is held grows with the window ([`Options::window`]) and the keys in use, not with the history. Each transaction is
-//! looked at by a few passes, each linear in what is held. Where the assumptions did not hold (a list was used after it had
+//! What is held grows with the window ([`Options::window`]) and the keys in use, not with the history. A list is forgotten
+//! once it has been left alone for the window; registers and counters are held to the end, each with its newest version.
+//! Each transaction is looked at by a few passes, each linear in what is held; the search for the names of cycles has a
+//! limit, beyond which each group of transactions on common cycles gives one. The example `check` measures both. Where the assumptions did not hold (a list was used after it had
 //! been left alone for the window, a transaction came later), [`Summary::late`] says so; [`Summary::is_exact`] tells that
 //! they did.
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -63,6 +63,8 @@ const FAMILIES: [Family; 5] = [
 /// Searches a part of the dependency graph.
 pub(crate) struct Part {
     pub(crate) edges: Vec<Edge>,
+    /// Those within a component, by their places in the graph.
+    inner: Vec<Edge>,
     graph: Graph,
     /// The component of each node.
     pub(crate) components: Components,
@@ -84,10 +86,13 @@ const STATES: u32 = 4;
 
 impl Part {
     pub(crate) fn new(nodes: usize, real: usize, edges: Vec<Edge>, covered: Vec<bool>) -> Self {
-        let graph = Graph::new(nodes, edges.iter().map(|edge| edge.from));
-        let components = graph.components(|edge| Some(edges[edge as usize].to));
-        let patience = (edges.len() * PATIENCE).max(LEAST_PATIENCE);
-        Self { edges, graph, components, real, covered, reached: Vec::new(), round: 0, patience }
+        let whole = Graph::new(nodes, edges.iter().map(|edge| edge.from));
+        let components = whole.components(|edge| Some(edges[edge as usize].to));
+        let within = |edge: &&Edge| components.of[edge.from as usize] == components.of[edge.to as usize];
+        let inner: Vec<Edge> = edges.iter().filter(within).copied().collect();
+        let graph = Graph::new(nodes, inner.iter().map(|edge| edge.from));
+        let patience = (inner.len() * PATIENCE).max(LEAST_PATIENCE);
+        Self { edges, inner, graph, components, real, covered, reached: Vec::new(), round: 0, patience }
     }
 
     /// Gives cycles of which none has an edge between two transactions of those before it; at least one of each component
@@ -122,10 +127,10 @@ impl Part {
     fn family(&mut self, family: &Family, order_edges: u8, found: &mut Vec<Cycle>) {
         let may = family.first | family.rest | order_edges;
         let components = self.graph.components(|edge| {
-            Some(&self.edges[edge as usize]).filter(|it| it.kind() & may != 0).map(|it| it.to)
+            Some(&self.inner[edge as usize]).filter(|it| it.kind() & may != 0).map(|it| it.to)
         });
-        for first in 0..self.edges.len() {
-            let edge = self.edges[first];
+        for first in 0..self.inner.len() {
+            let edge = self.inner[first];
             let inside = components.of[edge.from as usize] == components.of[edge.to as usize];
             if edge.kind() != family.first || !inside || self.covered(&edge) {
                 continue;
@@ -150,7 +155,7 @@ impl Part {
         components: &Components,
     ) -> Option<Vec<u32>> {
         self.round += 1;
-        let start = self.edges[first as usize];
+        let start = self.inner[first as usize];
         let rw_before = if family.first == RW { LAST_RW } else { 0 };
         let begin = start.to * STATES + rw_before;
         let mut queue = VecDeque::from([begin]);
@@ -159,7 +164,7 @@ impl Part {
             let (node, flags) = (state / STATES, state % STATES);
             for edge in self.graph.of(node) {
                 self.patience = self.patience.saturating_sub(1);
-                let next = &self.edges[*edge as usize];
+                let next = &self.inner[*edge as usize];
                 let kind = next.kind();
                 let inside = components.of[next.to as usize] == components.of[start.from as usize];
                 if kind & (family.rest | order_edges) == 0 || !inside || self.covered(next) {
@@ -202,7 +207,7 @@ impl Part {
             state = before;
         }
         path.reverse();
-        let mut nodes: Vec<u32> = path.iter().map(|edge| self.edges[*edge as usize].from).collect();
+        let mut nodes: Vec<u32> = path.iter().map(|edge| self.inner[*edge as usize].from).collect();
         nodes.sort_unstable();
         nodes.windows(2).all(|pair| pair[0] != pair[1]).then_some(path)
     }
@@ -211,7 +216,7 @@ impl Part {
     fn named(&self, path: &[u32]) -> Option<Cycle> {
         let (mut nodes, mut steps, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
         for edge in path {
-            let edge = &self.edges[*edge as usize];
+            let edge = &self.inner[*edge as usize];
             if (edge.from as usize) < self.real {
                 nodes.push(edge.from);
                 steps.push(edge.why);
@@ -253,8 +258,8 @@ impl Part {
         }
         let order_edges = if orders.len() > 1 { SESSION | REAL_TIME } else { 0 };
         let family = Family { anomaly: Anomaly::G2Item, first: 0, rest: WW | WR | RW };
-        for first in 0..self.edges.len() {
-            let edge = self.edges[first];
+        for first in 0..self.inner.len() {
+            let edge = self.inner[first];
             let component = self.components.of[edge.from as usize];
             if done[component as usize]
                 || self.components.of[edge.to as usize] != component

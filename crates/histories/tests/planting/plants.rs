@@ -1,4 +1,5 @@
 //! Anomalies as they are planted: transactions in a short notation, and what is to be found of them.
+#![allow(clippy::enum_glob_use, clippy::unwrap_used)]
 
 use nephoscope_histories::Anomaly::{self, *};
 use nephoscope_histories::{Operation, Order, Outcome, Transaction};
