@@ -243,6 +243,7 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
         "probes": {"spec"},
         "loading": {"worker.watchdog"},
     },
+    "histories": {"check": set()},
     "script": {"vm": set(), "define": {"vm"}},
     "storage": {
         "capture": set(),

@@ -34,9 +34,10 @@ SECOND_NAMES = {
     "run directory": r"result(s)? directory|output directory",
     "price book": r"price list file|pricing file",
 }
-# Names that belong to others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer.
+# Names of others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer, a field of adya.
 FOREIGN = re.compile(
-    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists|vuset vu", re.IGNORECASE
+    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists|vuset vu|txns: transactions",
+    re.IGNORECASE,
 )
 
 
