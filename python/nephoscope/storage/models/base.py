@@ -287,10 +287,10 @@ class Model:
 
         ``at`` is the number of the run at whose time this would be; None for the last one that was learned from.
         """
-        mean, weights = self.intensity.mean(rates), self.placement.weights(rates)
-        if self.drift is not None:
-            mean, weights = mean * self.drift.mean(at), self.drift.weights(weights, at)
-        return Prediction(mean, weights)
+        mean = self.intensity.mean(rates)
+        return Prediction(
+            mean if self.drift is None else mean * self.drift.mean(at), self._weights(rates, at)
+        )
 
     def sample(self, rates: Vector, seconds: int, seed: int, at: float | None = None) -> Forecast:
         """Foretell S seconds at transactions a second by type, (T,); ``at`` as of ``predict``."""
@@ -305,7 +305,11 @@ class Model:
     def _forecast(
         self, counts: NDArray[np.int64], rates: Vector, random: np.random.Generator, at: float | None
     ) -> Forecast:
-        _, weights = self.predict(rates, at)
         if self.drift is not None:
             counts = in_whole(counts * self.drift.mean(at)[:, None], random)
+        weights = self._weights(rates, at)
         return Forecast(counts, self.cells, weights, self.write_bytes, self.known.nearest(rates))
+
+    def _weights(self, rates: Vector, at: float | None) -> Vector:
+        weights = self.placement.weights(rates)
+        return weights if self.drift is None else self.drift.weights(weights, at)
