@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # moto has an environment of its own: it needs an older python-dateutil than the tests have, and 29 packages.
 MOTO := .venv-moto
+# The servers of the tests that come as jars, a folder each.
+JARS := .jars
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
@@ -29,7 +31,7 @@ test: ready-to-test lint test-rust test-python ## Everything: lint, unit, proper
 # What is fetched and built for the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built system-packages rust-built
+	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb rust-built
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
@@ -55,7 +57,7 @@ WORKERS ?= 4
 AGAIN = echo "once more, alone: what has failed" >&2
 
 .PHONY: test-rust
-test-rust: $(VENV)/dev system-packages
+test-rust: $(VENV)/dev system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	rm -rf target/survivals/rust
 	cargo test --workspace --locked -- --test-threads $(WORKERS) \
 	  || { $(AGAIN); cargo test --workspace --locked -- --test-threads 1; }
@@ -70,7 +72,7 @@ test-quick: build $(VENV)/dev ## Without servers and long measurements, for the 
 FAILED_AGAIN = { $(AGAIN); $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python
-test-python: build $(VENV)/dev $(MOTO)/built system-packages
+test-python: build $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	$(BIN)/python -m mypy.stubtest nephoscope._engine
 	rm -rf target/survivals/python
 	$(BIN)/pytest -m "not alone" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
@@ -129,6 +131,15 @@ $(MOTO)/built: requirements/moto.txt
 	$(MOTO)/bin/pip install --quiet --require-hashes -r requirements/moto.txt
 	touch $@
 
+# A folder is made whole or not at all; without Maven there is none, and the tests that need it say so and are skipped.
+$(JARS)/%: requirements/%.xml | system-packages
+	command -v mvn >/dev/null || { echo "Maven is not installed: no $@" >&2; exit 0; }; \
+	rm -rf $@ $@.partial; \
+	mvn --batch-mode --quiet --file $< \
+	  org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+	  -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.partial; \
+	touch $@.partial; mv $@.partial $@
+
 # Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
 # and the tests that need what is missing say so and are skipped.
 .PHONY: system-packages
@@ -147,4 +158,4 @@ locks: $(VENV)/dev ## Resolve the Python dependencies anew
 clean: ## Remove what was built, and say what stays in the cache
 	@test ! -x $(BIN)/nephoscope || $(BIN)/nephoscope clean --dry-run \
 	  | sed -n 's/^would remove:/stays in the cache, and may be deleted:/p' || true
-	rm -rf target $(VENV) $(MOTO) dist
+	rm -rf target $(VENV) $(MOTO) $(JARS) dist
