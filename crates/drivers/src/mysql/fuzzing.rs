@@ -2,13 +2,10 @@
 //!
 //! A target takes any bytes and panics where a promise is broken.
 
-use nephoscope_runtime::Inbox;
-
 use crate::contract::added::Added;
 use crate::contract::dialect::Lexer;
-use crate::contract::driver::{Command, ConnectionState, Reply, StatementMode, Want};
-use crate::contract::error::ErrorClass;
-use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::driver::{Command, ConnectionState, StatementMode, Want};
+use crate::contract::rows::Rows;
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
 use crate::mysql::auth::{Authentication, Transport};
@@ -16,8 +13,9 @@ use crate::mysql::machine::prepared::Prepared;
 use crate::mysql::machine::{Agreed, Machine};
 use crate::mysql::startup::Greeting;
 use crate::mysql::{types, wire};
+use crate::net::conversation::{Conversation, Transcript};
 use crate::net::secret::Password;
-use crate::net::session::{Machine as _, Progress};
+use crate::net::session::Machine as _;
 
 /// A cell: the first byte is the type, the second one its flags, the rest is the cell of a binary row.
 ///
@@ -102,9 +100,6 @@ fn log_in(choice: u8, mut bytes: &[u8]) {
     }
 }
 
-/// What a conversation has come to: how each flush has ended, and what was sent.
-type Transcript = (Vec<(Result<Reply, (ErrorClass, String)>, ConnectionState)>, Vec<u8>, Vec<usize>);
-
 const FLUSHES: [&[(Command, Want)]; 3] = [
     &[(Command::Begin, Want::Count), (Command::Execute(0), Want::Rows)],
     &[(Command::Execute(1), Want::Count), (Command::Execute(0), Want::Rows), (Command::Commit, Want::Count)],
@@ -118,49 +113,33 @@ fn converse(mode: StatementMode, agreed: Agreed, bytes: &[u8], cut: usize) -> Tr
         one
     });
     let mut machine = Machine::new(mode, agreed, statements.into(), 2);
-    let (mut inbox, mut rows) = (Inbox::default(), Rows::default());
-    let (mut outcomes, mut sent, mut pieces) = (Vec::new(), Vec::new(), bytes.chunks(cut));
+    let mut conversation = Conversation::new(bytes, cut);
     for (number, flush) in FLUSHES.iter().cycle().enumerate() {
         // The connection comes to know a statement, or runs a text.
         let sql = if number % 4 == 3 { format!("SELECT {number} + :v") } else { format!("SELECT {number}") };
         let added = std::rc::Rc::new(Statement::read("added", &sql, Lexer::MYSQL));
         if number % 4 > 1
-            && let Ok(Added::Ready(place)) = machine.add(&added, false, &mut sent)
+            && let Ok(Added::Ready(place)) = machine.add(&added, false, &mut conversation.sent)
         {
             let params = added.params().iter().map(|_| Value::Int(7)).collect();
-            assert!(machine.queue(Command::Execute(place), &params, Want::Rows, &mut sent).is_ok());
+            assert!(
+                machine.queue(Command::Execute(place), &params, Want::Rows, &mut conversation.sent).is_ok()
+            );
         }
         for (command, want) in *flush {
             let params = match command {
                 Command::Execute(_) => [Value::Int(7)].into_iter().collect(),
                 _ => Params::default(),
             };
-            let queued = machine.queue(*command, &params, *want, &mut sent);
+            let queued = machine.queue(*command, &params, *want, &mut conversation.sent);
             assert!(queued.is_ok(), "a command is not queued");
         }
-        let outcome = loop {
-            match machine.feed(&mut inbox, &mut sent, &mut rows) {
-                Ok(Progress::Done(reply)) => break Some(Ok(reply)),
-                Err(error) => break Some(Err((error.class(), error.code().to_owned()))),
-                Ok(Progress::More) => {}
-            }
-            let Some(piece) = pieces.next() else { break None };
-            inbox.extend(piece);
-            let room = inbox.room().len();
-            assert!(room <= 4 * bytes.len() + (1 << 18), "{room} bytes of room for {}", bytes.len());
-        };
-        let Some(outcome) = outcome else { break };
-        outcomes.push((outcome, machine.state()));
-        if machine.state() == ConnectionState::Lost || machine.state() == ConnectionState::Waiting {
-            break;
+        match conversation.hear(&mut machine) {
+            None | Some(ConnectionState::Lost | ConnectionState::Waiting) => break,
+            Some(_) => {}
         }
     }
-    let counts = (0..u32::MAX)
-        .map(ResultIndex::from)
-        .take_while(|result| rows.columns(*result).is_some())
-        .map(|result| rows.count(result))
-        .collect();
-    (outcomes, sent, counts)
+    conversation.end()
 }
 
 #[cfg(test)]

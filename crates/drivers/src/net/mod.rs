@@ -2,6 +2,8 @@
 //! driver.
 
 pub(crate) mod channel;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod conversation;
 pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod given;

@@ -1,15 +1,12 @@
 //! What the fuzz target in `fuzz/` calls; the crate's tests replay the seeds.
 
-use nephoscope_runtime::Inbox;
-
 use super::machine::Machine;
-use crate::contract::driver::{Command, ConnectionState, Reply, Want};
-use crate::contract::error::ErrorClass;
-use crate::contract::rows::{ResultIndex, Rows};
+use crate::contract::driver::{Command, ConnectionState, Want};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
 use crate::contract::verb::{Action, Verb};
-use crate::net::session::{Machine as _, Progress};
+use crate::net::conversation::{Conversation, Transcript};
+use crate::net::session::Machine as _;
 
 /// The statements of the verbs on a table of two fields, in the order of [`Action::ALL`].
 pub(super) fn statements() -> Vec<Statement> {
@@ -25,9 +22,6 @@ pub(super) fn statements() -> Vec<Statement> {
 const FLUSHES: [&[(usize, usize)]; 4] =
     [&[(0, 1)], &[(2, 3), (3, 3), (4, 1)], &[(1, 2)], &[(0, 1), (1, 2), (0, 1), (1, 2), (3, 3)]];
 
-/// How each flush ended and where that left the connection, what was sent, how many rows each result has.
-type Transcript = (Vec<(Result<Reply, (ErrorClass, String)>, ConnectionState)>, Vec<u8>, Vec<usize>);
-
 /// What a server sends; the first byte says how the bytes are cut, and whether replicas are waited for.
 ///
 /// # Panics
@@ -41,39 +35,21 @@ pub fn protocol(data: &[u8]) {
 
 pub(super) fn converse(replicas: u8, bytes: &[u8], cut: usize) -> Transcript {
     let Ok(mut machine) = Machine::new(&statements(), replicas) else { panic!("the statements are verbs") };
-    let (mut inbox, mut rows) = (Inbox::default(), Rows::default());
-    let (mut outcomes, mut sent, mut pieces) = (Vec::new(), Vec::new(), bytes.chunks(cut));
+    let mut conversation = Conversation::new(bytes, cut);
     for flush in FLUSHES.iter().cycle() {
         for (place, values) in *flush {
             let params: Params =
                 [Value::Int(7), Value::Int(2), Value::Text(b"x")].into_iter().take(*values).collect();
             let want = if *place < 2 { Want::Rows } else { Want::Count };
-            assert!(machine.queue(Command::Execute(*place), &params, want, &mut sent).is_ok());
+            let queued = machine.queue(Command::Execute(*place), &params, want, &mut conversation.sent);
+            assert!(queued.is_ok());
         }
-        let outcome = loop {
-            match machine.feed(&mut inbox, &mut sent, &mut rows) {
-                Ok(Progress::Done(reply)) => break Some(Ok(reply)),
-                Err(error) => break Some(Err((error.class(), error.code().to_owned()))),
-                Ok(Progress::More) => {}
-            }
-            let Some(piece) = pieces.next() else { break None };
-            inbox.extend(piece);
-            let room = inbox.room().len();
-            assert!(room <= 4 * bytes.len() + (1 << 18), "{room} bytes of room for {}", bytes.len());
-        };
-        let Some(outcome) = outcome else { break };
-        outcomes.push((outcome, machine.state()));
-        if machine.state() == ConnectionState::Lost {
-            break;
+        match conversation.hear(&mut machine) {
+            None | Some(ConnectionState::Lost) => break,
+            Some(state) => assert_eq!(state, ConnectionState::Idle, "every answer is in"),
         }
-        assert_eq!(machine.state(), ConnectionState::Idle, "every answer is in");
     }
-    let counts = (0..u32::MAX)
-        .map(ResultIndex::from)
-        .take_while(|result| rows.columns(*result).is_some())
-        .map(|result| rows.count(result))
-        .collect();
-    (outcomes, sent, counts)
+    conversation.end()
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
 
-use super::postgres::{STOP_AT_END_OF_INPUT, USER, as_user, free_port, is_root};
+use super::running::{Running, as_user, free_port};
 use super::{Folder, Identity, run};
 
 /// The server's program, where Debian's package puts it. A test that needs it says so, and passes, where it is not.
@@ -20,8 +19,7 @@ pub(crate) fn program() -> Option<&'static Path> {
 /// A running server, whose user `tester` may do everything. It is stopped, and its data removed, when it is dropped or
 /// the tests end.
 pub(crate) struct Server {
-    process: Child,
-    input: Option<ChildStdin>,
+    running: Running,
     folder: Folder,
     /// Its port, on 127.0.0.1.
     pub(crate) port: u16,
@@ -43,16 +41,11 @@ impl Server {
             format!("--tmpdir={}", path("tmp")),
         ];
         fs::create_dir(folder.path("tmp")).unwrap();
-        if let Some((identity, authority)) = tls {
-            let files = [(&*identity.certificate, "cert"), (&identity.key, "key"), (authority, "ca")];
-            for (from, name) in files {
-                fs::copy(from, folder.path(name)).unwrap();
-                settings.push(format!("--ssl-{name}={}", path(name)));
-            }
+        if let Some(tls) = tls {
+            folder.take(tls, ["cert", "key", "ca"]);
+            settings.extend(["cert", "key", "ca"].map(|name| format!("--ssl-{name}={}", path(name))));
         }
-        if is_root() {
-            run(Command::new("chown").arg("-R").arg(USER).arg(folder.path("")));
-        }
+        folder.hand_over();
         let data = format!("--datadir={}", path("data"));
         run(as_user(Path::new("mariadb-install-db")).args([
             "--no-defaults",
@@ -61,22 +54,22 @@ impl Server {
             &format!("--tmpdir={}", path("tmp")),
             &data,
         ]));
-        let mut process = as_user(Path::new("sh"))
-            .env("NEPHOSCOPE_FOLDER", folder.path(""))
-            .args(["-c", STOP_AT_END_OF_INPUT, "sh"])
-            .arg(program)
-            .args(["--no-defaults", &data, "--bind-address=127.0.0.1", "--skip-name-resolve"])
-            .args(["--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=32M"])
-            .args(["--max-connections=300", "--max-allowed-packet=64M", "--local-infile=1"])
-            .args(["--plugin-load-add=auth_ed25519", "--performance-schema=0"])
-            .args(settings)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.path("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let input = process.stdin.take();
-        Self { process, input, folder, port }
+        let fixed = [
+            "--no-defaults",
+            &data,
+            "--bind-address=127.0.0.1",
+            "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=0",
+            "--innodb-buffer-pool-size=32M",
+            "--max-connections=300",
+            "--max-allowed-packet=64M",
+            "--local-infile=1",
+            "--plugin-load-add=auth_ed25519",
+            "--performance-schema=0",
+        ];
+        let arguments = fixed.into_iter().chain(settings.iter().map(String::as_str));
+        let running = Running::start(&folder, "QUIT", program, arguments);
+        Self { running, folder, port }
     }
 
     /// Its Unix socket.
@@ -92,12 +85,5 @@ impl Server {
     /// What it has written so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path("log")).unwrap_or_default()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.process.wait();
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod handshake;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
 pub(crate) mod redis;
+pub(crate) mod running;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

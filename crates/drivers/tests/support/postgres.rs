@@ -1,27 +1,17 @@
 //! A `PostgreSQL` server for the time of a test.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::running::{Running, as_user, free_port};
 use super::{Folder, Identity, run};
-
-/// The user that the server runs as where the tests run as root, which `PostgreSQL` refuses.
-pub(crate) const USER: &str = "nobody";
-
-/// Stops the server when its standard input ends, and removes its folder: also when the tests are killed, or
-/// end while a server that all of them share still runs. A line of input says that the server was told to stop, and
-/// is to be started again.
-pub(crate) const STOP_AT_END_OF_INPUT: &str = r#"
-"$@" & server=$!
-while read _; do wait $server; "$@" & server=$!; done
-kill -QUIT $server; wait $server; rm -rf "$NEPHOSCOPE_FOLDER""#;
 
 /// The folder of the newest installed server's programs. A test that needs it says so, and passes, where
 /// there is none.
@@ -53,8 +43,7 @@ pub(crate) struct Plan<'a> {
 /// A running server, whose superuser is `postgres`. It is stopped, and its data removed, when it is dropped or
 /// the tests end.
 pub(crate) struct Server {
-    process: Child,
-    input: Option<ChildStdin>,
+    running: Running,
     folder: Folder,
     /// Its port, on 127.0.0.1.
     pub(crate) port: u16,
@@ -64,19 +53,10 @@ impl Server {
     /// Starts a server, which may not be ready yet.
     pub(crate) fn start(programs: &Path, plan: Plan<'_>) -> Self {
         let folder = Folder::new();
-        if let Some((identity, clients)) = plan.tls {
-            let files = [
-                (&*identity.certificate, "server.crt"),
-                (&identity.key, "server.key"),
-                (clients, "root.crt"),
-            ];
-            for (from, name) in files {
-                fs::copy(from, folder.path(name)).unwrap();
-            }
+        if let Some(tls) = plan.tls {
+            folder.take(tls, ["server.crt", "server.key", "root.crt"]);
         }
-        if is_root() {
-            run(Command::new("chown").arg("-R").arg(USER).arg(folder.path("")));
-        }
+        folder.hand_over();
         let data = folder.path("data");
         match plan.standby_of {
             Some(primary) => copy_data(programs, primary, &data),
@@ -84,20 +64,10 @@ impl Server {
         }
         fs::write(data.join("pg_hba.conf"), plan.access).unwrap();
         let port = free_port();
-        let mut process = as_user(Path::new("sh"))
-            .env("NEPHOSCOPE_FOLDER", folder.path(""))
-            .args(["-c", STOP_AT_END_OF_INPUT, "sh"])
-            .arg(programs.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .args(settings(&folder, port, plan))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(folder.path("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let input = process.stdin.take();
-        Self { process, input, folder, port }
+        let mut arguments = vec![OsString::from("-D"), data.into_os_string()];
+        arguments.extend(settings(&folder, port, plan).into_iter().map(OsString::from));
+        let running = Running::start(&folder, "QUIT", &programs.join("postgres"), arguments);
+        Self { running, folder, port }
     }
 
     /// The directory of its Unix socket.
@@ -125,7 +95,7 @@ impl Server {
     pub(crate) fn restart(&self, signal: Signal, pause: Duration) {
         self.signal(signal);
         thread::sleep(pause);
-        self.input.as_ref().unwrap().write_all(b"\n").unwrap();
+        self.running.again();
     }
 }
 
@@ -133,13 +103,6 @@ impl Server {
 pub(crate) fn send_signal(process: &str, signal: Signal) {
     let process = process.parse().ok().and_then(Pid::from_raw).unwrap_or_else(|| panic!("{process:?}"));
     kill_process(process, signal).unwrap();
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.process.wait();
-    }
 }
 
 fn make_data(programs: &Path, set_up: &str, data: &Path) {
@@ -181,20 +144,6 @@ fn settings(folder: &Folder, port: u16, plan: Plan<'_>) -> Vec<String> {
     settings.into_iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect()
 }
 
-pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// A command of the user that the server runs as, in a folder that it may enter.
-pub(crate) fn as_user(program: &Path) -> Command {
-    let mut command = Command::new(if is_root() { Path::new("runuser") } else { program });
-    if is_root() {
-        command.args(["-u", USER, "--"]).arg(program);
-    }
-    command.current_dir("/");
-    command
-}
-
 fn run_with_input(command: &mut Command, input: &str) {
     let mut process = command
         .stdin(Stdio::piped())
@@ -206,8 +155,4 @@ fn run_with_input(command: &mut Command, input: &str) {
     let output = process.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && !errors.contains("ERROR"), "{command:?}: {errors}");
-}
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,10 +1,8 @@
 //! A Redis server for the time of a test.
 
-use std::fs;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
 
-use super::postgres::{STOP_AT_END_OF_INPUT, as_user, free_port};
+use super::running::{Running, free_port};
 use super::{Folder, Identity};
 
 /// The server's program. A test that needs it says so, and passes, where it is not.
@@ -19,8 +17,7 @@ pub(crate) fn program() -> Option<&'static Path> {
 
 /// A running server. It is stopped, and its data removed, when it is dropped or the tests end.
 pub(crate) struct Server {
-    process: Child,
-    input: Option<ChildStdin>,
+    running: Running,
     folder: Folder,
     /// Its port, on 127.0.0.1; with an identity that of TLS.
     pub(crate) port: u16,
@@ -32,36 +29,22 @@ impl Server {
         let (folder, port) = (Folder::new(), free_port());
         let path = |name: &str| folder.path(name).display().to_string();
         let mut all = vec!["--unixsocket".to_owned(), path("socket"), "--dir".to_owned(), path("")];
-        if let Some((identity, authority)) = tls {
-            let files = [(&*identity.certificate, "cert"), (&identity.key, "key"), (authority, "ca-cert")];
-            for (from, name) in files {
-                fs::copy(from, folder.path(name)).unwrap();
-                all.extend([format!("--tls-{name}-file"), path(name)]);
-            }
+        if let Some(tls) = tls {
+            let names = ["cert", "key", "ca-cert"];
+            folder.take(tls, names);
+            all.extend(names.into_iter().flat_map(|name| [format!("--tls-{name}-file"), path(name)]));
             all.extend(["--tls-auth-clients", "no", "--port", "0", "--tls-port"].map(str::to_owned));
         } else {
             all.push("--port".to_owned());
         }
         all.push(port.to_string());
-        if super::postgres::is_root() {
-            let user = super::postgres::USER;
-            super::run(std::process::Command::new("chown").arg("-R").arg(user).arg(folder.path("")));
-        }
-        let mut process = as_user(Path::new("sh"))
-            .env("NEPHOSCOPE_FOLDER", folder.path(""))
-            // Redis does not listen to SIGQUIT, which a shell has its background jobs ignore.
-            .args(["-c", &STOP_AT_END_OF_INPUT.replace("-QUIT", "-TERM"), "sh"])
-            .arg(program)
-            .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"])
-            .args(all)
-            .args(settings)
-            .stdin(Stdio::piped())
-            .stdout(fs::File::create(folder.path("log")).unwrap())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let input = process.stdin.take();
-        Self { process, input, folder, port }
+        folder.hand_over();
+        let fixed = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--daemonize", "no"];
+        let arguments =
+            fixed.into_iter().chain(all.iter().map(String::as_str)).chain(settings.iter().copied());
+        // Redis does not listen to SIGQUIT, which a shell has its background jobs ignore.
+        let running = Running::start(&folder, "TERM", program, arguments);
+        Self { running, folder, port }
     }
 
     /// Its Unix socket.
@@ -72,12 +55,5 @@ impl Server {
     /// The PEM file of the authority of its certificate.
     pub(crate) fn root_certificate(&self) -> String {
         self.folder.path("ca-cert").display().to_string()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.process.wait();
     }
 }
