@@ -65,6 +65,37 @@ def test_planted_effects_are_read_exactly() -> None:
     assert {effect.freedom for effect in found.effects} == {6}
 
 
+def test_effects_that_multiply_are_read_of_logarithms() -> None:
+    rng = generator()
+    rounds, covered = 200, 0
+    factors = [A, factor("b", 0, 1)]
+    design, runs = planned(factors, 4)
+    for _ in range(rounds):
+        # The spread grows with the response; a alone makes it five times as large, b has no effect.
+        values = [
+            3 * 5.0 ** design.treatments[run.treatment][0] * np.exp(0.1 * rng.standard_normal())
+            for run in runs
+        ]
+        found = analyse("p99_ms", factors, design, runs, values, blocks=None, logarithmic=True)
+        assert found is not None
+        assert found.mean == pytest.approx(3 * np.sqrt(5), rel=0.15)
+        assert found.fitted[0] == pytest.approx(3, rel=0.2)
+        effects = {effect.label: effect for effect in found.effects}
+        low, high = effects["a"].ci95 or (1.0, 0.0)
+        covered += low <= 400 <= high
+    assert abs(covered / rounds - 0.95) < allowance(0.95, rounds)
+    assert effects["a"].value == pytest.approx(400, rel=0.2)
+    assert abs(effects["b"].value) < 30
+
+
+def test_what_has_no_logarithm_is_told() -> None:
+    design, runs = planned([A], 3)
+    values = [0.0, *(2.0 for _ in runs[1:])]
+    found = analyse("failed", [A], design, runs, values, blocks=None, logarithmic=True)
+    assert found is not None
+    assert found.notes == ("failed: 1 of 6 runs lack it",)
+
+
 def test_levels_that_are_names_have_deviations() -> None:
     found = analysed([A, C], lambda _, at: 10 + [3, -1, -2][at[1]] + (2 * at[0] - 1) * [1, 0, -1][at[1]])
     values = {effect.label: effect.value for effect in found.effects}

@@ -132,6 +132,7 @@ def test_a_changed_study_is_refused(tmp_path: Path) -> None:
         ("factor.1.name", "latency", "the name 'latency' is there twice"),
         ("experiment.blocks", "cache", "there is no factor 'cache'; factors are latency, sessions"),
         ("experiment.scaling", "latency", "the levels of latency are not all numbers above 0"),
+        ("experiment.logarithmic", ["cost"], "'cost' is no response of it; responses are tps"),
         ("experiment.responses", ["speed"], "'speed' is no response; responses are tps, goodput"),
         ("experiment.design", "fractional", "a fractional design has 3 to 12 factors; there are 2"),
         ("experiment.resolution", 4, 'generators and resolution belong to design = "fractional"'),

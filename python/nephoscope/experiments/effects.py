@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +48,7 @@ class ModelTerm:
 
 @dataclass(frozen=True)
 class Effect:
-    """An effect on a response, in its unit."""
+    """An effect on a response, in its unit; in percent where the analysis is of logarithms."""
 
     label: str
     kind: str
@@ -75,6 +75,8 @@ class Analysis:
     fitted: tuple[float, ...]
     """The model's value at each treatment."""
     notes: tuple[str, ...] = field(default=())
+    logarithmic: bool = False
+    """Whether it is an analysis of logarithms: the mean is the geometric one, and effects multiply."""
 
 
 def terms_of(factors: Sequence[FactorTable], design: Design) -> list[ModelTerm]:
@@ -126,8 +128,16 @@ def analyse(
     values: Sequence[float | None],
     *,
     blocks: str | None,
+    logarithmic: bool = False,
 ) -> Analysis | None:
-    """Compute the effects on a response; None where fewer than two runs have it."""
+    """Compute the effects on a response; None where fewer than two runs have it.
+
+    Values of 0 and less have no logarithm, and count as lacking.
+    """
+    if logarithmic:
+        logs = [math.log(value) if value is not None and value > 0 else None for value in values]
+        found = analyse(response, factors, design, runs, logs, blocks=blocks)
+        return None if found is None else _exponential(found)
     kept = [(run, value) for run, value in zip(runs, values, strict=True) if value is not None]
     if len(kept) < 2:  # noqa: PLR2004
         return None
@@ -169,6 +179,24 @@ def analyse(
         tuple(map(float, fitted)),
         tuple(notes),
     )
+
+
+def _exponential(found: Analysis) -> Analysis:
+    """Turn an analysis of logarithms into ratios: effects are changes in percent."""
+
+    def percent(value: float) -> float:
+        return 100 * math.expm1(value)
+
+    effects = tuple(
+        replace(
+            effect,
+            value=percent(effect.value),
+            ci95=None if effect.ci95 is None else (percent(effect.ci95[0]), percent(effect.ci95[1])),
+        )
+        for effect in found.effects
+    )
+    fitted = tuple(map(math.exp, found.fitted))
+    return replace(found, mean=math.exp(found.mean), effects=effects, fitted=fitted, logarithmic=True)
 
 
 def _strictness(number: int) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from nephoscope import __version__
 from nephoscope.experiments.responses import response
-from nephoscope.experiments.tables import tables_of
+from nephoscope.experiments.tables import effect_unit, tables_of
 from nephoscope.report.kit.charts import Axis, HeatChart, Line, Mark, TimeAxis, XYChart, category, course
 from nephoscope.report.kit.parts import Grid, Part, grid
 from nephoscope.tables.numbers import number
@@ -81,7 +81,7 @@ def _axis(title: str, unit: str, values: Sequence[float], ticks: Sequence[tuple[
 
 
 def _effects(analysis: Analysis) -> XYChart:
-    unit = response(analysis.response).unit
+    unit = effect_unit(analysis)
     effects = sorted(analysis.effects, key=lambda effect: -abs(effect.value))
     clear = [effect for effect in effects if effect.clear]
     said = "; ".join(f"{effect.label} {_signed(effect)} {unit}" for effect in clear[:4])
@@ -174,7 +174,7 @@ def _means(found: Results, analysis: Analysis, one: int, other: int | None, effe
         id=f"means-{analysis.response}-{across.name}-{second}",
         title=f"{analysis.response} over {across.name}" + (f" and {second}" if second else ""),
         unit=unit,
-        message=_said(effect, unit),
+        message=_said(effect, effect_unit(analysis)),
         x=horizontal,
         y=_axis(analysis.response, unit, ends),
         lines=tuple(lines),

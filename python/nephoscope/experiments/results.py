@@ -102,7 +102,13 @@ def read_results(folder: Path) -> Results:
     for name in experiment.responses:
         values = [by_number[n].values[name] if n in by_number else None for n in range(1, len(planned) + 1)]
         made = analyse(
-            name, experiment.factors, experiment.design, planned, values, blocks=experiment.experiment.blocks
+            name,
+            experiment.factors,
+            experiment.design,
+            planned,
+            values,
+            blocks=experiment.experiment.blocks,
+            logarithmic=name in experiment.experiment.logarithmic,
         )
         analyses += [made] if made is not None else []
     boxes = _boxes(experiment, stored, scores)

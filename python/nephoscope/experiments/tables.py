@@ -12,6 +12,7 @@ from nephoscope.tables.model import Column, Row, Table, ends, interval_of, sprea
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nephoscope.experiments.effects import Analysis
     from nephoscope.experiments.folder import Experiment
     from nephoscope.experiments.results import LevelScaling, Results
 
@@ -37,8 +38,8 @@ def effects_table(found: Results) -> Table:
             "kind": effect.kind,
             "effect": effect.value,
             **ends("effect", effect.ci95),
-            "unit": response(analysis.response).unit,
-            "of_mean_percent": 100 * effect.value / analysis.mean if analysis.mean else None,
+            "unit": effect_unit(analysis),
+            "of_mean_percent": _of_mean(analysis, effect.value),
             "clear": effect.clear,
             "freedom": effect.freedom,
             "aliases": ", ".join(effect.aliases),
@@ -55,7 +56,13 @@ def effects_table(found: Results) -> Table:
             "of the one at the ends of the other. curvature: the second-order coefficient. deviation: a level's "
             "distance from the mean of all.",
         ),
-        Column("effect", "number", "In the unit of the response.", "effect", spread("effect")),
+        Column(
+            "effect",
+            "number",
+            "In the unit of the response; in percent of a logarithmic one.",
+            "effect",
+            spread("effect"),
+        ),
         *interval_of("effect", "the effect"),
         text("unit", "The unit.", "unit"),
         number(
@@ -77,6 +84,17 @@ def effects_table(found: Results) -> Table:
     return Table("effects", "Effects, with their 95 % intervals", columns, rows)
 
 
+def effect_unit(analysis: Analysis) -> str:
+    """Return the unit of a response's effects."""
+    return "%" if analysis.logarithmic else response(analysis.response).unit
+
+
+def _of_mean(analysis: Analysis, effect: float) -> float | None:
+    if analysis.logarithmic:
+        return effect
+    return 100 * effect / analysis.mean if analysis.mean else None
+
+
 def models_table(found: Results) -> Table:
     """Make the table of the models: a row for each response."""
     rows: list[Row] = [
@@ -91,7 +109,7 @@ def models_table(found: Results) -> Table:
     ]
     columns = [
         text("response", "The response.", "response"),
-        number("mean", "The mean of all runs.", "mean"),
+        number("mean", "The mean of all runs; the geometric one of a logarithmic response.", "mean"),
         text("unit", "The unit.", "unit"),
         number("r_squared", "The share of the variance between runs that the model explains.", "R²", ".3f"),
         Column("freedom", "whole", "The degrees of freedom of the error.", "degrees of freedom"),

@@ -146,6 +146,9 @@ class ExperimentTable(Settings):
         default_factory=lambda: ["tps", "p99_ms"]
     )
     """The [responses](#responses) whose effects are computed."""
+    logarithmic: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
+    """Those of them whose effects multiply, and are computed of their logarithms: an effect is then a change in
+    percent. For responses whose spread grows with them, such as latencies."""
     objectives: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """The responses of the Pareto front; all responses if left out."""
     scaling: str | None = None
@@ -177,6 +180,11 @@ def experiment_faults(factors: Sequence[FactorTable], experiment: ExperimentTabl
     for key, name in (("blocks", experiment.blocks), ("scaling", experiment.scaling)):
         if name is not None and name not in names:
             faults.append(f"experiment.{key}: there is no factor {name!r}; factors are {known}")
+    faults += [
+        f"experiment.logarithmic: {name!r} is no response of it; responses are {', '.join(experiment.responses)}"
+        for name in experiment.logarithmic
+        if name not in experiment.responses
+    ]
     scaling = next((factor for factor in factors if factor.name == experiment.scaling), None)
     if scaling is not None and (scaling.values is None or min(scaling.values) <= 0):
         faults.append(
