@@ -117,7 +117,7 @@ def do(
 ) -> list[str]:
     """Give a command to a shell, as it stands on the page; return the lines that it prints.
 
-    ``code`` is how it has to end; the lines of a failure are those of its error.
+    ``code`` is how it has to end; the lines of a failure or of bad input (1, 2) are those of its error.
     ``tools`` is the folder of the environment that a reader has activated.
     """
     given = {**os.environ, **(environment or {}), "PATH": f"{tools}:{os.environ['PATH']}"}
@@ -133,4 +133,4 @@ def do(
     )
     took = time.monotonic() - began
     assert ended.returncode == code, f"{step} (after {took:.1f} s)\n{ended.stdout}\n{ended.stderr}"
-    return (ended.stderr if code else ended.stdout).splitlines()
+    return (ended.stderr if code in {1, 2} else ended.stdout).splitlines()

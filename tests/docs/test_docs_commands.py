@@ -34,6 +34,7 @@ RUN_BY = {
     "docs/coming-from.md": "test_docs_coming_from.py",
     "docs/extending.md": "test_docs_extending.py",
     "docs/first-study.md": "test_docs_first_study.py",
+    "docs/gate.md": "test_docs_gate.py",
     "docs/report.md": "test_docs_stored.py",
     "docs/score.md": "test_docs_stored.py",
     **{
@@ -56,7 +57,7 @@ def commands(block: Block) -> list[str]:
 def arguments(command: str) -> list[str] | None:
     """What is given to nephoscope, by the shell's rules; None if it is not called."""
     # What a command prints in the place of words is here two runs.
-    words = shlex.split(re.sub(r"\$\([^)]*\)", "runs/A runs/B", command), comments=True)
+    words = shlex.split(re.sub(r"\$\([^)]*\)", "runs/A runs/B", command).replace(";", " ; "), comments=True)
     for at, word in enumerate(words):
         if word.rpartition("/")[2] == "nephoscope":
             rest = words[at + 1 :]

@@ -1,4 +1,7 @@
-"""The command line. Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``)."""
+"""The command line.
+
+Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``, ``gate``); 4 slower (``gate``).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, experiment, lists, measuring, reading, storage
+from nephoscope.cli.commands import data, deciding, experiment, lists, measuring, reading, storage
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -85,7 +88,8 @@ for _command in (
     data.check,
     data.clean,
     reading.report,
-    reading.compare,
+    deciding.compare,
+    deciding.gate,
     reading.score,
     measuring.calibrate,
     lists.workloads,

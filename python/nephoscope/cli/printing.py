@@ -14,6 +14,8 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from nephoscope import _engine, registry
+from nephoscope.results.answers import answers_table
+from nephoscope.results.answers import summary as answer_in_words
 from nephoscope.results.compare import comparison_table
 from nephoscope.results.sysbench_form import sysbench_form
 from nephoscope.results.tables import tables_of
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from nephoscope.engine.data import CheckResult
     from nephoscope.measuring.measurement import Outcome
     from nephoscope.measuring.trying import Trial, Tried
+    from nephoscope.results.answers import Decision
     from nephoscope.results.compare import Compared
     from nephoscope.results.side_by_side import SideBySide
     from nephoscope.study.reading import Study
@@ -188,12 +191,42 @@ def check_table(workload: str, results: Sequence[CheckResult]) -> RenderableType
 
 def comparison(compared: Compared) -> RenderableType:
     """Show two runs side by side, with their warnings and notes."""
-    parts: list[RenderableType] = [terminal(comparison_table(compared)), Text()]
-    for one in compared.said:
-        mark, style = MARKS[one.level]
-        parts.append(Text(f"{mark} {one.run}: {one.text}", style=style))
-    parts += [Text(f"· {note}", style="cyan") for note in compared.notes]
-    return Group(*parts)
+    return Group(terminal(comparison_table(compared)), Text(), *_reservations(compared))
+
+
+def _reservations(compared: Compared) -> list[Text]:
+    said = [
+        Text(f"{mark} {one.run}: {one.text}", style=style)
+        for one in compared.said
+        for mark, style in (MARKS[one.level],)
+    ]
+    return [*said, *(Text(f"· {note}", style="cyan") for note in compared.notes)]
+
+
+def decision_text(decision: Decision) -> RenderableType:
+    """Show a comparison with the answer of each figure, and the answer to all of it."""
+    mark, style = MARKS[{"not slower": "ok", "slower": "problem", "cannot tell": "warning"}[decision.answer]]
+    return Group(
+        terminal(answers_table(decision)),
+        Text(),
+        *_reservations(decision.compared),
+        Text(),
+        Text(f"{mark} {answer_in_words(decision)}", style=style),
+        *(Text(f"  {reason}") for reason in decision.reasons),
+    )
+
+
+def decision_json(decision: Decision) -> dict[str, Any]:
+    """Write a decision for machines."""
+    found = comparison_json(decision.compared)
+    for figure, answer in zip(found["figures"], decision.answers, strict=True):
+        figure["answer"] = answer
+    return {
+        "answer": decision.answer,
+        "margin": decision.margin,
+        "reasons": list(decision.reasons),
+        **found,
+    }
 
 
 def comparison_json(compared: Compared) -> dict[str, Any]:

@@ -75,6 +75,18 @@ def whole_runs(runs: Path) -> list[StoredRun]:
     return found
 
 
+def runs_at(place: Path) -> list[StoredRun]:
+    """Read a run directory, or a folder of runs of one study, the earliest first. Raises ``InputError``."""
+    if (place / FILES.manifest).is_file() or not place.is_dir() or not (found := whole_runs(place)):
+        return [StoredRun(place)]
+    if other := next((run for run in found if run.study != found[0].study), None):
+        raise InputError(
+            f"{place} holds runs of several studies, {found[0].name} and {other.name} among them; "
+            "allowed: a run directory, or a folder of runs of one study"
+        )
+    return found
+
+
 def _is_whole(folder: Path, wanted: str) -> bool:
     try:
         run = StoredRun(folder)

@@ -1,4 +1,4 @@
-"""Two runs side by side: the difference of each figure with its interval, and a verdict."""
+"""Two runs, or two sets of runs, side by side: the difference of each figure with its interval, and a verdict."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
+from nephoscope.results.environment import differences
 from nephoscope.results.scores import scores_of
-from nephoscope.settings.loads import READS
 from nephoscope.statistics import LEAST_BETWEEN, Between, Comparison, between_runs, block_means, compare
 from nephoscope.store.protocol import Selection
 from nephoscope.tables.columns import text
 from nephoscope.tables.model import ABSENT, Column, Row, Table, ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nephoscope.store import StoredRun
 
@@ -32,6 +32,7 @@ class Figure:
     comparison: Comparison
     at_least: tuple[str, ...] = ()
     """Which of the two are lower bounds: transactions that had not ended with their phase could move them."""
+    higher_is_better: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Said:
     """A run's reservation about its own figures: a verdict that is not "ok", or a warning."""
 
     run: str
-    """``baseline`` or ``candidate``."""
+    """``baseline`` or ``candidate``; of a side with several runs, how many of them."""
     level: str
     """``problem``, ``warning`` or ``note``."""
     text: str
@@ -53,7 +54,9 @@ class Compared:
     notes: Sequence[str]
     """Figures without a comparison, other differences, and variation that the intervals omit."""
     said: Sequence[Said]
-    """The reservations of both runs, the gravest first."""
+    """The reservations of all runs, the gravest first."""
+    lacking: Sequence[str] = ()
+    """The points that only one side has; they are among the notes."""
 
 
 @dataclass(frozen=True)
@@ -78,43 +81,66 @@ _KINDS = (
 )
 
 
+FIGURES: Sequence[str] = tuple(kind.name for kind in _KINDS)
+"""The names of the figures that are compared."""
+
+
 def compare_runs(
     baseline: StoredRun,
     candidate: StoredRun,
     scores: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None,
 ) -> Compared:
-    """Compare the points that both runs have, and gather their verdicts and warnings.
-
-    ``scores`` are those of the runs, where they are known already. Raises ``InputError`` where the runs have no point
-    in common.
-    """
+    """Compare two runs, as `compare_sets` does; ``scores`` are theirs, where they are known already."""
     given = scores or (scores_of(baseline), scores_of(candidate))
-    ours, theirs = _Side(baseline, given[0]), _Side(candidate, given[1])
+    return _compared(_Side([(baseline, given[0])]), _Side([(candidate, given[1])]), FIGURES)
+
+
+def compare_sets(
+    baselines: Sequence[StoredRun], candidates: Sequence[StoredRun], figures: Sequence[str] = FIGURES
+) -> Compared:
+    """Compare the points that all runs have, and gather the runs' verdicts and warnings.
+
+    A set of several runs shows what changes between runs; of one run a side that is estimated. ``figures`` are those
+    that are compared: fewer have narrower intervals. Raises ``InputError`` where the runs have no point in common.
+    """
+    by_run = len(baselines) > 1 or len(candidates) > 1
+    ours, theirs = (
+        _Side([(run, scores_of(run)) for run in runs], by_run=by_run) for runs in (baselines, candidates)
+    )
+    return _compared(ours, theirs, figures)
+
+
+def _compared(ours: _Side, theirs: _Side, figures: Sequence[str]) -> Compared:
     common = [key for key in ours.points if key in theirs.points]
     if not common:
         raise InputError(
             "the runs have no measured point in common: they differ in mixes or in concurrency "
             f"({_keys(ours.points)} against {_keys(theirs.points)})"
         )
-    notes = differences(baseline, candidate)
-    notes += [f"only in the baseline: {_label(key)}" for key in ours.points if key not in theirs.points]
-    notes += [f"only in the candidate: {_label(key)}" for key in theirs.points if key not in ours.points]
+    first, *others = [*ours.runs, *theirs.runs]
+    notes = list(dict.fromkeys(note for other in others for note in differences(first, other)))
+    lacking = [
+        *(f"only in the baseline: {_label(key)}" for key in ours.points if key not in theirs.points),
+        *(f"only in the candidate: {_label(key)}" for key in theirs.points if key not in ours.points),
+    ]
+    kinds = [kind for kind in _KINDS if kind.name in figures]
     pooled = {
         kind.name: between_runs([group for key in common for group in _groups(ours, theirs, key, kind)])
-        for kind in _KINDS
+        for kind in kinds
     }
     # The 5 % error rate is that of the whole table.
-    comparisons = len(common) * len(_KINDS)
-    found = (
-        _figure((ours, theirs), key, kind, pooled[kind.name], comparisons)
-        for key in common
-        for kind in _KINDS
+    comparisons = len(common) * len(kinds)
+    made = (
+        _figure((ours, theirs), key, kind, pooled[kind.name], comparisons) for key in common for kind in kinds
     )
-    figures = [figure for figure in found if figure is not None]
-    notes += dict.fromkeys(figure.comparison.note for figure in figures if figure.comparison.note)
-    said = [*_said("baseline", given[0]), *_said("candidate", given[1])]
+    found = [figure for figure in made if figure is not None]
+    notes += [*lacking, *dict.fromkeys(figure.comparison.note for figure in found if figure.comparison.note)]
+    said = [*_said("baseline", ours), *_said("candidate", theirs)]
     return Compared(
-        figures, [*notes, ONE_RUN_A_SIDE], sorted(said, key=lambda one: _GRAVITY.index(one.level))
+        found,
+        [*notes, *([] if ours.by_run else [ONE_RUN_A_SIDE])],
+        sorted(said, key=lambda one: _GRAVITY.index(one.level)),
+        lacking,
     )
 
 
@@ -126,14 +152,24 @@ ONE_RUN_A_SIDE = (
 _GRAVITY = ("problem", "warning", "note")
 
 
-def _said(run: str, scores: Mapping[str, Any]) -> list[Said]:
-    """Gather a run's reservations about its own figures."""
-    verdicts = [
-        Said(run, entry["level"], f"{entry['verdict']}: {entry['detail']}")
-        for entry in scores.get("verdicts", [])
-        if entry["level"] in _GRAVITY
+def _said(name: str, side: _Side) -> list[Said]:
+    """Gather the reservations of a side's runs about their own figures; what several say is said once."""
+    runs: dict[tuple[str, str], int] = {}
+    for scores in side.scores:
+        verdicts = [
+            (entry["level"], f"{entry['verdict']}: {entry['detail']}")
+            for entry in scores.get("verdicts", [])
+            if entry["level"] in _GRAVITY
+        ]
+        for one in dict.fromkeys(
+            [*verdicts, *(("warning", warning) for warning in scores.get("warnings", []))]
+        ):
+            runs[one] = runs.get(one, 0) + 1
+    of = len(side.runs)
+    return [
+        Said(name if of == 1 else f"{name} ({count} of {of} runs)", level, text)
+        for (level, text), count in runs.items()
     ]
-    return verdicts + [Said(run, "warning", warning) for warning in scores.get("warnings", [])]
 
 
 Key = tuple[str, float | None, float | None, str]
@@ -141,53 +177,47 @@ Key = tuple[str, float | None, float | None, str]
 
 
 class _Side:
-    """A run as a side of a comparison."""
+    """The runs of one side of a comparison: one, whose repetitions are its series, or several, each a value."""
 
-    def __init__(self, run: StoredRun, scores: Mapping[str, Any]) -> None:
-        """Group the points by mix, level and entry of ``[[measure]]``; steps of a search are omitted."""
-        self._run = run
-        self.points: dict[Key, list[Mapping[str, Any]]] = {}
-        labels = {phase.number: phase.labels for phase in run.phases}
-        entries = _entries(run)
-        for point in scores["points"]:
-            of = labels.get(point["phase"], {})
-            if not of.get("search"):
-                mix = point["mix"] or str(of.get("load") or "load")
-                key = (mix, point["concurrency"], point["rate"], entries.get(point["measure"], ""))
-                self.points.setdefault(key, []).append(point)
+    def __init__(self, runs: Sequence[tuple[StoredRun, Mapping[str, Any]]], *, by_run: bool = False) -> None:
+        """Group the points by mix, level and entry of ``[[measure]]``; those that a run of them lacks are left out.
+
+        ``by_run`` says that either side has several runs: each run is one value then.
+        """
+        self.by_run = by_run
+        self.runs = [run for run, _ in runs]
+        self.scores = [scores for _, scores in runs]
+        self._points = [_points(run, scores) for run, scores in runs]
+        first, *others = self._points
+        self.points = [key for key in first if all(key in of for of in others)]
 
     def values(self, key: Key, kind: _Kind) -> list[float]:
-        """Return a figure of each repetition."""
-        points = self.points[key]
-        found = [
-            point[kind.field] if kind.field in point else (point["latency_ms"] or {}).get(kind.field)
-            for point in points
-        ]
-        return [float(value) for value in found if value is not None]
+        """Return a figure of each run; of one run a side that of each repetition."""
+        if self.by_run:
+            return [_together([run], [of[key]], kind) for run, of in self._each(key, kind)]
+        return [value for _, of in self._each(key, kind) for value in _values(of[key], kind)]
 
     def figure(self, key: Key, kind: _Kind) -> float:
-        """Return a figure of all repetitions together, as the run's own tables have it."""
-        if kind.quantile is not None:
-            phases = frozenset(point["phase"] for point in self.points[key])
-            ended, censored = Selection(phases=phases), Selection(phases=phases, kind="censored")
-            both = self._run.merged(ended)
-            both.add(self._run.merged(censored))
-            return both.quantile(kind.quantile) / 1e6
-        values = self.values(key, kind)
-        return math.fsum(values) / len(values)
+        """Return a figure of all repetitions together, as the runs' own tables have it."""
+        each = self._each(key, kind)
+        return _together([run for run, _ in each], [of[key] for _, of in each], kind)
+
+    def _each(self, key: Key, kind: _Kind) -> list[tuple[StoredRun, dict[Key, list[Mapping[str, Any]]]]]:
+        """List the runs that have a figure of a point."""
+        pairs = zip(self.runs, self._points, strict=True)
+        return [(run, of) for run, of in pairs if _values(of[key], kind)]
 
     def is_at_least(self, key: Key, kind: _Kind) -> bool:
         """Tell whether a figure is only a lower bound in any repetition."""
-        return any(
-            kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in self.points[key]
-        )
+        points = (point for of in self._points for point in of[key])
+        return any(kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in points)
 
     def series(self, key: Key, kind: _Kind) -> list[float] | None:
         """Return the TPS of the intervals of a single repetition, in place of repetitions."""
-        points = self.points[key]
-        if len(points) != 1 or kind.field != "tps":
+        points = self._points[0][key]
+        if self.by_run or len(points) != 1 or kind.field != "tps":
             return None
-        table = self._run.intervals.to_pydict()
+        table = self.runs[0].intervals.to_pydict()
         rates: dict[float, float] = {}
         longest: dict[float, float] = {}
         rows = zip(table["phase"], table["start_s"], table["end_s"], table["committed"], strict=True)
@@ -199,10 +229,55 @@ class _Side:
         return [rates[start] / longest[start] for start in rates if longest[start] >= 0.98 * usual > 0]
 
     def group(self, key: Key, kind: _Kind) -> list[float]:
-        """Return the series of a figure within the run: its repetitions, or blocks of a single one."""
+        """Return the series of a figure within a single run: its repetitions, or blocks of a single one.
+
+        Runs that are values each show what changes between them: there is nothing to estimate then.
+        """
+        if self.by_run:
+            return []
         if (series := self.series(key, kind)) is not None:
             return block_means(series) if series else []
         return self.values(key, kind)
+
+
+def _points(run: StoredRun, scores: Mapping[str, Any]) -> dict[Key, list[Mapping[str, Any]]]:
+    """Group the points of a run; steps of a search are omitted."""
+    found: dict[Key, list[Mapping[str, Any]]] = {}
+    labels = {phase.number: phase.labels for phase in run.phases}
+    entries = _entries(run)
+    for point in scores["points"]:
+        of = labels.get(point["phase"], {})
+        if not of.get("search"):
+            mix = point["mix"] or str(of.get("load") or "load")
+            key = (mix, point["concurrency"], point["rate"], entries.get(point["measure"], ""))
+            found.setdefault(key, []).append(point)
+    return found
+
+
+def _values(points: Sequence[Mapping[str, Any]], kind: _Kind) -> list[float]:
+    """Return a figure of each repetition."""
+    found = [
+        point[kind.field] if kind.field in point else (point["latency_ms"] or {}).get(kind.field)
+        for point in points
+    ]
+    return [float(value) for value in found if value is not None]
+
+
+def _together(runs: Sequence[StoredRun], points: Sequence[Sequence[Mapping[str, Any]]], kind: _Kind) -> float:
+    """Return a figure of the repetitions of runs together: a percentile is that of their merged histograms."""
+    if kind.quantile is None:
+        values = [value for of in points for value in _values(of, kind)]
+        return math.fsum(values) / len(values)
+    merged = []
+    for run, of in zip(runs, points, strict=True):
+        phases = frozenset(point["phase"] for point in of)
+        merged += [
+            run.merged(Selection(phases=phases)),
+            run.merged(Selection(phases=phases, kind="censored")),
+        ]
+    for other in merged[1:]:
+        merged[0].add(other)
+    return merged[0].quantile(kind.quantile) / 1e6
 
 
 def _entries(run: StoredRun) -> dict[int, str]:
@@ -240,13 +315,15 @@ def _figure(
         figures=(baseline, candidate),
         between=between,
         comparisons=comparisons,
+        each="run" if ours.by_run else "repetition",
     )
     bounds = (ours.is_at_least(key, kind), theirs.is_at_least(key, kind))
     # A lower bound may be as long as the other figure.
     if (bounds[0] and baseline <= candidate) or (bounds[1] and candidate <= baseline):
         comparison = replace(comparison, verdict="cannot tell")
     at_least = tuple(name for name, bound in zip(("baseline", "candidate"), bounds, strict=True) if bound)
-    return Figure(f"{_label(key)} {kind.name}", kind.unit, baseline, candidate, comparison, at_least)
+    name = f"{_label(key)} {kind.name}"
+    return Figure(name, kind.unit, baseline, candidate, comparison, at_least, kind.higher_is_better)
 
 
 def _label(key: Key) -> str:
@@ -257,48 +334,6 @@ def _label(key: Key) -> str:
 
 def _keys(groups: Iterable[Key]) -> str:
     return ", ".join(_label(key) for key in groups) or "nothing"
-
-
-# --- other differences -------------------------------------------------------------------------------------------
-
-_SAME = (
-    ("workload", "name"),
-    ("workload", "scale"),
-    ("workload", "files"),
-    ("load", "threads"),
-    ("load", "cpus"),
-    ("load", "statement_mode"),
-    ("load", "pipeline"),
-    ("host", "name"),
-    ("host", "cpu"),
-)
-
-
-def differences(baseline: StoredRun, candidate: StoredRun) -> list[str]:
-    """List differences besides the system, which may explain a difference of figures."""
-    notes = []
-    for table, key in _SAME:
-        # An older run lacks keys that are empty in a newer one.
-        ours, theirs = (run.manifest.get(table, {}).get(key) or None for run in (baseline, candidate))
-        if ours != theirs:
-            shown = "" if key == "files" else f": {ours} and {theirs}"
-            notes.append(f"the runs differ in {table}.{key}{shown}")
-    notes += _other_reads(baseline, candidate)
-    for name, run in (("baseline", baseline), ("candidate", candidate)):
-        if run.manifest["status"] != "measured":
-            notes.append(f"the {name} is not whole: its status is {run.manifest['status']}")
-    return notes
-
-
-def _other_reads(baseline: StoredRun, candidate: StoredRun) -> Iterator[str]:
-    """Say of which scores the reads ran in other roles. An older run does not tell: they ran on read-only nodes."""
-    of_ours, of_theirs = ((run.scores or {}).get("scores", {}) for run in (baseline, candidate))
-    for name in (name for name in of_ours if name in of_theirs):
-        details = [of[name].get("detail", {}) for of in (of_ours, of_theirs)]
-        ours, theirs = (str(detail.get("reads", "ro")) for detail in details)
-        if ours != theirs:
-            where = f"in the baseline {READS.get(ours, ours)}, in the candidate {READS.get(theirs, theirs)}"
-            yield f"the runs differ in what {name} is: {where}"
 
 
 # --- as a table -------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from nephoscope.errors import InputError
 from nephoscope.files import write_named
 from nephoscope.report import several
 from nephoscope.report.page import render_several
-from nephoscope.results.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, differences, rows_of
+from nephoscope.results.compare import COLUMNS, ONE_RUN_A_SIDE, compare_runs, rows_of
+from nephoscope.results.environment import differences
 from nephoscope.results.scores import scores_or_why
 from nephoscope.results.tables import every_table, tables_of
 from nephoscope.scoring.definitions import SCORES

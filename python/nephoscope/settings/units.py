@@ -80,6 +80,14 @@ def describe_bytes(number: int) -> str:
     return f"{number} bytes"
 
 
+def parse_percent(text: str) -> float:
+    """Read a share in percent, ``"5%"`` or ``"0.5 %"``; as a share. Raises ``ValueError`` with what is allowed."""
+    match = re.fullmatch(r"([0-9]{1,3}(?:\.[0-9]{1,6})?) ?%", text.strip())
+    if match is None or float(match[1]) > 100:  # noqa: PLR2004
+        raise ValueError('expected a share from 0 % to 100 %, such as "5%"')
+    return float(Decimal(match[1]) / 100)
+
+
 _SIZES = {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZE = re.compile(r"([0-9]{1,15}) ?([kKMG]i?B|)")
 

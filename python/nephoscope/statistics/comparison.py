@@ -116,6 +116,7 @@ def compare(
     figures: tuple[float, float] | None = None,
     between: Between | None = None,
     comparisons: int = 1,
+    each: str = "repetition",
     seed: int = SEED,
 ) -> Comparison:
     """Compare the repetitions of a candidate with those of a baseline.
@@ -141,8 +142,10 @@ def compare(
     most 5 %, lognormal with sigma = 0.5 at most 5 %; 7 % for one repetition against several of the latter.
     One run against one, by AR(1) series of 20 to 300 intervals with φ up to 0.7: at most 6 %.
 
-    ``comparisons`` is how many are read side by side: each interval is then at 1 - 0.05 / ``comparisons``
-    (Bonferroni). Raises ``ValueError`` for no values, a non-finite one, or less than one comparison.
+    ``each`` is what a value is called in ``note``. ``comparisons`` is how many are read side by side: each interval is
+    then at 1 - 0.05 / ``comparisons`` (Bonferroni).
+
+    Raises ``ValueError`` for no values, a non-finite one, or less than one comparison.
     """
     if comparisons < 1:
         raise ValueError(f"{comparisons} comparisons; allowed: 1 and above")
@@ -156,7 +159,7 @@ def compare(
     difference = cand_side.mean - base_side.mean
     relative = difference / base_side.mean if base_side.mean > 0 else None
     counts = (base_side.count, cand_side.count)
-    note = _note(base_side, cand_side)
+    note = _note(base_side, cand_side, each)
     if base_side.variance is None or cand_side.variance is None:
         return Comparison("cannot tell", difference, None, relative, None, counts, None, note)
     variance = base_side.variance + cand_side.variance
@@ -243,12 +246,12 @@ def _relative_interval(base: _Side, cand: _Side, quantile: float) -> tuple[float
     return (product - root) / certain - 1, (product + root) / certain - 1
 
 
-def _note(base: _Side, cand: _Side) -> str | None:
+def _note(base: _Side, cand: _Side, each: str) -> str | None:
     single = [name for name, side in (("baseline", base), ("candidate", cand)) if side.count == 1]
     if not single:
         return None
     if base.variance is None or cand.variance is None:
-        return f"one repetition a side and no series of {LEAST_INTERVALS} intervals: the spread is not known"
+        return f"one {each} a side and no series of {LEAST_INTERVALS} intervals: the spread is not known"
     if len(single) == 1:
-        return f"the {single[0]} has one repetition: its spread is the other side's, or that of its intervals"
-    return "one repetition a side: what changes from run to run is not in this interval"
+        return f"the {single[0]} has one {each}: its spread is the other side's, or that of its intervals"
+    return f"one {each} a side: what changes from run to run is not in this interval"

@@ -30,6 +30,8 @@ from nephoscope.errors import MeasurementError
 from nephoscope.visible import json_text, visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nephoscope.measuring.measurement import Outcome
     from nephoscope.study.reading import Study
 
@@ -69,7 +71,7 @@ def run(
         return
     found = parts(chosen)
     for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
-        _finish(_measure(part, out, as_json=as_json, form=form), as_json=as_json)
+        finish(measure(part, out, as_json=as_json, form=form), as_json=as_json)
 
 
 def quickstart(
@@ -88,13 +90,16 @@ def quickstart(
     from nephoscope.cli.printing import kept_data, next_steps, own_name  # noqa: PLC0415 - imports that only measuring needs
 
     study = study_of("quickstart" if system == "postgres" else f"quickstart-{system}", settings, io)
-    outcome = _measure(study, out, as_json=False)
+    outcome = measure(study, out, as_json=False)
     if outcome.status == "measured":
         OUT.print(next_steps(own_name(), kept_data(study)))
-    _finish(outcome, as_json=False)
+    finish(outcome, as_json=False)
 
 
-def _measure(study: Study, out: Path, *, as_json: bool, form: str = "nephoscope") -> Outcome:
+def measure(
+    study: Study, out: Path, *, as_json: bool, form: str = "nephoscope", to: Console = OUT
+) -> Outcome:
+    """Measure a study, and print what came of it."""
     from nephoscope.cli.printing import in_form  # noqa: PLC0415
     from nephoscope.measuring.measurement import run_study  # noqa: PLC0415
 
@@ -111,11 +116,12 @@ def _measure(study: Study, out: Path, *, as_json: bool, form: str = "nephoscope"
         }
         sys.stdout.write(json_text({"event": "end", **facts, "scores": outcome.scores["scores"]}) + "\n")
     else:
-        OUT.print(in_form(outcome, form))
+        to.print(in_form(outcome, form))
     return outcome
 
 
-def _finish(outcome: Outcome, *, as_json: bool) -> None:
+def finish(outcome: Outcome, *, as_json: bool) -> None:
+    """End the command with the exit code of what was not measured."""
     if outcome.unwritten is not None:
         raise MeasurementError(outcome.unwritten)
     if outcome.status == "measured" and outcome.lacking is None:

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from nephoscope.cli.consoles import ERR, OUT
-from nephoscope.cli.options import FormatOption, JsonOption, RunArgument, SummaryOption
+from nephoscope.cli.options import FormatOption, JsonOption, SummaryOption
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.units import describe_count
 from nephoscope.visible import json_text
@@ -103,19 +103,6 @@ def _report_several(run_directories: Sequence[Path], form: str, out: Path) -> Se
     else:
         OUT.print(several_summary(found, out))
     return all_tables(found)
-
-
-def compare(baseline: RunArgument, candidate: RunArgument, *, as_json: JsonOption = False) -> None:
-    """Compare two runs: each figure's difference with its interval, and whether it may be called one."""
-    from nephoscope.cli.printing import comparison, comparison_json  # noqa: PLC0415
-    from nephoscope.results.compare import compare_runs  # noqa: PLC0415
-    from nephoscope.store import StoredRun  # noqa: PLC0415
-
-    compared = compare_runs(StoredRun(baseline), StoredRun(candidate))
-    if as_json:
-        sys.stdout.write(json_text(comparison_json(compared)) + "\n")
-        return
-    OUT.print(comparison(compared))
 
 
 def score(
