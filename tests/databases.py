@@ -110,6 +110,17 @@ SERVERS: Mapping[str, Callable[..., AbstractContextManager[Server]]] = {
 """How a server is started, by the dialect that it speaks: one for each that stores data."""
 
 
+PLACES: Mapping[str, str] = {
+    "noop": "",
+    "sim": "",
+    "sqlite": "/none",
+    "redis": "localhost/0",
+    "dynamodb": "id:secret@us-east-1",
+    "s3": "id:secret@tests?region=us-east-1",
+}
+"""What a URL has behind its scheme that names no server, where that is neither a user nor a host."""
+
+
 def dialect_of(url: str) -> str:
     """Name the dialect that is spoken behind a URL of a server here."""
     scheme = url.partition(":")[0]

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 
 from commands import call
-from databases import FOREIGN, SERVERS, Server, dialect_of, query, study_of
+from databases import FOREIGN, PLACES, SERVERS, Server, dialect_of, query, study_of
 from nephoscope import _engine
-from nephoscope.dialects import DIALECTS
+from nephoscope.dialects import DIALECTS, KEYED
 from nephoscope.study.packaged import PACKAGED
 from sample_studies import one_table_workload, phases, write_study
 
@@ -95,13 +95,12 @@ def test_every_dialect_of_sql_that_stores_data_is_tested_here() -> None:
     spec = json.dumps(
         {"folder": str(PACKAGED / "ycsb"), "options": {}, "scale": 1, "data_seed": 1, "handed_out": {}}
     )
-    places = {"noop": "", "sim": "", "sqlite": "/none", "redis": "localhost/0"}
     found = [
-        json.loads(_engine.workload(spec, f"{scheme}://{places.get(scheme, 'reader@localhost/none')}"))
+        json.loads(_engine.workload(spec, f"{scheme}://{PLACES.get(scheme, 'reader@localhost/none')}"))
         for scheme, _ in _engine.schemes()
     ]
     of_sql = {one["dialect"] for one in found if one["capabilities"]["sql"]}
-    assert (of_sql - {"none"}, {one["dialect"] for one in found} - of_sql) == (set(DIALECTS), {"redis"})
+    assert (of_sql - {"none"}, {one["dialect"] for one in found} - of_sql) == (set(DIALECTS), set(KEYED))
 
 
 def kinds() -> list[tuple[str, str]]:

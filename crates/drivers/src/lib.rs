@@ -2,7 +2,7 @@
 //!
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
-//! * [`redis`] speaks Redis's protocol, and has no SQL.
+//! * [`redis`] speaks Redis's protocol, and has no SQL; nor have [`dynamodb`] and [`s3`], which speak AWS's over HTTP.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
@@ -13,6 +13,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod contract;
+pub mod dynamodb;
 mod echo;
 pub mod mysql;
 pub mod net;
@@ -20,6 +21,7 @@ pub mod noop;
 mod open;
 pub mod postgres;
 pub mod redis;
+pub mod s3;
 pub mod sim;
 pub mod sqlite;
 

@@ -12,17 +12,21 @@ const DRIVERS: &[&Entry] = &[
     &crate::mysql::ENTRY,
     &crate::sqlite::ENTRY,
     &crate::redis::ENTRY,
+    &crate::dynamodb::ENTRY,
+    &crate::s3::ENTRY,
     // Without a database.
     &crate::noop::ENTRY,
     &crate::sim::ENTRY,
 ];
 
 /// The dialects of databases, for the driver that answers without one.
-static SPOKEN: [Dialect; 4] = [
+static SPOKEN: [Dialect; 6] = [
     DRIVERS[0].dialect.spoken(),
     DRIVERS[1].dialect.spoken(),
     DRIVERS[2].dialect.spoken(),
     DRIVERS[3].dialect.spoken(),
+    DRIVERS[4].dialect.spoken(),
+    DRIVERS[5].dialect.spoken(),
 ];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
@@ -115,7 +119,10 @@ mod tests {
         let settings = Settings::default();
         assert_eq!(open_by(&drivers, "toys://", &settings).map(|driver| driver.name()).unwrap(), "noop");
         let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
-        assert!(refused(&drivers, "tops://").ends_with("sqlite://, redis://, noop://, sim://, toy://"));
+        assert!(
+            refused(&drivers, "tops://")
+                .ends_with("sqlite://, redis://, dynamodb://, s3://, noop://, sim://, toy://")
+        );
         assert!(
             refused(DRIVERS, "toys://")
                 .starts_with("url: the scheme \"toys\" has no driver; allowed are postgresql://, ")

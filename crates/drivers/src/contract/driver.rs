@@ -12,7 +12,7 @@ use nephoscope_runtime::{Nanos, Runtime};
 use crate::contract::added::Added;
 use crate::contract::bulk::Admin;
 use crate::contract::dialect::Dialect;
-use crate::contract::error::Error;
+use crate::contract::error::{ConfigError, Error};
 use crate::contract::interrupt::Interrupt;
 use crate::contract::isolation::Isolation;
 use crate::contract::rows::{ResultIndex, Rows};
@@ -62,6 +62,18 @@ impl Default for Settings {
             on_connect: Vec::new(),
             interrupt: Interrupt::default(),
         }
+    }
+}
+
+impl Settings {
+    /// Refuses what each connection is to run first, for a system that has no sessions.
+    pub(crate) fn refuse_on_connect(&self, system: &str) -> Result<(), ConfigError> {
+        if self.on_connect.is_empty() {
+            return Ok(());
+        }
+        Err(ConfigError(format!(
+            "load.on_connect: {system} has no sessions that could keep anything; leave it out"
+        )))
     }
 }
 

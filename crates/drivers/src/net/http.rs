@@ -3,6 +3,7 @@
 //!
 //! * [`Request`] is written into any buffer; [`Reader`] reads responses from bytes as they arrive. Neither does I/O.
 //! * [`Endpoint`] says where a service is; [`Client`] is one connection to it, kept for the next request.
+//! * `service` is what a key-value system behind HTTP is, without I/O; `session` is a session of one.
 //!
 //! One request at a time is on its way on a connection, for few services take more. Nothing is repeated here: whether a
 //! request may be sent again is known by whoever sent it.
@@ -14,6 +15,8 @@ mod endpoint;
 pub mod fuzzing;
 mod request;
 mod response;
+pub(crate) mod service;
+pub(crate) mod session;
 
 pub use client::Client;
 pub use endpoint::Endpoint;

@@ -1,6 +1,7 @@
 //! How a server is reached, whatever its protocol: names, URLs, secrets, TLS, channels. It knows the contract, and no
 //! driver.
 
+pub mod aws;
 pub(crate) mod channel;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod conversation;
@@ -8,6 +9,7 @@ pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod given;
 pub mod http;
+pub(crate) mod json;
 pub(crate) mod private_file;
 pub(crate) mod reach;
 pub(crate) mod resolve;
@@ -17,3 +19,4 @@ pub mod settings;
 pub mod sigv4;
 pub mod tls;
 pub(crate) mod url;
+pub(crate) mod xml;

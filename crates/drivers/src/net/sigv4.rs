@@ -8,8 +8,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use ring::{digest, hmac};
 
 use crate::contract::calendar::civil_from_days;
-use crate::contract::error::ConfigError;
-use crate::net::http::Method;
+use crate::contract::error::{ConfigError, Error};
+use crate::net::http::{Method, Request};
 use crate::net::secret::Password;
 
 /// What AWS leaves as it is in a path or a query.
@@ -125,6 +125,15 @@ impl Signer {
         added.push(("Authorization", authorization));
         let target = if query.is_empty() { path } else { format!("{path}?{query}") };
         Signed { target, headers: added }
+    }
+
+    /// Writes a request behind `out`, signed at a time. The error is one that cannot be a request.
+    pub fn write(&self, request: &Unsigned<'_>, time: u64, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Unsigned { method, headers, body, .. } = *request;
+        let signed = self.sign(request, time);
+        let added = signed.headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let headers: Vec<(&str, &str)> = headers.iter().copied().chain(added).collect();
+        Request { method, target: &signed.target, headers: &headers, body }.write(out)
     }
 
     fn signature(&self, time: u64, text: &str) -> String {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use nephoscope_runtime::clock::{self, Nanos};
 use nephoscope_runtime::{Runtime, Yield};
 
-use super::keyed::put_value;
 use super::startup::{Endpoint, Link};
 use super::wire::{self, Items, Value, put_text, put_texts, put_words};
 use crate::contract::bulk::{Admin, RowEncoder, RowSource, Table};
 use crate::contract::driver::Settings;
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::interrupt::Interrupt;
-use crate::contract::value;
+use crate::contract::value::{self, write_plain};
 use crate::net::reach::{is_time_out, not_in_time};
 
 /// What a manifest says of a server: lines of INFO, and settings.
@@ -209,7 +208,7 @@ impl RowEncoder for Encoder<'_> {
             return Err(Error::other(format!("table {}: a row has more values than columns", self.table)));
         };
         self.value.clear();
-        if !put_value(value, &mut self.value) {
+        if !write_plain(value, &mut self.value) {
             return Err(Error::other(format!("table {}, column {column}: Redis keeps no NULL", self.table)));
         }
         if self.cells == 0 {

@@ -185,6 +185,11 @@ impl Client {
         }
     }
 
+    /// Does nothing for a time, in which what the server sends is noticed.
+    pub(crate) fn rest(&self, time: Nanos) {
+        self.runtime.block_on(self.runtime.sleep_until(clock::now() + time));
+    }
+
     /// Asks the server to give up what is waited for.
     pub(crate) fn cancel(&self) {
         let cancel = self.connection.cancel();

@@ -9,6 +9,7 @@ mod support;
 
 mod added;
 mod admin;
+mod aws;
 mod client;
 mod connecting;
 mod counting;
@@ -238,10 +239,31 @@ macro_rules! every_keyed {
                 a_row_is_what_was_written
                 a_scan_has_the_order_of_keys
                 commands_of_one_flush_are_answered_in_their_order
-                errors_leave_a_usable_connection
-                a_killed_connection_is_lost
                 added_statements_are_as_good_as_others
                 loaded_rows_are_there_for_the_verbs;
+        }
+    };
+}
+
+/// What holds for Redis besides.
+macro_rules! every_redis {
+    ($fixture:path) => {
+        tests! { $fixture;
+            keyed:
+                errors_leave_a_usable_connection
+                a_killed_connection_is_lost;
+        }
+    };
+}
+
+/// What holds for the services of AWS besides.
+macro_rules! every_aws {
+    ($fixture:path) => {
+        tests! { $fixture;
+            aws:
+                errors_leave_a_usable_connection
+                a_connection_that_the_server_has_closed_is_made_anew
+                what_was_sent_and_not_answered_may_have_been_done;
         }
     };
 }
@@ -279,11 +301,18 @@ drivers! {
     postgres_uring: crate::fixtures::postgres::uring => every_driver every_strict every_postgres;
     postgres_uring_pieces: crate::fixtures::postgres::pieces_uring => every_driver every_strict every_postgres;
     postgres_uring_tls: crate::fixtures::postgres::tls_uring => every_driver every_strict every_postgres;
-    redis_plain: crate::fixtures::redis::plain => every_keyed;
-    redis_socket: crate::fixtures::redis::socket => every_keyed;
-    redis_pieces: crate::fixtures::redis::pieces => every_keyed;
-    redis_uring: crate::fixtures::redis::uring => every_keyed;
-    redis_tls: crate::fixtures::redis::tls => every_keyed;
+    redis_plain: crate::fixtures::redis::plain => every_keyed every_redis;
+    redis_socket: crate::fixtures::redis::socket => every_keyed every_redis;
+    redis_pieces: crate::fixtures::redis::pieces => every_keyed every_redis;
+    redis_uring: crate::fixtures::redis::uring => every_keyed every_redis;
+    redis_tls: crate::fixtures::redis::tls => every_keyed every_redis;
+    dynamodb_plain: crate::fixtures::aws::dynamodb => every_keyed every_aws;
+    dynamodb_strong: crate::fixtures::aws::dynamodb_strong => every_keyed;
+    dynamodb_pieces: crate::fixtures::aws::dynamodb_pieces => every_keyed every_aws;
+    dynamodb_uring: crate::fixtures::aws::dynamodb_uring => every_keyed;
+    s3_plain: crate::fixtures::aws::s3 => every_keyed every_aws;
+    s3_pieces: crate::fixtures::aws::s3_pieces => every_keyed every_aws;
+    s3_uring: crate::fixtures::aws::s3_uring => every_keyed;
 }
 
 #[test]
@@ -292,6 +321,8 @@ fn every_scheme_is_registered() {
         let rest = match scheme {
             "postgresql" | "mysql" => "somebody@",
             "sqlite" => "/never/opened.db",
+            "dynamodb" => "id:secret@us-east-1",
+            "s3" => "id:secret@bucket?region=us-east-1",
             _ => "",
         };
         let driver = open(&format!("{scheme}://{rest}"), &Settings::default()).unwrap();

@@ -50,8 +50,28 @@ impl Running {
         program: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Self {
+        Self::by(as_user(Path::new("sh")), folder, signal, program, arguments)
+    }
+
+    /// The same as the user of the tests: for a program that another one cannot reach.
+    pub(crate) fn start_as_self(
+        folder: &Folder,
+        signal: &str,
+        program: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Self {
+        Self::by(Command::new("sh"), folder, signal, program, arguments)
+    }
+
+    fn by(
+        mut shell: Command,
+        folder: &Folder,
+        signal: &str,
+        program: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Self {
         let log = fs::File::create(folder.path("log")).unwrap();
-        let mut process = as_user(Path::new("sh"))
+        let mut process = shell
             .env("NEPHOSCOPE_FOLDER", folder.path(""))
             .env("NEPHOSCOPE_SIGNAL", signal)
             .args(["-c", STOP_AT_END_OF_INPUT, "sh"])

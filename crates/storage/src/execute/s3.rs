@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nephoscope_drivers::net::aws::credentials;
 use nephoscope_drivers::net::http::{Endpoint, Method};
 use nephoscope_drivers::net::sigv4::{Credentials, Signer};
 use nephoscope_runtime::clock::{self, SECOND};
@@ -40,7 +41,7 @@ pub struct S3Target {
 /// What all sessions know.
 struct Shared {
     options: Options,
-    endpoint: Endpoint,
+    endpoint: Arc<Endpoint>,
     credentials: Credentials,
     locks: Locks,
     counters: Counters,
@@ -91,8 +92,9 @@ impl S3Target {
         } else {
             endpoint
         };
-        let credentials = Credentials::of(environment).map_err(|error| error.to_string())?;
+        let credentials = credentials(environment, None).map_err(|error| error.to_string())?;
         let (locks, counters) = (Locks::default(), Counters::default());
+        let endpoint = Arc::new(endpoint);
         Ok(Self { shared: Arc::new(Shared { options, endpoint, credentials, locks, counters }) })
     }
 

@@ -9,7 +9,7 @@ use nephoscope_runtime::{Nanos, Runtime};
 use crate::contract::error::Error;
 use crate::net::channel::{Channel, closed};
 use crate::net::http::endpoint::Endpoint;
-use crate::net::http::request::Request;
+use crate::net::http::request::{Method, Request};
 use crate::net::http::response::{Limits, Reader, Response};
 
 /// How often is read until others have their turn.
@@ -49,17 +49,47 @@ impl Client {
     /// After an error the connection cannot be used any more. [`Error::outcome_unknown`] says whether the server may
     /// have done what was asked.
     pub async fn exchange(&mut self, request: &Request<'_>, deadline: Nanos) -> Result<Response, Error> {
-        request.write(self.channel.out())?;
-        self.channel.set_deadline(deadline);
-        self.reader.begin(request.method);
-        // Whoever gives up halfway leaves a response on its way.
-        self.usable = false;
-        let response = poll_fn(|cx| self.poll_exchange(cx)).await?;
-        self.usable = response.keep_alive && self.channel.out().is_empty();
-        Ok(response)
+        request.write(self.out())?;
+        self.wait(request.method, deadline).await
     }
 
-    fn poll_exchange(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response, Error>> {
+    /// The same for a request that has been written to what is sent next.
+    pub(crate) async fn wait(&mut self, method: Method, deadline: Nanos) -> Result<Response, Error> {
+        self.channel.set_deadline(deadline);
+        self.begin(method);
+        poll_fn(|cx| self.poll_response(cx)).await?;
+        Ok(self.reader.take_response())
+    }
+
+    /// What is sent next.
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        self.channel.out()
+    }
+
+    /// Where it runs.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.channel.runtime()
+    }
+
+    /// Sets the time at which a wait ends.
+    pub(crate) fn set_deadline(&mut self, deadline: Nanos) {
+        self.channel.set_deadline(deadline);
+    }
+
+    /// A request of this method has been written to what is sent next.
+    pub(crate) fn begin(&mut self, method: Method) {
+        self.reader.begin(method);
+        // Whoever gives up halfway leaves a response on its way.
+        self.usable = false;
+    }
+
+    /// The response that has been waited for.
+    pub(crate) fn response(&self) -> &Response {
+        self.reader.response()
+    }
+
+    /// Sends the request, and completes when its response is whole. A wait that has timed out may be taken up again.
+    pub(crate) fn poll_response(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         for _ in 0..UNINTERRUPTED {
             // What has been answered is read even if not all could be sent: a server may refuse a long body early.
             let sent = match self.channel.poll_flush(cx) {
@@ -67,12 +97,16 @@ impl Client {
                 Poll::Pending => Ok(()),
             };
             match self.reader.feed(self.channel.inbox()) {
-                Ok(None) => {}
-                Ok(Some(response)) => return Poll::Ready(Ok(response)),
+                Ok(false) => {}
+                Ok(true) => {
+                    self.usable = self.response().keep_alive && self.channel.out().is_empty();
+                    return Poll::Ready(Ok(()));
+                }
                 Err(error) => return Poll::Ready(Err(error)),
             }
             match self.channel.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => return Poll::Ready(self.ended()),
+                Poll::Ready(Ok(0)) if self.reader.end() => return Poll::Ready(Ok(())),
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(closed().into())),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => match sent {
@@ -87,9 +121,5 @@ impl Client {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
-    }
-
-    fn ended(&mut self) -> Result<Response, Error> {
-        self.reader.end().ok_or_else(|| closed().into())
     }
 }

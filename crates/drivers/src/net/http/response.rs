@@ -31,7 +31,12 @@ impl Default for Limits {
 
 /// The headers of a response, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Headers(Vec<(String, String)>);
+pub struct Headers {
+    /// Names and values, one behind the other.
+    text: String,
+    /// Where each name ends, and where its value.
+    ends: Vec<(usize, usize)>,
+}
 
 impl Headers {
     /// The first value of a name, whose case does not matter.
@@ -42,8 +47,24 @@ impl Headers {
 
     /// All values of a name, whose case does not matter.
     pub fn all(&self, name: &str) -> impl Iterator<Item = &str> {
-        let same = move |(known, _): &&(String, String)| known.eq_ignore_ascii_case(name);
-        self.0.iter().filter(same).map(|(_, value)| value.as_str())
+        let mut start = 0;
+        self.ends.iter().filter_map(move |(end, next)| {
+            let known = &self.text[start..*end];
+            start = *next;
+            known.eq_ignore_ascii_case(name).then(|| &self.text[*end..*next])
+        })
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, name: &str, value: &[u8]) {
+        self.text.push_str(name);
+        let end = self.text.len();
+        self.text.push_str(&String::from_utf8_lossy(value));
+        self.ends.push((end, self.text.len()));
     }
 
     /// Whether a list, such as that of `Connection`, holds a word.
@@ -105,26 +126,39 @@ impl Reader {
     pub fn begin(&mut self, method: Method) {
         self.method = method;
         self.expect = Expect::Head;
-        self.response = Response::default();
+        self.response.headers.clear();
+        self.response.body.clear();
     }
 
-    /// Uses up what has arrived; gives the response once it is whole. What follows it stays in the inbox.
+    /// Uses up what has arrived; says whether the response is whole, which then is [`Reader::response`]. What follows it
+    /// stays in the inbox.
     ///
     /// An error means that the connection cannot be used any more.
-    pub fn feed(&mut self, inbox: &mut Inbox) -> Result<Option<Response>, Error> {
+    pub fn feed(&mut self, inbox: &mut Inbox) -> Result<bool, Error> {
         while self.expect != Expect::Nothing {
             if !self.step(inbox)? {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(std::mem::take(&mut self.response)))
+        Ok(true)
     }
 
-    /// The server has closed the connection: gives the response if that is how it ends.
-    pub fn end(&mut self) -> Option<Response> {
+    /// The server has closed the connection: says whether the response ends by that.
+    pub fn end(&mut self) -> bool {
         let ends = self.expect == Expect::UntilClose;
         self.expect = Expect::Nothing;
-        ends.then(|| std::mem::take(&mut self.response))
+        ends
+    }
+
+    /// The response, as far as it has been read. Its memory serves the next one.
+    #[must_use]
+    pub fn response(&self) -> &Response {
+        &self.response
+    }
+
+    /// Gives the response away.
+    pub fn take_response(&mut self) -> Response {
+        std::mem::take(&mut self.response)
     }
 
     /// Whether anything of the response has been read.
@@ -179,10 +213,9 @@ impl Reader {
             }
             Status::Partial => return Ok(false),
         };
-        let owned = |header: &httparse::Header<'_>| {
-            (header.name.to_owned(), String::from_utf8_lossy(header.value).into_owned())
-        };
-        let headers = Headers(parsed.headers.iter().map(owned).collect());
+        let headers = &mut self.response.headers;
+        headers.clear();
+        parsed.headers.iter().for_each(|header| headers.push(header.name, header.value));
         let (status, version) = (parsed.code.unwrap_or(0), parsed.version.unwrap_or(0));
         inbox.consume(length);
         match status {
@@ -193,12 +226,12 @@ impl Reader {
             200..600 => {}
             _ => return Err(garbage(&format!("there is no status {status}"))),
         }
-        let keeps = if version == 0 {
+        self.response.status = status;
+        self.response.keep_alive = if version == 0 {
             headers.lists("connection", "keep-alive")
         } else {
             !headers.lists("connection", "close")
         };
-        self.response = Response { status, headers, body: Vec::new(), keep_alive: keeps };
         self.expect = self.body_of(status)?;
         Ok(true)
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use nephoscope_drivers::net::http::{Client, Limits, Method, Request as HttpRequest, Response};
-use nephoscope_drivers::net::sigv4::{Signer, Unsigned};
+use nephoscope_drivers::net::aws;
+use nephoscope_drivers::net::http::{Method, Response};
+use nephoscope_drivers::net::sigv4::Unsigned;
 use nephoscope_drivers::{Error, ErrorClass};
-use nephoscope_runtime::clock::{self, SECOND};
 use nephoscope_runtime::{Nanos, Runtime};
 
 use super::{Shared, count};
@@ -20,25 +20,20 @@ pub(super) fn filling(bytes: usize) -> Vec<u8> {
     filling
 }
 
-/// Makes signed requests over one connection at a time.
+/// Makes requests of objects.
 pub(super) struct Caller {
-    runtime: Runtime,
+    caller: aws::Caller,
     shared: Arc<Shared>,
-    signer: Signer,
-    client: Option<Client>,
 }
 
 impl Caller {
     pub(super) fn new(runtime: &Runtime, shared: &Arc<Shared>) -> Self {
-        let signer = shared.signer();
-        Self { runtime: runtime.clone(), shared: Arc::clone(shared), signer, client: None }
+        let caller = aws::Caller::new(runtime, &shared.endpoint, shared.signer());
+        Self { caller, shared: Arc::clone(shared) }
     }
 
     pub(super) async fn connect(&mut self, deadline: Nanos) -> Result<(), Failure> {
-        let limits = Limits::default();
-        let client = Client::connect(&self.runtime, &self.shared.endpoint, limits, deadline).await;
-        self.client = Some(client.map_err(|error| failure(&error))?);
-        Ok(())
+        self.caller.connect(deadline).await.map_err(|error| failure(&error))
     }
 
     /// Makes a request; one whose connection the server has closed meanwhile is made once more, on a new one. All that
@@ -51,41 +46,9 @@ impl Caller {
         body: &[u8],
         deadline: Nanos,
     ) -> Result<Response, Failure> {
-        for last in [false, true] {
-            let reused = match self.client.as_mut().map(Client::is_usable) {
-                Some(true) => true,
-                _ => {
-                    self.connect(deadline).await?;
-                    false
-                }
-            };
-            match self.exchange(method, path, range, body, deadline).await {
-                Err(error) if reused && !last && error.class() == ErrorClass::ConnectionLost => {
-                    self.client = None;
-                }
-                other => return other.map_err(|error| failure(&error)),
-            }
-        }
-        Err(Failure::Broken("the server closes every connection".to_owned()))
-    }
-
-    async fn exchange(
-        &mut self,
-        method: Method,
-        path: &str,
-        range: Option<&str>,
-        body: &[u8],
-        deadline: Nanos,
-    ) -> Result<Response, Error> {
-        let Some(client) = &mut self.client else { return Err(Error::connection_lost("there is none")) };
-        let mut headers = vec![("Host", self.shared.endpoint.authority())];
-        headers.extend(range.map(|range| ("Range", range)));
-        let unsigned = Unsigned { method, path, query: &[], headers: &headers, body };
-        let signed = self.signer.sign(&unsigned, clock::wall() / SECOND);
-        let mut headers = headers.clone();
-        headers.extend(signed.headers.iter().map(|(name, value)| (*name, value.as_str())));
-        let request = HttpRequest { method, target: &signed.target, headers: &headers, body };
-        client.exchange(&request, deadline).await
+        let range = range.map(|range| ("Range", range));
+        let request = Unsigned { method, path, query: &[], headers: range.as_slice(), body };
+        self.caller.call(&request, deadline).await.map_err(|error| failure(&error))
     }
 
     /// Reads a part of an object into `into`, all of it where that is as long as the object. Whether it was there.

@@ -14,11 +14,11 @@ fn read(bytes: &[u8], method: Method, piece: usize) -> Result<(Option<Response>,
     for piece in bytes.chunks(piece) {
         inbox.extend(piece);
         arrived += piece.len();
-        if let Some(response) = reader.feed(&mut inbox)? {
-            return Ok((Some(response), [inbox.bytes(), &bytes[arrived..]].concat()));
+        if reader.feed(&mut inbox)? {
+            return Ok((Some(reader.take_response()), [inbox.bytes(), &bytes[arrived..]].concat()));
         }
     }
-    Ok((reader.end(), inbox.bytes().to_vec()))
+    Ok((reader.end().then(|| reader.take_response()), inbox.bytes().to_vec()))
 }
 
 fn whole(text: &str) -> Response {

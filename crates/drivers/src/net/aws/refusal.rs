@@ -1,0 +1,69 @@
+//! What the errors of AWS's services come to.
+
+use crate::contract::error::{Error, ErrorClass};
+
+/// Codes of refusals beyond a quota or a rate
+/// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>).
+const THROTTLED: [&str; 11] = [
+    "BandwidthLimitExceeded",
+    "PriorRequestNotComplete",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "RequestThrottled",
+    "RequestThrottledException",
+    "SlowDown",
+    "Throttling",
+    "ThrottledException",
+    "ThrottlingException",
+    "TooManyRequestsException",
+];
+/// Codes of conditions that did not hold, because others were at work on the same.
+const SERIALIZATION: [&str; 4] = [
+    "ConditionalRequestConflict",
+    "PreconditionFailed",
+    "TransactionConflictException",
+    "ReplicatedWriteConflictException",
+];
+
+/// A refusal, by the response's status and the code in its body.
+pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Error {
+    let message = if message.is_empty() { format!("status {status}") } else { message.to_owned() };
+    let error = |class| Error::new(class, code, message.as_str());
+    match (status, code) {
+        (_, code) if THROTTLED.contains(&code) => error(ErrorClass::Throttled).with_known_outcome(),
+        (429, _) => error(ErrorClass::Throttled).with_known_outcome(),
+        (_, code) if SERIALIZATION.contains(&code) => error(ErrorClass::Serialization).with_known_outcome(),
+        (_, "ConditionalCheckFailedException" | "ConditionalCheckFailed") => {
+            error(ErrorClass::Constraint).with_known_outcome()
+        }
+        // The service has failed: what it was to write, it may have written.
+        (500.., _) => error(ErrorClass::ShuttingDown).with_unknown_outcome(),
+        _ => error(ErrorClass::Other).with_known_outcome(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_a_class_and_says_whether_anything_was_done() {
+        for (status, code, class, is_open) in [
+            (400, "ProvisionedThroughputExceededException", ErrorClass::Throttled, false),
+            (400, "ThrottlingException", ErrorClass::Throttled, false),
+            (503, "SlowDown", ErrorClass::Throttled, false),
+            (429, "", ErrorClass::Throttled, false),
+            (400, "ConditionalCheckFailedException", ErrorClass::Constraint, false),
+            (412, "PreconditionFailed", ErrorClass::Serialization, false),
+            (400, "ValidationException", ErrorClass::Other, false),
+            (403, "AccessDenied", ErrorClass::Other, false),
+            (500, "InternalServerError", ErrorClass::ShuttingDown, true),
+            (503, "ServiceUnavailable", ErrorClass::ShuttingDown, true),
+            (504, "", ErrorClass::ShuttingDown, true),
+        ] {
+            let error = refusal(status, code, "");
+            assert_eq!((error.class(), error.code(), error.outcome_unknown()), (class, code, is_open));
+            assert_eq!(error.message(), format!("status {status}"));
+        }
+    }
+}
