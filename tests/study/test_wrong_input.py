@@ -22,7 +22,7 @@ MIXES = (
     "its mixes are TPCB, SIMPLE, SELECT, and a ratio"
     " such as 15:5:80 stands for tpcb_like, simple_update, select_only"
 )
-PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams"
+PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
 PROVIDERS = (
     "providers are embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
@@ -335,8 +335,9 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, experiment, failures, "
-        "perfect, quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
+        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, "
+        "evolving-mixture, experiment, failures, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, "
+        "serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())

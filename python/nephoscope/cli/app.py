@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, deciding, experiment, lists, measuring, reading, storage
+from nephoscope.cli.commands import data, deciding, experiment, lists, measuring, reading, steering, storage
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -84,6 +84,7 @@ for _command in (
     measuring.run,
     measuring.quickstart,
     experiment.experiment,
+    steering.ctl,
     data.load,
     data.check,
     data.clean,

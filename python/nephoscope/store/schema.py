@@ -253,11 +253,34 @@ class _Event(_Table):
     event: Name
 
 
+class _Moving(_Table):
+    # "from" is a word of Python's.
+    from_: Annotated[Level, Field(alias="from")]
+    to: Level
+    seconds: Seconds
+
+
+class _Asked(_Table):
+    """What is asked of a load; what is left out stays."""
+
+    concurrency: Level | _Moving | None = None
+    rate: Level | _Moving | None = None
+    mix: dict[Name, Level] | None = None
+    access: dict[Name, Name | Level] | None = None
+    transition_s: Seconds | None = None
+
+
 class _Phase(_Event):
     phase: Annotated[int, Field(ge=0, lt=2**31)]
     name: Name
     kind: Name
     labels: _Labels = Field(default_factory=_Labels)
+    loads: dict[Name, _Asked] = Field(default_factory=dict)
+
+
+class _Steered(_Event):
+    tenant: Name
+    load: _Asked
 
 
 class _Error(_Event):
@@ -322,6 +345,7 @@ class _Allocation(_Event):
 
 _EVENTS: Mapping[str, type[_Event]] = {
     "phase": _Phase,
+    "steered": _Steered,
     "error": _Error,
     "connection": _Counted,
     "dropped": _Counted,

@@ -112,14 +112,15 @@ impl Run {
     pub fn change_at(&self, phase: PhaseSpec, is_phase: bool, at: Nanos) -> Result<Nanos, EngineError> {
         let control = &mut *lock(&self.control);
         let at = at.max(self.elapsed() + LEAD).max(control.last_change + 1);
-        if control.stopped || control.ends.is_some_and(|ends| ends <= at) {
-            return Err(EngineError::Failed("the run is over".to_owned()));
-        }
-        let tenants = resolve(&mut control.resolvers, &phase, at)?;
-        control.tell_start(self.origin);
+        control.put(self.origin, phase, is_phase, at)?;
         control.last_change = at;
-        let phase = is_phase.then(|| Arc::new(phase));
-        control.order(&Change { at, phase, tenants, end: false });
+        Ok(at)
+    }
+
+    /// As [`Run::change_at`] within the present phase, before what was asked for already and is still to come.
+    pub fn overtake(&self, change: PhaseSpec, at: Nanos) -> Result<Nanos, EngineError> {
+        let at = at.max(self.elapsed() + LEAD);
+        lock(&self.control).put(self.origin, change, false, at)?;
         Ok(at)
     }
 
@@ -165,6 +166,18 @@ impl Run {
 }
 
 impl Control {
+    /// Resolves a change and sends it to the workers.
+    fn put(&mut self, origin: Nanos, phase: PhaseSpec, is_phase: bool, at: Nanos) -> Result<(), EngineError> {
+        if self.stopped || self.ends.is_some_and(|ends| ends <= at) {
+            return Err(EngineError::Failed("the run is over".to_owned()));
+        }
+        let tenants = resolve(&mut self.resolvers, &phase, at)?;
+        self.tell_start(origin);
+        let phase = is_phase.then(|| Arc::new(phase));
+        self.order(&Change { at, phase, tenants, end: false });
+        Ok(())
+    }
+
     /// Tells the endpoints that do not know it yet when the run has started.
     fn tell_start(&mut self, origin: Nanos) {
         for endpoint in self.resolvers.iter().flat_map(Resolver::endpoints) {

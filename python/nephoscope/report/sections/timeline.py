@@ -17,6 +17,7 @@ from nephoscope.report.kit.charts import (
 )
 from nephoscope.report.kit.histograms import NS_PER_MS
 from nephoscope.report.kit.run import class_name
+from nephoscope.report.sections import course
 from nephoscope.report.view import TimelineSection
 from nephoscope.tables.numbers import count, elapsed, finite, number
 
@@ -36,6 +37,7 @@ def build(run: Run, buckets: TimeBuckets) -> TimelineSection:
     """Return the charts that share the run's time axis; charts that would be empty are left out."""
     charts = [
         _throughput(run, buckets),
+        *course.charts(run),
         _tenants(run, buckets),
         _latency(run, buckets),
         _errors(run, buckets),
