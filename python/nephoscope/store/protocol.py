@@ -91,6 +91,11 @@ class RunReader(Protocol):
         """``probes.parquet``: a row for each probe; no rows where there were none."""
         ...
 
+    @property
+    def checks(self) -> pa.Table:
+        """``checks.parquet``: what probes' checks came to, by slices of time; no rows where there were none."""
+        ...
+
     def histogram(self, selection: Selection = ALL) -> Sequence[tuple[int, int]]:
         """Return the selected histograms, added up, as buckets: (highest value in ns, count), ascending.
 

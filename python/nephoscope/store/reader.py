@@ -17,6 +17,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import check_regular, open_regular, read_regular
 from nephoscope.store.layout import (
+    CHECKS,
     FILES,
     FORMAT,
     INTERVALS,
@@ -258,6 +259,11 @@ class StoredRun:
     def probes(self) -> pa.Table:
         """``probes.parquet``, or its journal as the same table; without rows where there were no probes."""
         return self._table(FILES.probes, FILES.probe_journal, PROBES)
+
+    @cached_property
+    def checks(self) -> pa.Table:
+        """``checks.parquet``, or its journal as the same table; without rows where nothing was checked."""
+        return self._table(FILES.checks, FILES.check_journal, CHECKS)
 
     def _table(self, name: str, journal: str, schema: pa.Schema) -> pa.Table:
         path = self.folder / name
