@@ -92,7 +92,7 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "capture, elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
+    "capture, consistency, elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
 }
 
 WRONG_PHASE = {
@@ -335,8 +335,8 @@ def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, n
     ended = call("run", name, "--out", tmp_path / "runs")
     message = (
         f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, experiment, failures, "
-        "perfect, quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
+        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, consistency, "
+        "experiment, failures, long-fork, perfect, quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
     )
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
