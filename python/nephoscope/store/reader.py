@@ -31,7 +31,7 @@ from nephoscope.store.layout import (
     optional_columns,
     table_of,
 )
-from nephoscope.store.protocol import ALL, Selection
+from nephoscope.store.protocol import ALL, Phase, Selection
 from nephoscope.store.schema import (
     MOST_NAME,
     MOST_SECONDS,
@@ -52,18 +52,6 @@ if TYPE_CHECKING:
 
 _TAG_PARTS = 4
 _LINE_PARTS = 5
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase of a run, as its event and its intervals tell it."""
-
-    number: int
-    name: str
-    kind: str
-    labels: Mapping[str, Any]
-    start_s: float
-    end_s: float
 
 
 @dataclass(frozen=True)
