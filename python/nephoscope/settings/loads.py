@@ -232,6 +232,17 @@ READS: Mapping[str, str] = {
 
 MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
 Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_length=1)]
+
+
+class LoadBeside(Settings):
+    """A load beside which probes measure."""
+
+    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
+    """Its name in the report."""
+    mix: MixSetting | None = None
+    """Which transactions run: see [mixes](#mixes). None: the system is idle."""
+
+
 """Mixes that are gone through."""
 
 
