@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benches import against_redis, against_sqlite, against_sysbench
+from benches import against_cassandra, against_redis, against_sqlite, against_sysbench
 from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
@@ -31,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "redis": against_redis.redis,
     "floor": floor,
     "floor-mariadb": against_sysbench.floor,
+    "floor-cassandra": against_cassandra.floor,
     "order-payment": order_payment,
     "benchbase": benchbase,
     "lag": lag,

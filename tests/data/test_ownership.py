@@ -12,7 +12,7 @@ import pytest
 from commands import call
 from databases import FOREIGN, SERVERS, Server, dialect_of, query, study_of
 from nephoscope import _engine
-from nephoscope.dialects import DIALECTS
+from nephoscope.dialects import DIALECTS, KEYED
 from nephoscope.study.packaged import PACKAGED
 from sample_studies import one_table_workload, phases, write_study
 
@@ -101,7 +101,7 @@ def test_every_dialect_of_sql_that_stores_data_is_tested_here() -> None:
         for scheme, _ in _engine.schemes()
     ]
     of_sql = {one["dialect"] for one in found if one["capabilities"]["sql"]}
-    assert (of_sql - {"none"}, {one["dialect"] for one in found} - of_sql) == (set(DIALECTS), {"redis"})
+    assert (of_sql - {"none"}, {one["dialect"] for one in found} - of_sql) == (set(DIALECTS), set(KEYED))
 
 
 def kinds() -> list[tuple[str, str]]:

@@ -331,11 +331,7 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
 def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, name: str) -> None:
     ended = call("run", name, "--out", tmp_path / "runs")
     studies = ", ".join(sorted(path.stem for path in (Path(__file__).parents[2] / "studies").glob("*.toml")))
-    message = (
-        f"nephoscope: {name}: there is no such file, and no such study; "
-        f"studies are {studies}
-"
-    )
+    message = f"nephoscope: {name}: there is no such file, and no such study; studies are {studies}\n"
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
 

@@ -13,6 +13,11 @@ WORKLOADS = packaged_workloads()
 PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
+KEYED = {"redis": "Redis", "cassandra": "Cassandra"}
+"""The same of systems without SQL, which have tests of their own."""
+VERBS = {"noop", "ycsb"}
+"""The workloads that say nothing in SQL."""
+
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "auctionmark": {"scale": 0.01},
     "chbenchmark": {"scale": 1, "options": {"items": 10000, "customers": 10}},
@@ -43,8 +48,12 @@ def cells() -> str:
     """Make the table of workloads and dialects, for docs/built-in-workloads.md."""
     rows = [
         f"| [`{workload}`](#{workload}) | "
-        + " | ".join(CANNOT.get((workload, dialect), "yes") for dialect in PRODUCTS)
+        + " | ".join(
+            [CANNOT.get((workload, dialect), "yes") for dialect in PRODUCTS]
+            + ["yes" if workload in VERBS else "needs SQL" for _ in KEYED]
+        )
         + " |\n"
         for workload in WORKLOADS
     ]
-    return f"| workload | {' | '.join(PRODUCTS.values())} |\n|{'---|' * (1 + len(PRODUCTS))}\n{''.join(rows)}"
+    products = [*PRODUCTS.values(), *KEYED.values()]
+    return f"| workload | {' | '.join(products)} |\n|{'---|' * (1 + len(products))}\n{''.join(rows)}"

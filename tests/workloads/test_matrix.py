@@ -7,12 +7,15 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from matrix import CANNOT, PRODUCTS, SMALL, WORKLOADS
+from matrix import CANNOT, KEYED, PRODUCTS, SMALL, VERBS, WORKLOADS
 from scipy.stats import chisquare
 
 from commands import call
 from databases import SERVERS, Server, dialect_of
+from nephoscope import _engine
+from nephoscope.errors import InputError
 from nephoscope.store import StoredRun
+from nephoscope.study.packaged import PACKAGED
 from sample_studies import workload_study, write_study
 from simulated import UNLIKELY
 
@@ -111,6 +114,22 @@ def test_a_mix_that_was_not_kept_is_found() -> None:
     assert unlikely({"read": 80, "write": 20, "never": 0}, {"read": 790, "write": 210, "never": 3})
     assert not unlikely({"read": 1}, {"read": 9, "write": 2})
     assert unlikely({"read": 1}, {})
+
+
+@pytest.mark.parametrize("dialect", KEYED)
+def test_a_workload_needs_sql_unless_it_says_nothing_in_it(dialect: str) -> None:
+    def refused(workload: str) -> str:
+        spec = {"folder": str(PACKAGED / workload), "options": SMALL[workload].get("options", {}), "scale": 1}
+        try:
+            _engine.workload(
+                json.dumps({**spec, "data_seed": 1, "handed_out": {}}), f"noop://?dialect={dialect}"
+            )
+        except InputError as error:
+            return str(error)
+        return ""
+
+    told = {workload: refused(workload) for workload in WORKLOADS}
+    assert {workload for workload, message in told.items() if not message} == VERBS, told
 
 
 def test_what_is_said_of_the_matrix_is_about_workloads_that_exist() -> None:

@@ -185,13 +185,13 @@ mod tests {
     #[test]
     fn it_speaks_any_dialect_without_its_database() {
         assert_eq!(opened("noop://").unwrap(), ("none", "noop://".to_owned()));
-        for dialect in ["postgres", "mysql", "sqlite", "redis"] {
+        for dialect in ["postgres", "mysql", "sqlite", "redis", "cassandra"] {
             let url = format!("noop://?dialect={dialect}");
             assert_eq!(opened(&url).unwrap(), (dialect, url));
         }
         assert_eq!(
             opened("noop://?dialect=oracle").unwrap_err(),
-            "url: there is no dialect \"oracle\"; dialects are postgres, mysql, sqlite, redis"
+            "url: there is no dialect \"oracle\"; dialects are postgres, mysql, sqlite, redis, cassandra"
         );
         for (url, refused) in
             [("noop://?speed=1", "noop://?speed=1"), ("noop://anything?dialect=mysql", "noop://anything")]

@@ -6,15 +6,30 @@ Each database that stores data has an entry in ``DIALECTS``; all that follows fr
 from collections.abc import Mapping
 
 from nephoscope.dialects.base import Dialect, ImplicitCommit
+from nephoscope.dialects.cassandra import CASSANDRA
+from nephoscope.dialects.keyed import Keyed
 from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
+from nephoscope.dialects.redis import REDIS
 from nephoscope.dialects.sqlite import SQLITE
 from nephoscope.errors import InputError
 
-__all__ = ["ANY_URL", "DIALECTS", "Dialect", "ImplicitCommit", "dialect_of", "url_without_database"]
+__all__ = [
+    "ANY_URL",
+    "DIALECTS",
+    "KEYED",
+    "Dialect",
+    "ImplicitCommit",
+    "Keyed",
+    "dialect_of",
+    "url_without_database",
+]
 
 DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
+
+KEYED: Mapping[str, Keyed] = {"redis": REDIS, "cassandra": CASSANDRA}
+"""The same of systems without SQL."""
 
 ANY_URL = "postgresql://reader@localhost/none"
 """A URL that names no endpoint: for whoever asks for a dialect alone, and is told of no other."""

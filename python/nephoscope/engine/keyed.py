@@ -1,4 +1,4 @@
-"""The data of a workload in a system without SQL: rows by their key, and the record of them in a hash beside them."""
+"""The data of a workload in a system without SQL: tables of rows by their key, and the record of them beside them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from nephoscope.dialects import KEYED
 from nephoscope.engine.data import CheckResult, WorkloadData
 from nephoscope.engine.records import BOOK_S, TABLE, Detail, Made, Record, of_texts, texts_of
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from nephoscope import _engine
     from nephoscope.collectors.presence import Presence
     from nephoscope.study.workload import Workload
-
-_DROP = (
-    "local found = redis.call('SCAN', ARGV[1], 'MATCH', KEYS[1] .. ':*', 'COUNT', 1000) "
-    "if #found[2] > 0 then redis.call('UNLINK', unpack(found[2])) end return found[1]"
-)
-"""Removes some rows of a table, and gives where to go on: rows, too, that an update has made of a deleted one."""
 
 
 def data_for(
@@ -33,19 +28,25 @@ def data_for(
     return kind(workload, url, connect_timeout, load_command)
 
 
-def _words(*words: str) -> str:
-    """Write a command as the driver reads it."""
-
-    def quoted(word: str) -> str:
-        for letter, escape in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-            word = word.replace(letter, escape)
-        return f'"{word}"'
-
-    return " ".join(map(quoted, words))
+def _asking(
+    admin: _engine.Admin, answer_timeout_s: float | None = None
+) -> Callable[[str], list[list[str | None]]]:
+    return lambda words: admin.query(words, answer_timeout_s=answer_timeout_s)[1]
 
 
 class KeyedData(WorkloadData):
-    """The data of one workload in Redis. Nothing there is a transaction, and no session sees which others there are."""
+    """The data of one workload. Nothing there is a transaction, and no session sees which others there are."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        url: str,
+        connect_timeout: float,
+        load_command: str = "nephoscope load STUDY",
+    ) -> None:
+        """As ``WorkloadData``."""
+        super().__init__(workload, url, connect_timeout, load_command)
+        self._system = KEYED[workload.description["dialect"]]
 
     @contextmanager
     def _admin(
@@ -60,18 +61,18 @@ class KeyedData(WorkloadData):
         yield self._read(admin)
 
     def _read(self, admin: _engine.Admin) -> Record | None:
-        _, rows = admin.query(_words("HGET", TABLE, self.workload.name), answer_timeout_s=BOOK_S)
-        if rows[0][0] is None:
+        text = self._system.read(_asking(admin, BOOK_S), TABLE, self.workload.name)
+        if text is None:
             return None
         try:
-            identity, state, detail = map(str, json.loads(rows[0][0]))
+            identity, state, detail = map(str, json.loads(text))
         except ValueError:
             identity, state, detail = "", "", ""
         return of_texts(identity, state, detail)
 
     def _write(self, admin: _engine.Admin, record: Record) -> None:
         text = json.dumps(texts_of(record))
-        admin.query(_words("HSET", TABLE, self.workload.name, text), answer_timeout_s=BOOK_S)
+        self._system.write(_asking(admin, BOOK_S), TABLE, self.workload.name, text)
 
     def _alive(self, admin: _engine.Admin, labels: set[str], own: str = "") -> set[str]:
         del admin, labels, own
@@ -80,20 +81,23 @@ class KeyedData(WorkloadData):
     def _make_tables(
         self, admin: _engine.Admin, presence: Presence, before: Record | None
     ) -> tuple[Made, ...]:
-        mine = {name for _, name, _ in (before.detail.made or ())} if before is not None else set()
-        tables = [table["name"] for table in self.workload.description["tables"]]
-        for name in sorted(mine):
-            place = "0"
-            while (place := str(admin.query(_words("EVAL", _DROP, "1", name, place))[1][0][0])) != "0":
-                pass
-            admin.query(_words("UNLINK", name))
+        system, ask = self._system, _asking(admin)
+        tables = {
+            table["name"]: [(column["name"], column["kind"]) for column in table["columns"]]
+            for table in self.workload.description["tables"]
+        }
+        for name in sorted(name for _, name, _ in (before.detail.made or ())) if before is not None else ():
+            system.drop(ask, name)
         for name in tables:
-            if admin.query(_words("EXISTS", name))[1] != [["0"]]:
+            if system.exists(ask, name):
                 raise MeasurementError(
-                    f"the key {name} is there and was not made by nephoscope: use an empty database"
+                    f"the {system.thing} {name} is there and was not made by nephoscope: use an empty database"
                 )
         made = tuple(("table", name, name) for name in tables)
+        # Recorded first: a load that is killed in between leaves nothing that the next one would not remove.
         self._write(admin, Record(self._identity, "loading", Detail(made=made, loader=presence.label)))
+        for name, columns in tables.items():
+            system.make(ask, name, columns)
         return made
 
     def _add_keys(self, admin: _engine.Admin, made: tuple[Made, ...]) -> tuple[Made, ...]:

@@ -120,7 +120,7 @@ class LoadTable(Settings):
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
     consistency: str | None = None
-    """The [consistency level](systems.md#redis-urls) of every session; the system's default if left out."""
+    """The [consistency level](systems.md#consistency-levels) of every session; the system's default if left out."""
     connect_timeout: Duration = 10.0
     """The timeout for making a connection."""
     statement_timeout: Duration = 30.0

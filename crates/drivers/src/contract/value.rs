@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use crate::contract::calendar::{format_date, format_timestamp};
+
 /// One value of a parameter, a column of a result, or a column of a row to be loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -162,6 +164,29 @@ pub(crate) fn write_decimal(units: i64, scale: u8, out: &mut Vec<u8>) -> io::Res
         return write!(out, "{sign}{size}");
     }
     write!(out, "{sign}{}.{:0width$}", size / power, size % power, width = usize::from(scale.min(18)))
+}
+
+/// Writes a value as plain text, for systems that keep texts alone; `false` where it has none.
+#[inline]
+pub(crate) fn write_plain(value: Value<'_>, out: &mut Vec<u8>) -> bool {
+    // Writing into a vector cannot fail.
+    let _ = match value {
+        Value::Null => return false,
+        Value::Text(text) | Value::Json(text) | Value::Bytes(text) => {
+            out.extend_from_slice(text);
+            Ok(())
+        }
+        Value::Bool(value) => write!(out, "{}", u8::from(value)),
+        Value::Int(number) | Value::Time(number) => write!(out, "{number}"),
+        Value::Unsigned(number) => write!(out, "{number}"),
+        Value::Float(number) => write!(out, "{number}"),
+        Value::Decimal { units, scale } => write_decimal(units, scale, out),
+        Value::Numeric(text) => write!(out, "{text}"),
+        Value::Uuid(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
+        Value::Date(days) => write!(out, "{}", format_date(days.into())),
+        Value::Timestamp(micros) => write!(out, "{}", format_timestamp(micros)),
+    };
+    true
 }
 
 impl Clone for Params {

@@ -1,15 +1,13 @@
 //! Verbs as commands. A row is a hash `table:key`; the keys of a table are the members of a sorted set with the table's
 //! name, all of the same score, so that a scan finds them in the order of their bytes.
 
-use std::io::Write;
 use std::rc::Rc;
 
 use super::wire::{put_number, put_text, put_texts, put_words};
-use crate::contract::calendar::{format_date, format_timestamp};
 use crate::contract::error::Error;
 use crate::contract::rows::{Column, Columns};
 use crate::contract::statement::Statement;
-use crate::contract::value::{Params, Value, write_decimal};
+use crate::contract::value::{Params, Value, write_plain};
 use crate::contract::verb::{Action, Verb};
 
 /// A verb as a connection knows it.
@@ -148,29 +146,10 @@ impl Keyed {
     #[inline]
     fn text(&self, params: &Params, place: usize, out: &mut Vec<u8>) -> Result<(), Error> {
         let value = params.get(place).unwrap_or(Value::Null);
-        if put_value(value, out) { Ok(()) } else { Err(self.statement.misfit(place, "Redis keeps no NULL")) }
-    }
-}
-
-/// Writes a value as Redis keeps it, as text; `false` where it has none.
-#[inline]
-pub(super) fn put_value(value: Value<'_>, out: &mut Vec<u8>) -> bool {
-    // Writing into a vector cannot fail.
-    let _ = match value {
-        Value::Null => return false,
-        Value::Text(text) | Value::Json(text) | Value::Bytes(text) => {
-            out.extend_from_slice(text);
+        if write_plain(value, out) {
             Ok(())
+        } else {
+            Err(self.statement.misfit(place, "Redis keeps no NULL"))
         }
-        Value::Bool(value) => write!(out, "{}", u8::from(value)),
-        Value::Int(number) | Value::Time(number) => write!(out, "{number}"),
-        Value::Unsigned(number) => write!(out, "{number}"),
-        Value::Float(number) => write!(out, "{number}"),
-        Value::Decimal { units, scale } => write_decimal(units, scale, out),
-        Value::Numeric(text) => write!(out, "{text}"),
-        Value::Uuid(bytes) => bytes.iter().try_for_each(|byte| write!(out, "{byte:02x}")),
-        Value::Date(days) => write!(out, "{}", format_date(days.into())),
-        Value::Timestamp(micros) => write!(out, "{}", format_timestamp(micros)),
-    };
-    true
+    }
 }

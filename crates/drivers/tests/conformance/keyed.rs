@@ -12,27 +12,28 @@ use crate::fixtures::{Fixture, redis, unique};
 
 const FIELDS: [&str; 2] = ["a", "b"];
 
-fn statement(action: Action, table: &str, fields: &[&str], name: &str) -> Statement {
+pub(crate) fn statement(action: Action, table: &str, fields: &[&str], name: &str) -> Statement {
     let fields = if action == Action::Delete { &[] } else { fields };
     let fields = fields.iter().map(ToString::to_string).collect();
     Statement::of_verb(name, Verb { action, table: table.to_owned(), key: "k".to_owned(), fields })
 }
 
-fn statements(table: &str) -> Arc<[Statement]> {
+pub(crate) fn statements(table: &str) -> Arc<[Statement]> {
     let whole = Action::ALL.map(|action| statement(action, table, &FIELDS, action.name()));
     whole.into_iter().chain([statement(Action::Update, table, &["b"], "update_b")]).collect()
 }
 
 fn client(fixture: &dyn Fixture, table: &str) -> Client {
+    fixture.make_table(table);
     Client::with(&*open(&fixture.url(), &fixture.settings()).unwrap(), &statements(table)).unwrap()
 }
 
-fn text(text: &str) -> Value<'_> {
+pub(crate) fn text(text: &str) -> Value<'_> {
     Value::Text(text.as_bytes())
 }
 
 /// The rows of a call, its fields in words.
-fn rows(client: &mut Client, name: &str, values: &[Value<'_>]) -> Vec<String> {
+pub(crate) fn rows(client: &mut Client, name: &str, values: &[Value<'_>]) -> Vec<String> {
     client.rows.clear();
     let reply = client.call(name, values).unwrap();
     let result = reply.result.unwrap();
@@ -65,7 +66,8 @@ pub(crate) fn a_row_is_what_was_written(fixture: &dyn Fixture) {
         "rows that are not wanted are not kept"
     );
     assert_eq!(client.count("delete", &[text("x")]).unwrap().affected, 1);
-    assert_eq!(client.count("delete", &[text("x")]).unwrap().affected, 0);
+    let again = client.count("delete", &[text("x")]).unwrap().affected;
+    assert_eq!(again, u64::from(!fixture.counts_deleted()));
     assert!(
         rows(&mut client, "scan", &[text(""), Value::Int(5)]).is_empty(),
         "the key has gone with the row"
@@ -74,16 +76,30 @@ pub(crate) fn a_row_is_what_was_written(fixture: &dyn Fixture) {
 
 pub(crate) fn a_scan_has_the_order_of_keys(fixture: &dyn Fixture) {
     let mut client = client(fixture, &unique("t"));
-    for key in [3, 1, 4, 15, 9, 2, 6] {
-        client.count("insert", &[Value::Int(key), Value::Int(key), text("-")]).unwrap();
+    let mut keys = [3, 1, 4, 15, 9, 2, 6].map(|key| key.to_string());
+    for key in &keys {
+        client.count("insert", &[text(key), text(key), text("-")]).unwrap();
     }
-    let scan =
-        |client: &mut Client, key, count| rows(client, "scan", &[text(key), Value::Int(count)]).join(",");
-    assert_eq!(scan(&mut client, "15", 4), "15 -,2 -,3 -,4 -");
-    assert_eq!(scan(&mut client, "14", 2), "15 -,2 -");
-    assert_eq!(scan(&mut client, "9", 100), "9 -");
-    assert_eq!(scan(&mut client, "x", 100), "");
-    assert_eq!(scan(&mut client, "", 0), "");
+    let mut scan = |key: &str, count| -> Vec<String> {
+        let found = rows(&mut client, "scan", &[text(key), Value::Int(count)]);
+        found.iter().map(|row| row.trim_end_matches(" -").to_owned()).collect()
+    };
+    let all = scan("", 100);
+    keys.sort();
+    if fixture.orders_keys() {
+        assert_eq!(all, keys);
+        assert_eq!(
+            (scan("14", 2).join(","), scan("x", 100).len(), scan("", 0).len()),
+            ("15,2".to_owned(), 0, 0)
+        );
+    }
+    for (place, key) in all.iter().enumerate() {
+        assert_eq!(scan(key, 100), all[place..]);
+        assert_eq!(scan(key, 2), all[place..(place + 2).min(all.len())]);
+    }
+    let mut found = all;
+    found.sort();
+    assert_eq!(found, keys);
 }
 
 pub(crate) fn commands_of_one_flush_are_answered_in_their_order(fixture: &dyn Fixture) {
@@ -92,14 +108,18 @@ pub(crate) fn commands_of_one_flush_are_answered_in_their_order(fixture: &dyn Fi
         client.queue("insert", &[Value::Int(1000 + key), Value::Int(key), text("z")], Want::Count).unwrap();
     }
     assert_eq!(client.flush().unwrap().affected, 1);
-    client.queue("scan", &[text(""), Value::Int(2)], Want::Rows).unwrap();
+    client.queue("scan", &[text(""), Value::Int(300)], Want::Rows).unwrap();
     client.queue("update", &[text("changed"), text("y"), Value::Int(1000)], Want::Count).unwrap();
-    client.queue("scan", &[text("1001"), Value::Int(250)], Want::Rows).unwrap();
+    client.queue("scan", &[text(""), Value::Int(250)], Want::Rows).unwrap();
     client.queue("read", &[Value::Int(1000)], Want::Rows).unwrap();
     let last = client.flush().unwrap().result.unwrap();
     let count = |number: u32| client.rows.count(number.into());
-    assert_eq!((last.number(), count(0), count(1), count(2)), (2, 2, 250, 1));
-    assert_eq!(client.rows.value(0.into(), 0, 0), Some(text("0")), "what is behind a scan is not before it");
+    assert_eq!((last.number(), count(0), count(1), count(2)), (2, 300, 250, 1));
+    let seen = (0..300).map(|row| client.rows.value(0.into(), row, 0));
+    assert!(
+        seen.into_iter().all(|cell| cell != Some(text("changed"))),
+        "what is behind a scan is not before it"
+    );
     assert_eq!(client.rows.value(last, 0, 0), Some(text("changed")));
 }
 
@@ -156,7 +176,10 @@ pub(crate) fn added_statements_are_as_good_as_others(fixture: &dyn Fixture) {
     client.queue_command(Command::Execute(place), &[text("x"), text("1")], Want::Count).unwrap();
     client.flush().unwrap();
     assert_eq!(rows(&mut client, "read", &[text("x")]), ["1 Some(Null)"]);
-    assert!(client.add("SELECT 1").unwrap_err().message().contains("Redis has no SQL"));
+    let driver = open(&fixture.url(), &fixture.settings()).unwrap();
+    if !driver.dialect().capabilities.own_statements {
+        assert!(client.add("SELECT 1").unwrap_err().message().contains("has no SQL"));
+    }
 }
 
 /// Rows of a key and two fields, some at a time.
@@ -176,20 +199,14 @@ impl RowSource for Source {
 
 pub(crate) fn loaded_rows_are_there_for_the_verbs(fixture: &dyn Fixture) {
     let table = unique("t");
+    let mut client = client(fixture, &table);
     let driver = open(&fixture.url(), &Settings::default()).unwrap();
     let mut admin = driver.admin().unwrap();
     let columns = ["k", "a", "b"].map(str::to_owned);
     assert_eq!(admin.bulk_load(&table, &columns, &mut Source(1000..3500)).unwrap(), 2500);
-    assert_eq!(admin.query(&format!("ZCARD {table}")).unwrap().rows, [[Some("2500".to_owned())]]);
-    let mut client = client(fixture, &table);
     assert_eq!(rows(&mut client, "read", &[Value::Int(3499)]), ["6998 x"]);
-    assert_eq!(rows(&mut client, "scan", &[text("1999"), Value::Int(2)]), ["3998 x", "4000 x"]);
-    let facts = admin.server_facts().unwrap();
-    assert!(
-        ["redis_version", "maxmemory", "appendonly"]
-            .iter()
-            .all(|name| facts.iter().any(|(known, _)| known == name))
-    );
+    assert_eq!(rows(&mut client, "scan", &[text(""), Value::Int(3000)]).len(), 2500);
+    assert!(admin.server_facts().unwrap().iter().any(|(name, _)| name.ends_with("_version")));
 }
 
 #[test]

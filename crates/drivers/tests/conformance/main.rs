@@ -9,6 +9,7 @@ mod support;
 
 mod added;
 mod admin;
+mod cassandra;
 mod client;
 mod connecting;
 mod counting;
@@ -238,10 +239,34 @@ macro_rules! every_keyed {
                 a_row_is_what_was_written
                 a_scan_has_the_order_of_keys
                 commands_of_one_flush_are_answered_in_their_order
-                errors_leave_a_usable_connection
-                a_killed_connection_is_lost
                 added_statements_are_as_good_as_others
                 loaded_rows_are_there_for_the_verbs;
+        }
+    };
+}
+
+/// What holds for Redis besides.
+macro_rules! every_redis {
+    ($fixture:path) => {
+        tests! { $fixture;
+            keyed:
+                errors_leave_a_usable_connection
+                a_killed_connection_is_lost;
+        }
+    };
+}
+
+/// What holds for Cassandra besides.
+macro_rules! every_cassandra {
+    ($fixture:path) => {
+        tests! { $fixture;
+            cassandra:
+                values_of_every_type_come_back
+                cql_is_run_beside_verbs
+                errors_have_their_class_and_leave_a_usable_connection
+                a_statement_that_the_node_has_forgotten_is_prepared_anew
+                a_level_says_how_many_replicas_have_to_answer
+                a_load_names_what_does_not_fit;
         }
     };
 }
@@ -279,11 +304,14 @@ drivers! {
     postgres_uring: crate::fixtures::postgres::uring => every_driver every_strict every_postgres;
     postgres_uring_pieces: crate::fixtures::postgres::pieces_uring => every_driver every_strict every_postgres;
     postgres_uring_tls: crate::fixtures::postgres::tls_uring => every_driver every_strict every_postgres;
-    redis_plain: crate::fixtures::redis::plain => every_keyed;
-    redis_socket: crate::fixtures::redis::socket => every_keyed;
-    redis_pieces: crate::fixtures::redis::pieces => every_keyed;
-    redis_uring: crate::fixtures::redis::uring => every_keyed;
-    redis_tls: crate::fixtures::redis::tls => every_keyed;
+    redis_plain: crate::fixtures::redis::plain => every_keyed every_redis;
+    redis_socket: crate::fixtures::redis::socket => every_keyed every_redis;
+    redis_pieces: crate::fixtures::redis::pieces => every_keyed every_redis;
+    redis_uring: crate::fixtures::redis::uring => every_keyed every_redis;
+    redis_tls: crate::fixtures::redis::tls => every_keyed every_redis;
+    cassandra_plain: crate::fixtures::cassandra::plain => every_keyed every_cassandra;
+    cassandra_pieces: crate::fixtures::cassandra::pieces => every_keyed every_cassandra;
+    cassandra_uring: crate::fixtures::cassandra::uring => every_keyed;
 }
 
 #[test]

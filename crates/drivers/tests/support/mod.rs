@@ -1,6 +1,7 @@
 //! What several tests need: a folder, and certificates made by the `openssl` command.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod cassandra;
 pub(crate) mod handshake;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
