@@ -38,9 +38,13 @@ pub(crate) fn check_history(
     window_s: f64,
     witnesses: u64,
 ) -> PyResult<String> {
-    let Some(order) = [Order::None, Order::Session, Order::RealTime].into_iter().find(|it| it.name() == order)
+    let Some(order) =
+        [Order::None, Order::Session, Order::RealTime].into_iter().find(|it| it.name() == order)
     else {
-        return Err(errors::input(py, &format!("{order:?} is no order; allowed are none, session, real-time")));
+        return Err(errors::input(
+            py,
+            &format!("{order:?} is no order; allowed are none, session, real-time"),
+        ));
     };
     let window = (window_s * 1e9) as u64;
     let options = Options { order, window, reads_before_writes: true, witnesses, ..Options::default() };
@@ -53,7 +57,8 @@ fn check(path: &Path, options: Options) -> Result<String, Trouble> {
     let mut checker = Checker::new(options);
     let told = forms::read(opened(path)?, |transaction| checker.push(transaction))
         .map_err(|fault| Trouble::Input(format!("{}: {fault}", path.display())))?;
-    let summary = checker.finish().map_err(|message| Trouble::Input(format!("{}: {message}", path.display())))?;
+    let summary =
+        checker.finish().map_err(|message| Trouble::Input(format!("{}: {message}", path.display())))?;
     let mut found = json::summary(&summary, order);
     found["skipped"] = told.skipped.into();
     found["is_cut"] = told.is_cut.into();
@@ -85,8 +90,9 @@ fn export(path: &Path, out: &Path, dialect: Dialect, family: Family) -> Result<(
     };
     forms::read(opened(path)?, keep)
         .map_err(|fault| Trouble::Input(format!("{}: {fault}", path.display())))?;
-    let failed = |error: std::io::Error| Trouble::Failed(format!("{} cannot be written: {error}", out.display()));
-    let mut file = BufWriter::new(File::create_new(out).map_err(failed)?);
+    let failed =
+        |error: std::io::Error| Trouble::Failed(format!("{} cannot be written: {error}", out.display()));
+    let mut file = BufWriter::new(File::create(out).map_err(failed)?);
     let told = forms::export(&history, dialect, family, &mut file).map_err(failed)?;
     file.flush().map_err(failed)?;
     Ok(told)

@@ -31,7 +31,7 @@ pub use error::{EngineError, GiveUp};
 #[cfg(feature = "simulated-time")]
 pub use run::Simulation;
 pub use run::{
-    Ending, ErrorEvent, Gap, History, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals, json,
-    read_source, settings,
+    Ending, ErrorEvent, Gap, History, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals,
+    json, read_source, settings,
 };
 pub use spec::{LoadSpec, schedule};

@@ -52,7 +52,9 @@ impl Anomaly {
         match self {
             Self::G0 | Self::Duplicate | Self::Unwritten => Level::ReadUncommitted,
             // Reads of what is not committed may well contradict each other.
-            Self::G1a | Self::G1b | Self::G1c | Self::Missing | Self::IncompatibleOrder => Level::ReadCommitted,
+            Self::G1a | Self::G1b | Self::G1c | Self::Missing | Self::IncompatibleOrder => {
+                Level::ReadCommitted
+            }
             Self::LostUpdate
             | Self::GSingle
             | Self::LongFork
@@ -86,7 +88,8 @@ mod tests {
     use super::*;
 
     fn of(counts: &[(Anomaly, Order)]) -> Option<&'static str> {
-        let counts = counts.iter().map(|(anomaly, order)| Count { anomaly: *anomaly, order: *order, times: 1 });
+        let counts =
+            counts.iter().map(|(anomaly, order)| Count { anomaly: *anomaly, order: *order, times: 1 });
         let summary = Summary { counts: counts.collect(), ..Summary::default() };
         summary.strongest(Order::RealTime).map(|(level, order)| level.name_with(order))
     }

@@ -50,6 +50,8 @@ mod check;
 mod few;
 mod finding;
 pub mod forms;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod history;
 pub mod json;
 mod levels;

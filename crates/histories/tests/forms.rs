@@ -81,7 +81,8 @@ fn what_elle_reads_has_the_same_anomalies() {
         let (from_json, _) = all(&exported(&history, Dialect::Json, family)).unwrap();
         assert_eq!(from_edn, from_json);
         assert_eq!(told.transactions, from_edn.len() as u64);
-        let names = |summary: Summary| summary.counts.iter().map(|it| (it.anomaly, it.times)).collect::<Vec<_>>();
+        let names =
+            |summary: Summary| summary.counts.iter().map(|it| (it.anomaly, it.times)).collect::<Vec<_>>();
         let of_family = |anomaly: Anomaly| !matches!(anomaly, Anomaly::Total | Anomaly::Counter);
         let ours = names(found(&history)).into_iter().filter(|it| of_family(it.0)).collect::<Vec<_>>();
         for (anomaly, times) in names(found(&from_edn)) {
@@ -149,7 +150,10 @@ fn histories_of_jepsens_tests_are_read() {
             (70, 70, Outcome::Unknown)
         ]
     );
-    assert!(matches!(history[0].operations[..], [Operation::List { length: 0, .. }, Operation::Append { value: 1, .. }]));
+    assert!(matches!(
+        history[0].operations[..],
+        [Operation::List { length: 0, .. }, Operation::Append { value: 1, .. }]
+    ));
     // The same as one list, in JSON with everything on one line.
     let json = r#"[{"type":"invoke","process":0,"value":[["w",1,5],["r",1,null]]},{"type":"ok","process":0,"value":[["w",1,5],["r",1,5]]}]"#;
     let (history, _) = all(json).unwrap();

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine
 from nephoscope.collectors.client import Starvation
 from nephoscope.collectors.host import rss_mb
+from nephoscope.engine.histories import history_of
 from nephoscope.engine.sessions import PhaseRecord
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
@@ -64,7 +65,7 @@ class LoadRun:
 
         ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
         """
-        self._description = dict(description)
+        self._description = {**description, "history": history_of(writer.folder)}
         self.writer = writer
         """Where the run is written; for whoever measures beside the load."""
         self._watcher = watcher
@@ -108,12 +109,15 @@ class LoadRun:
         seconds: float,
         load: Load | Sequence[Load] | Mapping[str, Load],
         labels: Mapping[str, Any] | None = None,
+        *,
+        history: bool = False,
     ) -> int:
         """Append a phase to those requested, and return its number. Does not wait.
 
         ``load`` is that of the first tenant, and the others rest; or several that it has at a time, as many as the
         evaluator's ``streams`` at the most; or a load by tenant, with ``"*"`` for all of them, over which a tenant's
-        own lies: a tenant that is not named keeps the load that it had.
+        own lies: a tenant that is not named keeps the load that it had. With ``history`` a history of its own begins:
+        what transactions observe from then on.
         """
         self._think = pauses(load, self.tenants[0]) or self._think
         paced = {"think": self._think} if self._think == "workload" else {}
@@ -124,6 +128,7 @@ class LoadRun:
             "labels": {**(labels or {}), **paced, "planned_s": seconds},
             "loads": self._loads(load, seconds),
             "seconds": None,
+            "history": history,
         }
         number = self._asked
         with shielded():
@@ -281,6 +286,9 @@ class LoadRun:
                 )
                 self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
+            case "history":
+                facts = {key: value for key, value in record.items() if key != "record"}
+                self.writer.event(record["to_s"], "history", **facts)
             case "gap":
                 self._gap(record)
             case "end":

@@ -193,7 +193,10 @@ impl Historian {
         let later = self.open.split_off(&(marks, String::new()));
         for ((_, tenant), mut open) in std::mem::replace(&mut self.open, later) {
             let cut = self.cut.at().map(|at| {
-                format!("the checker could not keep up at {:.1} s: later transactions are in no history", at as f64 / 1e9)
+                format!(
+                    "the checker could not keep up at {:.1} s: later transactions are in no history",
+                    at as f64 / 1e9
+                )
             });
             if let Some(error) = open.file.as_mut().and_then(|file| file.flush().err()) {
                 open.unwritten = Some(error.to_string());
@@ -238,7 +241,8 @@ impl Open {
         let (text, is_cut) = if line.len() as u64 > room { ("# cut\n", true) } else { (line, false) };
         let written = file.write_all(text.as_bytes());
         if is_cut || written.is_err() {
-            let why = written.err().map_or("the run's limit was reached".to_owned(), |error| error.to_string());
+            let why =
+                written.err().map_or("the run's limit was reached".to_owned(), |error| error.to_string());
             if is_cut {
                 let _ = file.flush();
             }

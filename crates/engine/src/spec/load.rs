@@ -183,9 +183,9 @@ impl Resolver {
     /// A level that the dialect has.
     fn isolation(&self, name: &str) -> Result<Isolation, String> {
         let levels = self.dialect.capabilities.isolation;
-        Isolation::from_name(name).filter(|_| levels.contains(&name)).ok_or_else(|| {
-            format!("isolation is {name:?}; {} has {}", self.dialect.name, levels.join(", "))
-        })
+        Isolation::from_name(name)
+            .filter(|_| levels.contains(&name))
+            .ok_or_else(|| format!("isolation is {name:?}; {} has {}", self.dialect.name, levels.join(", ")))
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {

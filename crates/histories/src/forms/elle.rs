@@ -83,7 +83,9 @@ impl<F: FnMut(&Transaction) -> Result<(), String>> Reading<'_, F> {
         let kind = word("type")?;
         if !matches!(map.get("value"), Some(Value::List(_) | Value::Nil)) {
             let does = map.get("f").map_or_else(String::new, |f| format!(" of f = {f:?}"));
-            return Err(format!("a transaction's value is a list of reads, appends and writes; this is none{does}"));
+            return Err(format!(
+                "a transaction's value is a list of reads, appends and writes; this is none{does}"
+            ));
         }
         let time = match map.get("time") {
             Some(Value::Whole(time)) => {
@@ -97,7 +99,9 @@ impl<F: FnMut(&Transaction) -> Result<(), String>> Reading<'_, F> {
             let begun = Begun { number: self.number(map)?, time, value };
             return match self.open.insert(session, begun) {
                 None => Ok(()),
-                Some(_) => Err(format!("process {session} begins a transaction before its last one has ended")),
+                Some(_) => {
+                    Err(format!("process {session} begins a transaction before its last one has ended"))
+                }
             };
         }
         let outcome = match kind {
@@ -160,7 +164,12 @@ impl<F: FnMut(&Transaction) -> Result<(), String>> Reading<'_, F> {
         Ok(())
     }
 
-    fn operation(&mut self, operation: &Value, outcome: Outcome, made: &mut Transaction) -> Result<(), String> {
+    fn operation(
+        &mut self,
+        operation: &Value,
+        outcome: Outcome,
+        made: &mut Transaction,
+    ) -> Result<(), String> {
         let Value::List(parts) = operation else {
             return Err(format!("{operation:?} is no operation; expected [:append, key, value], say"));
         };
@@ -169,7 +178,9 @@ impl<F: FnMut(&Transaction) -> Result<(), String>> Reading<'_, F> {
         };
         let key = self.key(key)?;
         let whole = |value: &Value| match value {
-            Value::Whole(whole) => u64::try_from(*whole).map_err(|_| format!("the value {whole} is below 0, or too large")),
+            Value::Whole(whole) => {
+                u64::try_from(*whole).map_err(|_| format!("the value {whole} is below 0, or too large"))
+            }
             other => Err(format!("the value {other:?} of an {word:?} is no whole number")),
         };
         match (word.as_str(), value) {
@@ -215,7 +226,13 @@ impl<F: FnMut(&Transaction) -> Result<(), String>> Reading<'_, F> {
         let mut left: Vec<(u32, Begun)> = self.open.drain().collect();
         left.sort_unstable_by_key(|(session, _)| *session);
         for (session, begun) in left {
-            self.end(session, begun.number, (begun.time, latest.max(begun.time)), Outcome::Unknown, &begun.value)?;
+            self.end(
+                session,
+                begun.number,
+                (begun.time, latest.max(begun.time)),
+                Outcome::Unknown,
+                &begun.value,
+            )?;
         }
         Ok(self.told)
     }

@@ -82,7 +82,10 @@ fn write_map(
     };
     let session = of.session;
     if json {
-        write!(to, r#"{{"index":{index},"type":"{kind}","process":{session},"time":{time},"f":"txn","value":["#)?;
+        write!(
+            to,
+            r#"{{"index":{index},"type":"{kind}","process":{session},"time":{time},"f":"txn","value":["#
+        )?;
     } else {
         write!(to, "{{:index {index}, :type :{kind}, :process {session}, :time {time}, :f :txn, :value [")?;
     }

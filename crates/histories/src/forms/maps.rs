@@ -21,7 +21,10 @@ impl Value {
     /// What a map has under a name.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         let Self::Map(entries) = self else { return None };
-        entries.iter().find(|(key, _)| matches!(key, Self::Text(text) if text == name)).map(|(_, value)| value)
+        entries
+            .iter()
+            .find(|(key, _)| matches!(key, Self::Text(text) if text == name))
+            .map(|(_, value)| value)
     }
 }
 
@@ -59,7 +62,10 @@ impl<R: BufRead> Maps<R> {
         let Some(byte) = self.peek()? else { return Ok(None) };
         self.input.consume(1);
         self.line += u64::from(byte == b'\n');
-        self.left = self.left.checked_sub(1).ok_or_else(|| self.fault(format!("a map has more than {MOST} bytes")))?;
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| self.fault(format!("a map has more than {MOST} bytes")))?;
         Ok(Some(byte))
     }
 
@@ -120,7 +126,8 @@ impl<R: BufRead> Maps<R> {
             }
             Some(b'#') => self.tagged(depth),
             Some(byte @ (b'}' | b']' | b')')) => {
-                Err(self.fault(format!("{:?} closes what is not open, or stands for a value", char::from(byte))))
+                Err(self
+                    .fault(format!("{:?} closes what is not open, or stands for a value", char::from(byte))))
             }
             Some(_) => self.word().map(plain),
         }

@@ -50,5 +50,9 @@ pub fn read(
     mut each: impl FnMut(&Transaction) -> Result<(), String>,
 ) -> Result<Told, Fault> {
     let first = input.fill_buf().map_err(|error| Fault { line: 1, message: error.to_string() })?;
-    if first.starts_with(HEADER.as_bytes()) { own::read(input, &mut each) } else { elle::read(input, &mut each) }
+    if first.starts_with(HEADER.as_bytes()) {
+        own::read(input, &mut each)
+    } else {
+        elle::read(input, &mut each)
+    }
 }

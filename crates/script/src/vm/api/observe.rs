@@ -6,7 +6,9 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_histories::{Operation, Transaction};
 
 use super::integer::whole;
-use super::{Message, Results, at_most, context, finish, not_while_loading, shared, sheltered, text, type_name};
+use super::{
+    Message, Results, at_most, context, finish, not_while_loading, shared, sheltered, text, type_name,
+};
 use crate::vm::{Ending, Shared};
 
 const KINDS: &str = "append, list, write, read, add, count, transfer, balances";
@@ -19,8 +21,10 @@ pub(super) unsafe extern "C-unwind" fn observe(l: *mut lua_State) -> Results {
             let context = context(shared)?;
             not_while_loading(context, "tx:observe")?;
             if context.ending == Ending::SetUp {
-                return Err("tx:observe() is for transactions; what a session's own function does is in no history"
-                    .to_owned());
+                return Err(
+                    "tx:observe() is for transactions; what a session's own function does is in no history"
+                        .to_owned(),
+                );
             }
             sheltered(shared, || operation(l, shared, &mut context.observed))?;
             Ok(0)
@@ -46,7 +50,8 @@ unsafe fn operation(l: *mut lua_State, shared: &Shared, to: &mut Transaction) ->
             b"append" => Operation::Append { key: key()?, value: value()? },
             b"write" => Operation::Write { key: key()?, value: value()? },
             b"read" => {
-                let is_none = matches!(ffi::lua_type(l, 4), ffi::LUA_TNIL | ffi::LUA_TNONE | ffi::LUA_TLIGHTUSERDATA);
+                let is_none =
+                    matches!(ffi::lua_type(l, 4), ffi::LUA_TNIL | ffi::LUA_TNONE | ffi::LUA_TLIGHTUSERDATA);
                 Operation::Read { key: key()?, value: if is_none { None } else { Some(value()?) } }
             }
             b"add" => Operation::Add { key: key()?, amount: signed(l, shared, 4, "the amount")? },
@@ -124,7 +129,9 @@ unsafe fn elements(
                     ffi::lua_rawgeti(l, at, place as ffi::lua_Integer);
                     let element = whole(l, shared, -1).and_then(&fit);
                     ffi::lua_settop(l, -2);
-                    to.push(element.ok_or_else(|| format!("tx:observe: element {place} is none of {WANTED}"))?);
+                    to.push(
+                        element.ok_or_else(|| format!("tx:observe: element {place} is none of {WANTED}"))?,
+                    );
                 }
             }
             ffi::LUA_TSTRING => {
