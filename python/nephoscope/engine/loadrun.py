@@ -316,6 +316,7 @@ class LoadRun:
         record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
         for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
             total.append(sum(tenant[name] for tenant in record["tenants"]))
+        phase.connected = sum(tenant["connected"] for tenant in record["tenants"])
         phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
         self._client_metrics(record)
         if not any(tenant["moving"] for tenant in record["tenants"]):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nephoscope.errors import InputError
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.acting import act_beside, act_on, inject, node_of
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
@@ -18,14 +18,18 @@ from nephoscope.settings.actions import FAULTS, Action
 from nephoscope.settings.loads import Load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from nephoscope.engine.sessions import PhaseRecord
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
 
 _RENEW_S = 0.5
-"""How long new keys are opened before a history, in s. Meanwhile transactions of the one before come to their end."""
+"""How long new keys are opened before a history, in s, each time."""
+_REST_S = 0.2
+_MOST_TRIES = 150
+"""So often it is tried: a node that takes writes may have to come back first."""
 
 
 class IsolationEvaluator(Evaluator):
@@ -88,14 +92,51 @@ class IsolationEvaluator(Evaluator):
             repetition=repetition,
         )
         level = Load(
-            concurrency=float(of.concurrency), mix=self._mix, access=self._access, isolation=isolation
+            concurrency=float(of.concurrency),
+            mix=self._mix,
+            access=self._access,
+            isolation=isolation,
+            release=False,
         )
         if of.renew is not None:
-            opening = Load(concurrency=1.0, mix={of.renew: 1.0}, access=self._access, isolation=isolation)
-            load.phase(f"new keys for {isolation}", "warm_up", _RENEW_S, opening, labels)
+            self._renew(means, of.renew, isolation, labels)
         load.phase(isolation, "measure", of.duration, level, labels, history=True)
         if of.fault is not None:
             self._fail(means, labels)
+
+    def _renew(self, means: Means, transaction: str, isolation: str, labels: Mapping[str, Any]) -> None:
+        """Open new keys once every transaction has ended, so that nothing of another history is seen or goes on.
+
+        Raises ``MeasurementError``.
+        """
+        mix = {transaction: 1.0}
+        resting = Load(concurrency=0.0, mix=mix, release=True)
+        opening = Load(concurrency=1.0, mix=mix, access=self._access, isolation=isolation, release=False)
+        rests = self._until(
+            means, f"before {isolation}", (_REST_S, "pause", resting), labels, lambda it: it.connected == 0
+        )
+        if not rests:
+            raise MeasurementError(f"transactions of the history before {isolation} do not end")
+        name = f"new keys for {isolation}"
+        if not self._until(means, name, (_RENEW_S, "warm_up", opening), labels, lambda it: it.committed > 0):
+            raise MeasurementError(f"{transaction} does not commit: there are no new keys for {isolation}")
+
+    def _until(
+        self,
+        means: Means,
+        name: str,
+        phase: tuple[float, str, Load],
+        labels: Mapping[str, Any],
+        done: Callable[[PhaseRecord], bool],
+    ) -> bool:
+        """Repeat a phase until its figures say that it is done; returns whether it is."""
+        seconds, kind, level = phase
+        for _ in range(_MOST_TRIES):
+            number = means.load.phase(name, kind, seconds, level, labels)
+            means.load.wait()
+            if number in means.load.phases and done(means.load.phases[number]):
+                return True
+        return False
 
     def _fail(self, means: Means, labels: Mapping[str, Any]) -> None:
         """Let the node fail that takes writes, half-way through the history; afterwards the system is whole again."""
