@@ -20,8 +20,8 @@ from nephoscope.errors import MeasurementError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_ANSWER_S = 60.0
-"""The timeout of a statement: longer than servers wait for a lock, or until they look for a deadlock."""
+_ANSWER_S = 10.0
+"""The timeout of a statement: longer than servers wait until they look for a deadlock. One that no server finds ends so."""
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -88,10 +88,13 @@ class Interleaver:
 
     def _take(self, step: Step, sessions: dict[int, _Session]) -> None:
         session = sessions[step.who]
+        errors = len(session.course.errors)
         session.send(step.sql.format(t=self._table), step.name)
         if not session.idle.wait(self._moment_s):
             session.course.waited = True
-        # Whoever waited for this one may go on now.
+        if step.sql not in ("COMMIT", "ROLLBACK") and len(session.course.errors) == errors:
+            return
+        # Whoever waited for a transaction that has ended goes on now.
         until = time.monotonic() + self._moment_s
         for other in sessions.values():
             other.idle.wait(max(until - time.monotonic(), 0.001))

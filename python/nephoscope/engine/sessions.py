@@ -64,7 +64,7 @@ class PhaseRecord:
     disconnected: list[int] = field(default_factory=list)
     """Of these, how many lacked a connection."""
     connected: int | None = None
-    """Connections that stood as the last interval ended: of a load that lets them go, those of unfinished transactions."""
+    """Connections at the end of the last interval: of a load that lets them go, those of unfinished transactions."""
     connections_failed: int = 0
     """Connections that broke or could not be made."""
     latency: _engine.Histogram = field(default_factory=_engine.Histogram)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PLACE, ANCHOR, LABEL = 72, "isolation", "Isolation"
 HIDDEN = {"order", "isolation"}
 
-_WIDTH, _LEFT, _ROW, _TOP = 720, 110, 44, 30
+_WIDTH, _LEFT, _RIGHT, _ROW, _BAR, _TOP = 720, 110, 90, 52, 20, 30
 _NARROWEST = 6.0
 _MOST = 8
 """Transactions of a witness that are drawn."""
@@ -92,7 +92,13 @@ def build(run: Run) -> IsolationSection | None:
         method=method.of(run, "isolation"),
         statement=_statement(levels),
         rows=tuple(map(_row, levels)),
-        witnesses=tuple(one for level in levels for one in _witnesses(run, level)),
+        # Those that contradict their level come first.
+        witnesses=tuple(
+            sorted(
+                (one for level in levels for one in _witnesses(run, level)),
+                key=lambda one: not one.contradicts,
+            )
+        ),
     )
 
 
@@ -150,7 +156,7 @@ def _drawn(
     begins = [finite(party.get("begin_s")) or 0.0 for party in parties]
     ends = [finite(party.get("end_s")) or 0.0 for party in parties]
     low, high = min(begins), max(ends)
-    scale = (_WIDTH - _LEFT - 20) / max(high - low, 1e-9)
+    scale = (_WIDTH - _LEFT - _RIGHT) / max(high - low, 1e-9)
     bars = []
     for place, (party, begin, end) in enumerate(zip(parties, begins, ends, strict=True)):
         width = max((end - begin) * scale, _NARROWEST)
@@ -158,7 +164,7 @@ def _drawn(
             Bar(
                 name=f"T{scored.whole(party.get('number'))}",
                 session=f"session {scored.whole(party.get('session'))}",
-                x=round(min(_LEFT + (begin - low) * scale, _WIDTH - 20 - width), 1),
+                x=round(min(_LEFT + (begin - low) * scale, _WIDTH - _RIGHT - width), 1),
                 y=_TOP + place * _ROW,
                 width=round(width, 1),
                 times=f"{elapsed(begin)}, for {number((end - begin) * 1000)} ms",
@@ -178,30 +184,23 @@ def _drawn(
 
 
 def _arrows(bars: Sequence[Bar], steps: Sequence[Mapping[str, Any]]) -> list[Arrow]:
-    """Draw each step as an arrow from its transaction to the next; of one transaction alone it is a word beside it."""
-    arrows = []
-    for place, step in enumerate(steps[: len(bars)]):
+    """Draw each step as an arrow from its transaction to the next, each at a place of its own along the bars."""
+    arrows: list[Arrow] = []
+    for place, step in enumerate(steps[: len(bars)] if len(bars) > 1 else ()):
         first, second = bars[place], bars[(place + 1) % len(bars)]
         key = scored.whole(step.get("key"))
-        label = f"{step.get('kind')}{'' if key is None else f' key {key}'}"
-        if first is second:
-            x, y = first.x + first.width + 6, first.y + 14
-            arrows.append(Arrow(path="", label=label, label_x=min(x, _WIDTH - 90), label_y=y))
-            continue
-        # Side by side, so that the two arrows of a pair can be told apart.
-        shift = 18.0 * place
-        start = min(first.x + first.width / 2 + shift, first.x + first.width)
-        end = min(second.x + second.width / 2 + shift, second.x + second.width)
+        along = (place + 1) / (len(bars) + 1)
+        start, end = (bar.x + along * bar.width for bar in (first, second))
         down = second.y > first.y
-        y1, y2 = (first.y + 20, second.y) if down else (first.y, second.y + 20)
-        bend = 30 + 12 * place
-        third = (y2 - y1) / 3
-        path = (
-            f"M{start:.1f},{y1} C{start + bend:.1f},{y1 + third:.1f} {end + bend:.1f},{y2 - third:.1f}"
-            f" {end:.1f},{y2}"
+        y1, y2 = (first.y + _BAR, second.y) if down else (first.y, second.y + _BAR)
+        arrows.append(
+            Arrow(
+                path=f"M{start:.1f},{y1} L{end:.1f},{y2}",
+                label=f"{step.get('kind')}{'' if key is None else f' key {key}'}",
+                label_x=round((start + end) / 2 + 6, 1),
+                label_y=round((y1 + y2) / 2 + 4, 1),
+            )
         )
-        x = min((start + end) / 2 + 0.75 * bend + 4, _WIDTH - 90)
-        arrows.append(Arrow(path=path, label=label, label_x=round(x, 1), label_y=round((y1 + y2) / 2 + 4, 1)))
     return arrows
 
 
