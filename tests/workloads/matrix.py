@@ -22,6 +22,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "auctionmark": {"scale": 0.01},
     "chbenchmark": {"scale": 1, "options": {"items": 10000, "customers": 10}},
     "epinions": {"scale": 0.2},
+    "isolation": {"options": {"keys": 4}},
     "jpab": {"scale": 0.05},
     "noop": {},
     "resourcestresser": {"scale": 1},

@@ -6,12 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.collectors.client import Starvation
 from nephoscope.collectors.host import rss_mb
 from nephoscope.engine.asked import AskedLoads, change_of
+from nephoscope.engine.histories import history_of
 from nephoscope.engine.sessions import PhaseRecord
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
@@ -22,6 +23,7 @@ from nephoscope.settings.loads import Load, lets_go, pauses
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nephoscope.engine.watcher import Watcher
     from nephoscope.store import RunWriter
 
 _PUMP_S = 0.1
@@ -31,25 +33,6 @@ _SETTLE_S = 5.0
 _END_S = 60.0
 """How much longer than its transactions a run's end may take, in s: an endless transaction is found after 10 s of
 processor time, or 15 s, and on a busy machine processor time passes slowly."""
-
-
-class Watcher(Protocol):
-    """Whoever shows a run while it goes on."""
-
-    def phase(self, record: Mapping[str, Any]) -> None:
-        """Show that a phase begins."""
-
-    def interval(self, record: Mapping[str, Any]) -> None:
-        """Show an interval."""
-
-    def error(self, record: Mapping[str, Any]) -> None:
-        """Show errors of one kind."""
-
-    def gap(self, record: Mapping[str, Any]) -> None:
-        """Show that the tool itself did not run for a while."""
-
-    def expect(self, what: str | None) -> None:
-        """Attribute errors to ``what`` from now on; None ends that."""
 
 
 class LoadRun:
@@ -66,7 +49,7 @@ class LoadRun:
 
         ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
         """
-        self._description = dict(description)
+        self._description = {**description, "history": history_of(writer.folder)}
         self.writer = writer
         """Where the run is written; for whoever measures beside the load."""
         self._watcher = watcher
@@ -113,12 +96,15 @@ class LoadRun:
         seconds: float,
         load: Load | Sequence[Load] | Mapping[str, Load],
         labels: Mapping[str, Any] | None = None,
+        *,
+        history: bool = False,
     ) -> int:
         """Append a phase to those requested, and return its number. Does not wait.
 
         ``load`` is that of the first tenant, and the others rest; or several that it has at a time, as many as the
         evaluator's ``streams`` at the most; or a load by tenant, with ``"*"`` for all of them, over which a tenant's
-        own lies: who is not named keeps his load. Raises ``ValueError`` where a transition has no way.
+        own lies: who is not named keeps his load. With ``history`` a history of its own begins: what transactions
+        observe from then on. Raises ``ValueError`` where a transition has no way.
         """
         self._think = pauses(load, self.tenants[0]) or self._think
         paced = {"think": self._think} if self._think == "workload" else {}
@@ -130,6 +116,7 @@ class LoadRun:
             "labels": {**(labels or {}), **paced, "planned_s": seconds},
             "loads": {tenant: at_once(one).to_engine(seconds) for tenant, one in loads.items()},
             "seconds": None,
+            "history": history,
         }
         number = self._asked
         with shielded():
@@ -307,6 +294,9 @@ class LoadRun:
                 )
                 self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
+            case "history":
+                facts = {key: value for key, value in record.items() if key != "record"}
+                self.writer.event(record["to_s"], "history", **facts)
             case "gap":
                 self._gap(record)
             case "end":
@@ -334,6 +324,7 @@ class LoadRun:
         record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
         for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
             total.append(sum(tenant[name] for tenant in record["tenants"]))
+        phase.connected = sum(tenant["connected"] for tenant in record["tenants"])
         phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
         self._client_metrics(record)
         if not any(tenant["moving"] for tenant in record["tenants"]):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine
 from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence, company
-from nephoscope.engine.loadrun import LoadRun, Watcher
+from nephoscope.engine.loadrun import LoadRun
 from nephoscope.engine.sessions import of_threads
+from nephoscope.engine.watcher import Watcher
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
 from nephoscope.files import check_named, write_named

@@ -11,7 +11,7 @@ from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
-from nephoscope.results import beside_paper
+from nephoscope.results import beside_paper, histories
 from nephoscope.results.course import course_of
 from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.limits import limits_of
@@ -69,6 +69,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "starred": starred,
         "verdicts": [
             *_verdicts(points, shortfalls, run),
+            *histories.verdicts(run, study.load.isolation),
             *beside_paper.verdicts(study, resources, split["scores"]),
         ],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],

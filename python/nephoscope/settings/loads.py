@@ -221,6 +221,9 @@ def mix_between(before: Mapping[str, float], after: Mapping[str, float], share: 
     return {name: (1 - share) * part(before, name) + share * part(after, name) for name in names}
 
 
+Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
+"""An isolation level, in the words of SQL."""
+
 Reads = Literal["rw", "ro", "all"]
 """Where transactions run that only read; with ``all`` each session reads on one endpoint of both roles."""
 
@@ -290,6 +293,8 @@ class Load:
     access: AccessSetting | None = None
     release: bool | None = None
     """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
+    isolation: str | None = None
+    """The isolation level in which transactions begin that declare none, in the words of SQL."""
     endpoints: Endpoints | None = None
     """Other endpoints, after nodes were added or removed."""
     transition: float | None = None
@@ -312,6 +317,8 @@ class Load:
             description["access"] = self.access.model_dump()
         if self.release is not None:
             description["release"] = self.release
+        if self.isolation is not None:
+            description["isolation"] = self.isolation
         if self.endpoints is not None:
             description["endpoints"] = self.endpoints.to_engine()
         return description

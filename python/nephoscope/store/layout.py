@@ -40,6 +40,8 @@ FILES = SimpleNamespace(
     report="report.html",
 )
 """The files of a run directory."""
+HISTORIES = "histories"
+"""Its folder of what transactions have observed, a file a history."""
 
 _MIB = 2**20
 LIMITS: Mapping[str, int] = {

@@ -338,6 +338,53 @@ class _Setting(_Acted):
     before: bool | int | float | str | None = None
 
 
+class _Anomaly(_Table):
+    anomaly: Name
+    order: Literal["none", "session", "real-time"]
+    times: Count
+    about: Name = ""
+    forbidden_from: Name
+
+
+class _Party(_Table):
+    number: Count
+    session: Count
+    begin_s: Time
+    end_s: Time
+
+
+class _Step(_Table):
+    kind: Name
+    key: int | None = None
+
+
+class _Witness(_Table):
+    anomaly: Name
+    order: Name
+    told: str
+    transactions: Annotated[list[_Party], Field(max_length=MOST_NAMES)]
+    steps: Annotated[list[_Step], Field(max_length=MOST_NAMES)]
+
+
+class _History(_Event):
+    tenant: Name
+    from_s: Time
+    to_s: Time
+    committed: Count
+    aborted: Count
+    unknown: Count
+    operations: Count
+    anomalies: Annotated[list[_Anomaly], Field(max_length=MOST_NAMES)]
+    witnesses: Annotated[list[_Witness], Field(max_length=MOST_NAMES)]
+    late: Count
+    forced: Count
+    unordered: Count
+    strongest: Name | None
+    broken: str | None
+    unwritten: str | None
+    file: Name
+
+
 class _Allocation(_Event):
     resources: Resources
     answered_s: Time | None = None
@@ -361,6 +408,7 @@ _EVENTS: Mapping[str, type[_Event]] = {
     "scaling": _Scaling,
     "setting": _Setting,
     "allocation": _Allocation,
+    "history": _History,
 }
 """The events that nephoscope itself reads; others, of third parties' evaluators, have a time and a name."""
 

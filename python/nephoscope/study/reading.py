@@ -26,7 +26,7 @@ from nephoscope.scoring.definitions import PerfectName
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 from nephoscope.settings.base import Settings
-from nephoscope.settings.loads import ACCESS_WORDS
+from nephoscope.settings.loads import ACCESS_WORDS, Isolation
 from nephoscope.settings.registered import MeasureSettings, OwnSystemSettings, Scales, SystemSettings
 from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
@@ -97,9 +97,6 @@ _TIME_LIMITS = {
     "drain_timeout": (0.0, 3600.0, "from 0 to 1h"),
 }
 """The shortest and the longest, in seconds, as the engine takes them."""
-
-
-Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
 
 
 class LoadTable(Settings):

@@ -2,6 +2,7 @@
 
 mod collect;
 mod heartbeat;
+mod history;
 mod intake;
 pub mod json;
 mod open;
@@ -33,6 +34,7 @@ use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
 pub use heartbeat::Gap;
+pub use history::History;
 pub use intake::{Ending, Totals};
 pub use open::{read_source, settings};
 #[cfg(feature = "simulated-time")]
@@ -147,6 +149,9 @@ impl Run {
             if let Some(record) = gap.map(Record::Gap).or_else(|| intake.collector.take()) {
                 return Some(record);
             }
+            if let Some(history) = intake.take_history() {
+                return Some(Record::History(Box::new(history)));
+            }
             if intake.take_reports() {
                 self.stop();
             }
@@ -238,6 +243,8 @@ pub(crate) fn prepare(
     let (announce, announced) = channel();
     let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::series_names).collect();
     let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
+    let (histories, recorders) = history::start(spec)?.unzip();
+    let mut recorders = recorders.unwrap_or_default().into_iter();
     for number in 0..spec.threads {
         let (order_sender, order_receiver) = mailbox();
         let (used_sender, used) = channel();
@@ -258,6 +265,7 @@ pub(crate) fn prepare(
             reports: report_sender.clone(),
             shards: shard_sender.clone(),
             used,
+            history: recorders.next(),
         });
         orders.push(order_sender);
         recycle.push(used_sender);
@@ -281,6 +289,7 @@ pub(crate) fn prepare(
         watchdog: Watchdog::new(limit, transactions, SET_UP),
         failure: None,
         keys,
+        histories,
     };
     // A transaction without an end is interrupted meanwhile, or its worker given up.
     let patience = Duration::from_millis(spec.drain_timeout_ms + 2 * spec.script_timeout_ms) + MARGIN;

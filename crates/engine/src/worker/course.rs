@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::task::Poll;
 
 use nephoscope_drivers::Error;
+use nephoscope_histories::Transaction;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox;
 use nephoscope_runtime::{Io, Runtime};
@@ -21,6 +22,7 @@ use crate::error::EngineError;
 use crate::spec::load::Change;
 use crate::spec::routes::TenantPlan;
 use crate::spec::{RetrySpec, Role};
+use crate::worker::history::{HistoryRecorder, SESSION_BITS};
 use crate::worker::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
 use crate::worker::report::{Order, Report, WorkerTotals, add};
 use crate::worker::tenant::Tenant;
@@ -55,6 +57,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) reports: Sender<(usize, Report)>,
     pub(crate) shards: Sender<Shard>,
     pub(crate) used: Receiver<Box<SeriesData>>,
+    pub(crate) history: Option<HistoryRecorder>,
 }
 
 /// Makes a session of a tenant and lets it run.
@@ -73,6 +76,7 @@ pub(crate) struct Course {
     reports: Sender<(usize, Report)>,
     tenants: RefCell<Vec<Rc<Tenant>>>,
     recorder: RefCell<Recorder>,
+    history: RefCell<Option<HistoryRecorder>>,
     /// When the open interval ends: the recorder's word, where every transaction looks.
     interval_ends: Cell<Nanos>,
     pub(crate) origin: Cell<Nanos>,
@@ -116,6 +120,7 @@ impl Course {
             reports: setup.reports,
             tenants: RefCell::new(tenants),
             recorder: RefCell::new(recorder),
+            history: RefCell::new(setup.history),
             interval_ends: Cell::new(Nanos::MAX),
             origin: Cell::new(clock::now()),
             orders: RefCell::new(setup.orders),
@@ -279,6 +284,7 @@ impl Course {
         let mut recorder = self.recorder.borrow_mut();
         let gauges = || tenants.iter().map(|tenant| tenant.take_gauges(now)).collect();
         recorder.rotate(end, self.phase.get(), gauges);
+        self.flush_history();
         self.interval_ends.set(recorder.ends());
     }
 
@@ -293,6 +299,11 @@ impl Course {
             self.recorder.borrow_mut().end_phase(&self.tenants.borrow(), at);
             self.phase.set(change.at);
             self.rotate(change.at);
+        }
+        if change.phase.as_ref().is_some_and(|phase| phase.history)
+            && let Some(history) = &mut *self.history.borrow_mut()
+        {
+            history.mark(change.at);
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);
@@ -386,6 +397,25 @@ impl Course {
     /// A connection could not be made: counted under the tenant's first transaction of the role.
     pub(crate) fn note_refusal(&self, tenant: &Tenant, role: Role, error: &Error) {
         self.recorder.borrow_mut().note(tenant.series_of(role), error, false);
+    }
+
+    /// An attempt at a transaction has ended that has observed something. Its times are on the monotonic clock.
+    #[cold]
+    pub(crate) fn observed(&self, tenant: &Rc<Tenant>, session: usize, observed: &mut Transaction) {
+        let Some(history) = &mut *self.history.borrow_mut() else { return };
+        let place = self.tenants.borrow().iter().position(|other| Rc::ptr_eq(other, tenant));
+        let origin = self.origin.get();
+        observed.session = (place.unwrap_or_default() as u32) << SESSION_BITS | session as u32;
+        observed.begin = observed.begin.saturating_sub(origin);
+        observed.end = observed.end.saturating_sub(origin);
+        history.take(observed);
+    }
+
+    /// Sends what is recorded of the history.
+    pub(super) fn flush_history(&self) {
+        if let Some(history) = &mut *self.history.borrow_mut() {
+            history.flush();
+        }
     }
 
     pub(crate) fn transaction_name(&self, series: usize) -> &str {

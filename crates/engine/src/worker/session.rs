@@ -69,6 +69,8 @@ pub(crate) struct Session {
     random: Random,
     /// The transaction that runs.
     running: Option<usize>,
+    /// When its present attempt began, or before.
+    began: Nanos,
     /// The commands of the present attempt so far leave a transaction open.
     in_transaction: bool,
     /// How many of those that were not answered commit.
@@ -95,6 +97,7 @@ impl Session {
             lost: [false; 2],
             random: Random::new(!tenant.plan.seed, global),
             running: None,
+            began: 0,
             in_transaction: false,
             commits_unanswered: 0,
             has_committed: false,
@@ -189,6 +192,7 @@ impl Session {
         }
         self.course.started(series);
         self.running = Some(transaction);
+        self.began = start;
         // A transaction may well ask nothing of a database.
         self.uninterrupted += 1;
         let mut skips = 0;
@@ -218,7 +222,11 @@ impl Session {
         let retry = self.course.retry;
         let (mut attempts, mut has_begun) = (1, false);
         loop {
-            let error = match self.attempt(role, transaction, &mut has_begun).await {
+            let attempt = self.attempt(role, transaction, &mut has_begun).await;
+            if self.script.observed().is_some() {
+                self.observe(transaction, role, &attempt);
+            }
+            let error = match attempt {
                 Ok(End::Committed) => {
                     self.course.tally(&self.tenant, self.script.take_tallies(), true);
                     return Some((Outcome::Committed, attempts));
@@ -276,6 +284,7 @@ impl Session {
             self.connect_while_running(role).await?;
         }
         let step = if std::mem::replace(has_begun, true) {
+            self.began = clock::now();
             self.script.retry(transaction)
         } else {
             self.script.begin(transaction)
@@ -431,5 +440,6 @@ impl Drop for Session {
         if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
             self.count_uncertain();
         }
+        self.observe_unended();
     }
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
+use nephoscope_drivers::{Command, Isolation, Lexer, Params, Rows, Statement, Want};
+use nephoscope_histories::Transaction;
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
@@ -168,6 +169,8 @@ pub(crate) struct Context {
     pub(crate) tallies: Vec<(usize, f64)>,
     /// Keys that will be there when the transaction has committed: table and key.
     pub(crate) arrivals: Vec<(usize, i64)>,
+    /// What it has done and seen, for a history.
+    pub(crate) observed: Transaction,
     /// The registry's reference to the list of row objects of this session, and how many it holds and uses.
     pub(super) row_pool: c_int,
     pub(super) pooled: usize,
@@ -196,6 +199,7 @@ impl Context {
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),
+            observed: Transaction::default(),
             row_pool: mlua::ffi::LUA_NOREF,
             pooled: 0,
             used: 0,
@@ -232,6 +236,8 @@ pub(crate) struct Shared {
     pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
+    /// In which level transactions begin that say none of their own; the session's where there is none.
+    pub(crate) isolation: Cell<Option<Isolation>>,
     pub(super) transactions_begun: Cell<u64>,
 }
 
@@ -264,6 +270,7 @@ impl Shared {
             laws: Laws::DEFAULT,
             unique: Arc::default(),
             sessions: Cell::new(0),
+            isolation: Cell::new(None),
             transactions_begun: Cell::new(0),
         }
     }

@@ -216,6 +216,11 @@ impl Vm {
         self.0.shared.sessions.set(count as u64);
     }
 
+    /// Says in which isolation level transactions begin that declare none.
+    pub fn set_isolation(&self, level: Option<Isolation>) {
+        self.0.shared.isolation.set(level);
+    }
+
     /// The names under which [`Script::take_tallies`] adds.
     #[must_use]
     pub fn tally_names(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Error, Params, Reply, ResultIndex, Rows, Statement, Want};
+use nephoscope_histories::Transaction;
 
 use super::{Call, Context, Core, Ending, RowObject, Shape, pulse};
 use crate::error::ScriptError;
@@ -147,6 +148,8 @@ impl Script {
         context.now = None;
         context.tallies.clear();
         context.arrivals.clear();
+        context.observed.operations.clear();
+        context.observed.elements.clear();
         context.used = 0;
     }
 
@@ -224,6 +227,12 @@ impl Script {
             self.core.shared.tables[table].1.arrived(key);
         }
         self.context.tallies.drain(..)
+    }
+
+    /// What the attempt has observed: its outcome and times are the caller's to say. `None` where it has not.
+    #[inline]
+    pub fn observed(&mut self) -> Option<&mut Transaction> {
+        Some(&mut self.context.observed).filter(|observed| !observed.operations.is_empty())
     }
 
     /// Resumes the coroutine: for the first time in this attempt, or with a reply.

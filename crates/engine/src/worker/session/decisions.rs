@@ -1,10 +1,11 @@
 //! What a workload decides: which errors it expects, when it has nothing to do, and what a session keeps for itself.
 
 use nephoscope_drivers::Error;
+use nephoscope_histories::Outcome;
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
-use super::{Session, Trouble, UNINTERRUPTED};
+use super::{End, Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
 use crate::worker::report::SET_UP;
 use crate::worker::turn::Job;
@@ -46,6 +47,41 @@ impl Session {
         self.course.starts_instead(skipped, series);
         self.running = Some(transaction);
         chosen
+    }
+
+    /// What an attempt has observed goes into the history, with how it ended.
+    #[cold]
+    pub(super) fn observe(&mut self, transaction: usize, role: Role, attempt: &Result<End, Trouble>) {
+        let outcome = match attempt {
+            Ok(End::Committed) => Outcome::Committed,
+            Ok(End::Aborted | End::Skipped) => self.aborted(transaction, false),
+            Err(Trouble::Script(_)) => self.aborted(transaction, true),
+            Err(Trouble::Database(error)) => {
+                self.aborted(transaction, error.outcome_unknown() || self.is_waiting(role))
+            }
+        };
+        self.record_observed(outcome);
+    }
+
+    /// The run's patience is over, and a transaction has not ended.
+    pub(super) fn observe_unended(&mut self) {
+        if let Some(transaction) = self.running {
+            let outcome = self.aborted(transaction, true);
+            self.record_observed(outcome);
+        }
+    }
+
+    /// The outcome of what has not committed as a whole: where a part of it has, or may have, nobody knows which.
+    fn aborted(&self, transaction: usize, unknown: bool) -> Outcome {
+        if self.may_have_committed(transaction, unknown) { Outcome::Unknown } else { Outcome::Aborted }
+    }
+
+    fn record_observed(&mut self, outcome: Outcome) {
+        let Self { script, course, tenant, .. } = self;
+        if let Some(observed) = script.observed() {
+            (observed.begin, observed.end, observed.outcome) = (self.began, clock::now(), outcome);
+            course.observed(tenant, tenant.global(self.number) + 1, observed);
+        }
     }
 
     /// Its number as the workload knows it.

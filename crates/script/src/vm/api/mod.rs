@@ -19,6 +19,7 @@ mod laws;
 mod lists;
 mod loaded;
 mod names;
+mod observe;
 mod pick;
 mod query;
 mod rows;

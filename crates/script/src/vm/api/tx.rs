@@ -7,6 +7,7 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Isolation, Want};
 
 use super::integer::whole;
+use super::observe::observe;
 use super::query;
 use super::values::values;
 use super::verbs;
@@ -147,7 +148,10 @@ unsafe extern "C-unwind" fn abort(l: *mut lua_State) -> Results {
 
 unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
-    unsafe { finish(l, control(l, Command::Begin)) }
+    unsafe {
+        let level = shared(l).isolation.get();
+        finish(l, control(l, level.map_or(Command::Begin, Command::BeginIn)))
+    }
 }
 
 /// `tx:begin()` of a transaction with an isolation level of its own.
@@ -259,7 +263,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
                         "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, query, \
-                         read, scan, insert, update, delete, tally, inserted, now, null, session, sessions, attempt"
+                         read, scan, insert, update, delete, tally, inserted, observe, now, null, session, sessions, attempt"
                     ));
                 }
             };
@@ -275,7 +279,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Option<Isolation>) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 20);
+        ffi::lua_createtable(l, 0, 21);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -296,6 +300,7 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Op
             (c"delete", verbs::delete),
             (c"tally", tally),
             (c"inserted", inserted),
+            (c"observe", observe),
         ] {
             set(l, shared, name, function);
         }
