@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _ANSWER_S = 10.0
-"""The timeout of a statement, in s: longer than servers wait until they look for a deadlock, which not all of them find."""
+"""The timeout of a statement, in s: longer than servers wait until they look for a deadlock. Some find none: it ends
+then."""
 
 Rows = tuple[tuple[int, ...], ...]
 
