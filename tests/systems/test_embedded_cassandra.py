@@ -104,6 +104,39 @@ def test_ycsb_runs_on_a_ring_at_each_of_its_levels(tmp_path: Path, ring: Embedde
     assert "read ONE write QUORUM" in json.dumps(manifest)
 
 
+_OWN = """local w = workload "own"
+w:describe "CQL beside the verbs"
+w:table("things", { rows = 20, key = "id", columns = {
+  { "id", serial() }, { "size", integer(1, 9) }, { "name", letters(5, 5) } } })
+w:transaction("grow", function(tx, pick)
+  local id = pick.things()
+  local found = tx:read("things", id)
+  tx:exec("resize", { id = id, size = found.size + 1 })
+  if tx:one("sized", { id = id }).name ~= found.name then error("another row") end
+end)
+w:mix("ALL", { grow = 1 })
+"""
+_CQL = """-- name: resize
+UPDATE things SET size = :size WHERE id = :id
+-- name: sized
+SELECT size, name FROM things WHERE id = :id
+"""
+
+
+def test_a_workload_has_statements_of_cql_beside_its_verbs(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "workload.lua").write_text(_OWN)
+    (folder / "statements.sql").write_text(_CQL)
+    study = _study(tmp_path, _url(ring), ["ALL"], "QUORUM")
+    ended = call("run", study, "--set", f"workload.name={folder}", "--out", str(tmp_path / "runs"))
+    assert ended.code == 0, ended.out + ended.err
+    totals = _totals(StoredRun(tmp_path / "runs" / "latest"))
+    assert totals["committed"] > 0, totals
+    assert totals["failed"] == 0, totals
+    assert int(_ask(ring, "SELECT max(size) FROM things")) > 9
+
+
 def test_the_data_is_loaded_once_and_anew_by_force(tmp_path: Path, ring: EmbeddedCassandra) -> None:
     study = _study(tmp_path, _url(ring), ["C"], None)
     call("load", study)

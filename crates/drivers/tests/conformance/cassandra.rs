@@ -257,7 +257,7 @@ fn a_missing_keyspace_is_named_and_the_next_host_is_tried() {
     let url = fixture.url().replace("/tests", "/nowhere");
     let told = open(&url, &Settings::default()).unwrap().admin().map(|_| ()).unwrap_err().to_string();
     assert!(told.contains("nowhere"), "{told}");
-    let (before, after) = fixture.url().split_once("@").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
+    let (before, after) = fixture.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     let driver = open(&format!("{before}@127.0.0.1:1,{after}"), &Settings::default()).unwrap();
     for _ in 0..2 {
         driver.admin().map(|_| ()).unwrap();

@@ -1,7 +1,7 @@
 //! A Cassandra node for the time of a test.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use super::running::{Running, free_port};
@@ -40,12 +40,13 @@ impl Server {
         let folder = Folder::new();
         let [port, storage, jmx] = [0; 3].map(|_| free_port());
         let path = |name: &str| folder.path(name).display().to_string();
-        let mut config = fs::read_to_string(format!("{FILES}/node.yaml")).unwrap();
-        config += &format!(
+        let fixed = fs::read_to_string(format!("{FILES}/node.yaml")).unwrap();
+        let ours = format!(
             "listen_address: 127.0.0.1\nrpc_address: 127.0.0.1\nstorage_port: {storage}\nnative_transport_port: {port}\n\
              seed_provider: [{{class_name: org.apache.cassandra.locator.SimpleSeedProvider, \
              parameters: [{{seeds: \"127.0.0.1:{storage}\"}}]}}]\n{settings}\n"
         );
+        let mut encryption = String::new();
         if let Some((identity, _)) = tls {
             let store = path("keys.p12");
             run(Command::new("openssl")
@@ -53,7 +54,7 @@ impl Server {
                 .arg(&identity.certificate)
                 .arg("-inkey")
                 .arg(&identity.key));
-            config += &format!(
+            encryption = format!(
                 "client_encryption_options: {{enabled: true, optional: false, keystore: \"{store}\", \
                  keystore_password: secret, store_type: PKCS12}}\n"
             );
@@ -61,9 +62,13 @@ impl Server {
         if let Some(tls) = tls {
             folder.take(tls, ["cert", "key", "ca"]);
         }
-        fs::write(folder.path("cassandra.yaml"), config).unwrap();
+        fs::write(folder.path("cassandra.yaml"), [fixed, ours, encryption].concat()).unwrap();
         folder.hand_over();
-        let agent = fs::read_dir(JARS).unwrap().map(|entry| entry.unwrap().path()).find(is_agent).unwrap();
+        let agent = fs::read_dir(JARS)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .find(|path| is_agent(path))
+            .unwrap();
         let arguments = [
             format!("@{FILES}/node.options"),
             "-Xms256M".to_owned(),
@@ -88,6 +93,6 @@ impl Server {
     }
 }
 
-fn is_agent(path: &PathBuf) -> bool {
+fn is_agent(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("jamm-"))
 }
