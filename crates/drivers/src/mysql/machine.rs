@@ -348,15 +348,15 @@ impl session::Machine for Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
+        let (mut used, mut rest) = (0, inbox.bytes());
         while !self.expected.is_empty() {
-            let taken = match wire::frame(&inbox.bytes()[used..], wire::LONGEST) {
+            let taken = match wire::frame(rest, wire::LONGEST) {
                 Ok(Frame::Packet(payload, sequence, size)) => {
                     self.packet(payload, sequence, rows).map(|()| size)
                 }
                 Ok(Frame::Packets(last, size)) => {
                     let mut joined = Vec::new();
-                    wire::join(&inbox.bytes()[used..used + size], &mut joined);
+                    wire::join(&rest[..size], &mut joined);
                     self.packet(&joined, last, rows).map(|()| size)
                 }
                 Ok(Frame::Partial(size)) => {
@@ -366,10 +366,12 @@ impl session::Machine for Machine {
                 }
                 Err(error) => Err(error),
             };
-            used += match taken {
+            let size = match taken {
                 Ok(size) => size,
                 Err(error) => return Err(session::Machine::lose(self, error)),
             };
+            used += size;
+            rest = &rest[size..];
             if self.expected.is_empty() {
                 self.next_wave(out);
             }

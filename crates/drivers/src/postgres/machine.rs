@@ -184,14 +184,15 @@ impl Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
+        let (mut used, mut rest) = (0, inbox.bytes());
         while self.batches > 0 {
-            match wire::frame(&inbox.bytes()[used..]) {
+            match wire::frame(rest) {
                 Ok(Frame::Message(message, size)) => {
                     if let Err(error) = self.message(message, rows) {
                         return Err(self.lose(error));
                     }
                     used += size;
+                    rest = &rest[size..];
                     if let Some(error) = self.overflow.take() {
                         inbox.consume(used);
                         return Err(self.error.take().unwrap_or(error));
