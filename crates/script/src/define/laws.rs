@@ -2,15 +2,16 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
-use nephoscope_datagen::{Children, Generator};
+use nephoscope_datagen::{Children, Generator, RowFunction};
 
 use super::at;
 use super::columns::{Arguments, Make};
 
 /// Each word with what makes its generator.
-pub(super) const WORDS: [(&str, Make); 7] = [
+pub(super) const WORDS: [(&str, Make); 6] = [
     ("distinct", |a| {
         Ok(Generator::Distinct { min: a.whole("the smallest", None)?, max: a.whole("the greatest", None)? })
     }),
@@ -28,7 +29,6 @@ pub(super) const WORDS: [(&str, Make); 7] = [
             theta: a.number("theta", Some(0.0))?,
         })
     }),
-    ("parent", parent),
     ("line", |a| Ok(Generator::Line { start: a.whole("the first number", Some(1.0))? })),
     ("letters", |a| {
         Ok(Generator::Letters {
@@ -40,14 +40,23 @@ pub(super) const WORDS: [(&str, Make); 7] = [
     ("pattern", |a| Ok(Generator::Pattern(a.text("the pattern")?))),
 ];
 
-/// `parent(table, min, max, column?)`, `parent(table, number, column?)` or `parent(table, weights, column?)`.
-fn parent(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
+/// `parent(table, min, max, column?)`, `parent(table, number, column?)`, `parent(table, weights, column?)` or
+/// `parent(table, function, column?)`; `counting` makes a function one that counts.
+pub(super) fn parent(
+    a: &mut Arguments<'_>,
+    counting: impl FnOnce(&Arguments<'_>, Function) -> mlua::Result<Arc<dyn RowFunction>>,
+) -> mlua::Result<Generator> {
     let table = a.text("the parent table")?;
     let children = match (a.values.front(), a.values.get(1)) {
         (Some(Value::Table(weights)), _) => {
             let weights = weights.clone();
             a.next();
             Children::Weighted(weighted(a, &weights)?)
+        }
+        (Some(Value::Function(function)), _) => {
+            let function = function.clone();
+            a.next();
+            Children::Function(counting(a, function)?)
         }
         (Some(_), None | Some(Value::Nil | Value::String(_))) => {
             let number = a.count("the number of children")?;
