@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 LINES = 10
 LAST_NAME = "BARBARBAR"
@@ -48,7 +48,7 @@ def scripts(folder: Path) -> list[str]:
     """Write the scripts; give pgbench's arguments that run them by the shares of the standard mix."""
     statements = _statements()
     arguments = ["-D", f"last_name={LAST_NAME}", "--max-tries=10"]
-    made = {
+    made: Mapping[str, tuple[int, Callable[[_Script], None]]] = {
         "new_order": (450, _new_order),
         "payment_by_id": (172, lambda script: _payment(script, by_name=False)),
         "payment_by_name": (258, lambda script: _payment(script, by_name=True)),

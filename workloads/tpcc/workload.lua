@@ -236,40 +236,7 @@ end
 
 local function middle(found) return found[math.ceil(#found / 2)].c_id end
 
--- What is read and changed is changed first: that locks the row, in every dialect. With RETURNING that is one statement.
-local returning = batched and (tpcc.dialect == "postgres" or tpcc.dialect == "sqlite")
-if returning then require "returning" (tpcc) end
-
-local function count_order(tx, w_id, d_id)
-  if returning then return tx:send("count_order_returning", w_id, d_id) end
-  tx:queue("count_order", w_id, d_id)
-  tx:send("counted_order", w_id, d_id)
-end
-
-local function take_stock(tx, order, line)
-  local remote = line.supply == order.w_id and 0 or 1
-  if returning then
-    return tx:send("take_stock_returning", line.quantity, remote, line.supply, line.item, order.d_id)
-  end
-  tx:queue("take_stock", line.quantity, remote, line.supply, line.item)
-  tx:send("stock", order.d_id, line.supply, line.item)
-end
-
-local paid = { warehouse = "pay_warehouse", district = "pay_district", customer = "pay_customer" }
-local paid_returning = {
-  warehouse = "pay_warehouse_returning", district = "pay_district_returning", customer = "pay_customer_returning",
-}
-local function pay(tx, whom, amount, ...)
-  if returning then return tx:send(paid_returning[whom], amount, ...) end
-  tx:queue(paid[whom], amount, ...)
-  tx:send(whom, ...)
-end
-
-local function set_carrier(tx, carrier, ...)
-  if returning then return tx:send("set_carrier_returning", carrier, ...) end
-  tx:queue("set_carrier", carrier, ...)
-  tx:send("customer_of_order", ...)
-end
+local change = require "changes" (tpcc, batched)
 
 local function before(line, other)
   if line.supply == other.supply then return line.item < other.item end
@@ -294,7 +261,7 @@ local function draw_lines(pick, warehouse)
 end
 
 local function begin_order(tx, order)
-  count_order(tx, order.w_id, order.d_id)
+  change.count_order(tx, order.w_id, order.d_id)
   tx:send("warehouse_tax", order.w_id)
   tx:send("discount", order.w_id, order.d_id, order.c_id)
 end
@@ -308,7 +275,7 @@ end
 local function order_line(tx, order, number, line)
   local item = tx:one("item", line.item)
   if not item then return false end
-  take_stock(tx, order, line)
+  change.take_stock(tx, order, line)
   local info = tx:receive()[1].s_dist
   tx:queue("new_order_line", order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity,
     line.quantity * item.i_price, info)
@@ -332,7 +299,7 @@ local function enter_batched(tx, order, lines)
   for number, line in ipairs(lines) do ids[number] = line.item end
   begin_order(tx, order)
   tx:send("items", ids)
-  for _, line in ipairs(lines) do take_stock(tx, order, line) end
+  for _, line in ipairs(lines) do change.take_stock(tx, order, line) end
   local answers = { tx:receive() }
   insert_order(tx, order, answers[1][1].o_id)
   local prices, rows = {}, {}
@@ -376,14 +343,14 @@ tpcc:transaction("payment", paced(3, 12, { help = "2.5: a customer pays; 15 % at
   end
   local c_id, name = draw_customer(pick)
   tx:begin()
-  pay(tx, "warehouse", amount, w_id)
-  pay(tx, "district", amount, w_id, d_id)
-  if c_id then pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
+  change.pay(tx, "warehouse", amount, w_id)
+  change.pay(tx, "district", amount, w_id, d_id)
+  if c_id then change.pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
   else tx:send("customers_called", c_w_id, c_d_id, name) end
   local warehouse, district, found = tx:receive()
   if name then
     c_id = middle(found)
-    pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
+    change.pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
     found = tx:receive()
   end
   local payment = { w_id = w_id, d_id = d_id, c_w_id = c_w_id, c_d_id = c_d_id, c_id = c_id, amount = amount }
@@ -418,7 +385,7 @@ tpcc:transaction("delivery", paced(2, 5, { help = "2.7: delivers the oldest orde
     if first then -- 2.7.4.2: a district without one is skipped
       due[#due + 1] = d_id
       tx:queue("delivered", w_id, d_id, first.no_o_id)
-      set_carrier(tx, carrier, w_id, d_id, first.no_o_id)
+      change.set_carrier(tx, carrier, w_id, d_id, first.no_o_id)
       tx:queue("deliver_lines", w_id, d_id, first.no_o_id)
       tx:send("amount_of_order", w_id, d_id, first.no_o_id)
     end

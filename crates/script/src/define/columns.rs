@@ -100,7 +100,7 @@ impl Arguments<'_> {
         decimal_units(&text, scale).map_err(|error| self.wrong(&format!("{what}: {error}")))
     }
 
-    fn literal(&self, value: Value) -> mlua::Result<Literal> {
+    pub(super) fn literal(&self, value: Value) -> mlua::Result<Literal> {
         Ok(match value {
             Value::String(text) => Literal::Text(text.to_string_lossy()),
             Value::Integer(number) => Literal::Integer(number),
@@ -148,7 +148,7 @@ impl Arguments<'_> {
 pub(super) type Make = fn(&mut Arguments<'_>) -> mlua::Result<Generator>;
 
 /// Every word with what makes its generator; `derive` is apart, since it needs the source.
-const WORDS: [(&str, Make); 32] = [
+const WORDS: [(&str, Make); 31] = [
     ("serial", |a| Ok(Generator::Serial { start: a.whole("the first number", Some(1.0))? })),
     ("constant", |a| {
         let value = a.next();
@@ -163,7 +163,6 @@ const WORDS: [(&str, Make); 32] = [
         Ok(Generator::Float { min: a.number("the smallest", None)?, max: a.number("the greatest", None)? })
     }),
     ("boolean", |a| Ok(Generator::Boolean { probability: a.number("the probability", Some(0.5))? })),
-    ("choice", choice),
     ("count", |a| Ok(Generator::Count { table: a.text("the children's table")? })),
     ("total", |a| {
         Ok(Generator::Total { table: a.text("the children's table")?, column: a.text("the column")? })
@@ -233,18 +232,6 @@ fn decimal(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
     };
     a.next();
     Ok(generator)
-}
-
-fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
-    let values = a.list("the values")?.ok_or_else(|| a.wrong("a list of values is missing"))?;
-    let values = values.into_iter().map(|value| a.literal(value)).collect::<mlua::Result<_>>()?;
-    let mut weights = Vec::new();
-    for weight in a.list("the weights")?.unwrap_or_default() {
-        let kind = weight.type_name();
-        let wrong = || a.wrong(&format!("a weight must be a number, not {kind}"));
-        weights.push(number(&weight).ok_or_else(wrong)?);
-    }
-    Ok(Generator::Choice { values, weights })
 }
 
 /// Makes the words known to a state.

@@ -11,7 +11,8 @@ use super::at;
 use super::columns::{Arguments, Make};
 
 /// Each word with what makes its generator.
-pub(super) const WORDS: [(&str, Make); 6] = [
+pub(super) const WORDS: [(&str, Make); 7] = [
+    ("choice", choice),
     ("distinct", |a| {
         Ok(Generator::Distinct { min: a.whole("the smallest", None)?, max: a.whole("the greatest", None)? })
     }),
@@ -39,6 +40,18 @@ pub(super) const WORDS: [(&str, Make); 6] = [
     }),
     ("pattern", |a| Ok(Generator::Pattern(a.text("the pattern")?))),
 ];
+
+fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
+    let values = a.list("the values")?.ok_or_else(|| a.wrong("a list of values is missing"))?;
+    let values = values.into_iter().map(|value| a.literal(value)).collect::<mlua::Result<_>>()?;
+    let mut weights = Vec::new();
+    for weight in a.list("the weights")?.unwrap_or_default() {
+        let kind = weight.type_name();
+        let wrong = || a.wrong(&format!("a weight must be a number, not {kind}"));
+        weights.push(super::number(&weight).ok_or_else(wrong)?);
+    }
+    Ok(Generator::Choice { values, weights })
+}
 
 /// `parent(table, min, max, column?)`, `parent(table, number, column?)`, `parent(table, weights, column?)` or
 /// `parent(table, function, column?)`; `counting` makes a function one that counts.

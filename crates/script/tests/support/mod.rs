@@ -257,7 +257,7 @@ pub(crate) const CELLS: [(&str, Value<'static>); 14] = [
     ("time", Value::Time(-45_296_500_000)),
 ];
 
-fn answer(rows: &mut Rows, count: u8) -> nephoscope_drivers::ResultIndex {
+pub(crate) fn answer(rows: &mut Rows, count: u8) -> nephoscope_drivers::ResultIndex {
     let decode = |kind: u32, cell: &[u8]| -> Value<'static> {
         CELLS.get(kind as usize).map_or_else(|| Value::Int(cell[0].into()), |(_, value)| *value)
     };

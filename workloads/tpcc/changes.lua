@@ -1,6 +1,7 @@
--- Changes that give what the row holds by then, for dialects with UPDATE … RETURNING.
+-- Rows that are read and changed. They are changed first and read then, which locks them in every dialect; where statements
+-- are batched and the dialect has UPDATE … RETURNING, that is one statement. Each sends: its rows come with tx:receive().
 
-return function(tpcc)
+local function declare(tpcc)
   tpcc:statement("count_order_returning", [[
 UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = :w_id AND d_id = :d_id
 RETURNING d_next_o_id - 1 AS o_id, d_tax]])
@@ -32,4 +33,43 @@ RETURNING c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_
   tpcc:statement("set_carrier_returning", [[
 UPDATE orders SET o_carrier_id = :carrier WHERE o_w_id = :w_id AND o_d_id = :d_id AND o_id = :o_id
 RETURNING o_c_id]])
+end
+
+return function(tpcc, batched)
+  local returning = batched and (tpcc.dialect == "postgres" or tpcc.dialect == "sqlite")
+  if returning then declare(tpcc) end
+  local change = {}
+
+  function change.count_order(tx, w_id, d_id)
+    if returning then return tx:send("count_order_returning", w_id, d_id) end
+    tx:queue("count_order", w_id, d_id)
+    tx:send("counted_order", w_id, d_id)
+  end
+
+  function change.take_stock(tx, order, line)
+    local remote = line.supply == order.w_id and 0 or 1
+    if returning then
+      return tx:send("take_stock_returning", line.quantity, remote, line.supply, line.item, order.d_id)
+    end
+    tx:queue("take_stock", line.quantity, remote, line.supply, line.item)
+    tx:send("stock", order.d_id, line.supply, line.item)
+  end
+
+  local paid = { warehouse = "pay_warehouse", district = "pay_district", customer = "pay_customer" }
+  local paid_returning = {
+    warehouse = "pay_warehouse_returning", district = "pay_district_returning", customer = "pay_customer_returning",
+  }
+  function change.pay(tx, whom, amount, ...)
+    if returning then return tx:send(paid_returning[whom], amount, ...) end
+    tx:queue(paid[whom], amount, ...)
+    tx:send(whom, ...)
+  end
+
+  function change.set_carrier(tx, carrier, ...)
+    if returning then return tx:send("set_carrier_returning", carrier, ...) end
+    tx:queue("set_carrier", carrier, ...)
+    tx:send("customer_of_order", ...)
+  end
+
+  return change
 end
