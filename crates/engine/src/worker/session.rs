@@ -329,6 +329,10 @@ impl Session {
                     };
                     (Command::Execute(place), want, flush)
                 }
+                Step::Flush => {
+                    let reply = self.flush(role).await?;
+                    step = self.script.resume(reply);
+                }
                 Step::Done { aborted } => {
                     let mut found = self.state(role);
                     if found == Some(ConnectionState::Waiting) {

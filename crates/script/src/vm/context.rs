@@ -34,6 +34,10 @@ pub(crate) enum Shape {
     List,
     /// A list of all results, each a list of its rows.
     Results,
+    /// Nothing: the reply is kept for [`Shape::Answers`].
+    Kept,
+    /// The replies that were kept and not yet given, each a value.
+    Answers,
 }
 
 /// A call that a C function has left for the engine.
@@ -43,6 +47,20 @@ pub(crate) struct Call {
     pub(crate) want: Want,
     pub(crate) flush: bool,
     pub(crate) shape: Shape,
+}
+
+impl Call {
+    /// A call of a statement: what is wanted of it, and whether it is waited for.
+    #[inline]
+    pub(crate) fn new(command: Command, shape: Shape, pipelines: bool) -> Self {
+        let want = match shape {
+            Shape::Nothing | Shape::Affected => Want::Count,
+            Shape::Kept => Want::Kept,
+            _ => Want::Rows,
+        };
+        let rides = matches!(shape, Shape::Nothing | Shape::Kept);
+        Self { command, want, flush: !rides || !pipelines, shape }
+    }
 }
 
 /// The command of a call of a statement that was made while the workload runs: its place is known to the connection only.
@@ -159,6 +177,11 @@ pub(crate) struct Context {
     pub(crate) call: Option<Call>,
     /// The statement of a call of [`MADE`].
     pub(crate) query: Option<Rc<Statement>>,
+    /// How many replies are to be kept, and how many of them were given.
+    pub(crate) sent: usize,
+    pub(crate) received: usize,
+    /// Whether what has no result rides with the next that is waited for.
+    pub(crate) pipelines: bool,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
@@ -192,6 +215,9 @@ impl Context {
             picks: Picks::default(),
             call: None,
             query: None,
+            sent: 0,
+            received: 0,
+            pipelines: false,
             aborted: false,
             ending: Ending::Usual,
             within: false,
@@ -235,7 +261,9 @@ pub(crate) struct Shared {
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
+    /// Whether the load pipelines, and which transactions do so themselves.
     pub(crate) pipeline: bool,
+    pub(super) pipelined: Vec<bool>,
     /// How a script of sysbench draws, and how many unique numbers were drawn.
     pub(crate) laws: Laws,
     pub(crate) unique: Arc<AtomicU64>,
@@ -273,6 +301,7 @@ impl Shared {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            pipelined: workload.transactions.iter().map(|of| of.pipeline).collect(),
             laws: Laws::DEFAULT,
             unique: Arc::default(),
             sessions: Cell::new(0),
@@ -304,14 +333,6 @@ impl Shared {
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);
         if current.is_null() { self.describing.load(Ordering::Relaxed) } else { current }
-    }
-
-    /// The call of a statement.
-    #[inline]
-    pub(crate) fn call(&self, command: Command, shape: Shape) -> Call {
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        Call { command, want, flush: shape != Shape::Nothing || !self.pipeline, shape }
     }
 
     /// The session whose row it is, if that session still runs the transaction that read it.

@@ -32,6 +32,8 @@ pub enum Step {
         /// Whether to send now and wait for the reply.
         flush: bool,
     },
+    /// The replies to everything that has left are waited for.
+    Flush,
     /// The function has returned.
     Done {
         /// The workload rolled back by its own decision.
@@ -143,6 +145,9 @@ impl Script {
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
+        (context.sent, context.received) = (0, 0);
+        let shared = &self.core.shared;
+        context.pipelines = shared.pipeline || shared.pipelined.get(index).copied().unwrap_or(false);
         context.aborted = false;
         context.within = false;
         context.now = None;
@@ -159,7 +164,7 @@ impl Script {
         let call = self.context.call.take();
         let shape = call.map_or(Shape::Nothing, |call| call.shape);
         let arguments = match shape {
-            Shape::Nothing => 0,
+            Shape::Nothing | Shape::Kept => 0,
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
@@ -185,6 +190,10 @@ impl Script {
                 self.push_results(reply);
                 1
             }
+            Shape::Answers => match self.push_answers() {
+                Ok(answers) => answers,
+                Err(error) => return self.refused(error),
+            },
         };
         self.step::<false>(arguments)
     }
@@ -254,6 +263,7 @@ impl Script {
         }
         match status {
             ffi::LUA_YIELD => match self.context.call {
+                Some(Call { command: MADE, shape: Shape::Answers, .. }) => self.receive(),
                 Some(Call { command: MADE, want, flush, .. }) => Step::Query { want, flush },
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
                 None => self.stopped(),
@@ -359,6 +369,32 @@ impl Script {
             // SAFETY: the list of results lies below that of the rows, and has a place for it.
             unsafe { ffi::lua_rawseti(l, -2, place as ffi::lua_Integer + 1) };
         }
+    }
+
+    /// The replies that were kept are asked for: they are here, or have to be waited for.
+    fn receive(&mut self) -> Step {
+        let all_are_here = self.context.rows.kept().len() == self.context.sent;
+        if all_are_here { self.resume(Reply::default()) } else { Step::Flush }
+    }
+
+    /// Pushes the replies that were kept and not yet given: a list of rows, or the number of rows touched.
+    fn push_answers(&mut self) -> Result<c_int, String> {
+        let (l, first, sent) = (self.coroutine, self.context.received, self.context.sent);
+        let answers = (sent - first) as c_int;
+        self.context.received = sent;
+        if self.context.rows.kept().len() != sent {
+            return Err("tx:receive(): a statement that was sent is several, or was not answered".to_owned());
+        }
+        // SAFETY: the coroutine is alive and yielded.
+        self.core.unlimited(|| unsafe { ffi::lua_checkstack(l, answers + ffi::LUA_MINSTACK) });
+        for place in first..sent {
+            match self.context.rows.kept()[place] {
+                Reply { result: Some(result), .. } => self.push_list(Some(result)),
+                // SAFETY: there is room for each answer.
+                Reply { affected, .. } => unsafe { ffi::lua_pushnumber(l, affected as f64) },
+            }
+        }
+        Ok(answers)
     }
 
     fn push_list(&mut self, result: Option<ResultIndex>) {

@@ -149,6 +149,12 @@ pub(super) unsafe fn call(
         match at(l, shared, 2, called) {
             Some(Query::Statement(statement)) => ask(l, shared, context, shape, statement),
             Some(Query::Border(command)) => {
+                if shape == Shape::Kept {
+                    return Err(
+                        "tx:send is for statements; tx:begin(), tx:commit() and tx:rollback() have no answer"
+                            .to_owned(),
+                    );
+                }
                 let top = ffi::lua_gettop(l);
                 if top > 2 {
                     return Err(surplus(top - 2, "BEGIN, COMMIT and ROLLBACK", "no parameters"));
@@ -156,7 +162,7 @@ pub(super) unsafe fn call(
                 border(context, *command, 1)?;
                 context.params.clear();
                 let waits = *command != Command::Begin && shape != Shape::Nothing;
-                let flush = waits || !shared.pipeline;
+                let flush = waits || !context.pipelines;
                 Ok(yield_call(l, context, Call { command: *command, want: Want::Count, flush, shape }))
             }
             None => by_name(l, shared, context, shape, called),
@@ -205,7 +211,7 @@ unsafe fn ask(
             Ok(Rc::clone(statement))
         })?;
         context.query = Some(asked);
-        Ok(yield_call(l, context, shared.call(MADE, shape)))
+        Ok(yield_call(l, context, Call::new(MADE, shape, context.pipelines)))
     }
 }
 
