@@ -80,7 +80,7 @@ class ConsistencyEvaluator(Evaluator):
         settings = ProbeSettings(timeout=of.read_timeout)
         # Before the first load, so that no load contains the creation of the probes' tables.
         load.phase("consistency: warm-up", "warm_up", of.warmup, self._level(), self.labels(self._index))
-        levels: list[str | None] = list(of.levels or [means.study.load.consistency])
+        levels: list[str | None] = [*of.levels] if of.levels else [means.study.load.consistency]
         for level in levels:
             sessions = Consistency(
                 readers=of.readers,
