@@ -80,7 +80,7 @@ class ConsistencyEvaluator(Evaluator):
         settings = ProbeSettings(timeout=of.read_timeout)
         # Before the first load, so that no load contains the creation of the probes' tables.
         load.phase("consistency: warm-up", "warm_up", of.warmup, self._level(), self.labels(self._index))
-        levels: Sequence[str | None] = of.levels or [means.study.load.consistency]
+        levels: list[str | None] = [*of.levels] if of.levels else [means.study.load.consistency]
         for level in levels:
             sessions = Consistency(
                 readers=of.readers,
@@ -118,7 +118,7 @@ class ConsistencyEvaluator(Evaluator):
 
     def read(self, stored: Stored) -> Measurements:
         """Read what was found beside each load and at each level; there is no score of it."""
-        situations, warnings = read_situations(stored)
+        situations, warnings = read_situations(stored, long_fork=self._settings.long_fork)
         if (why := stored.why_not()) is not None:
             warnings.append(f"consistency was not measured: {why}")
         for situation in situations:
@@ -156,7 +156,10 @@ def _warnings(situation: Mapping[str, Any]) -> Iterator[str]:
     if unseen := sum(entry["unseen"] for entry in situation["visible"] if entry["node"] is None):
         yield f"{unseen:,} writes were not seen for as long as they were looked for: they take at least that long"
     broken = [name for name in GUARANTEES if situation["guarantees"].get(name, {}).get("violations")]
-    if forks := situation["guarantees"].get("long_fork", {}).get("violations"):
-        yield f"{forks:,} long forks: two reads saw two writes in opposite orders"
+    forks = situation["guarantees"].get("long_fork")
+    if forks and not forks["checks"]:
+        yield "of no two writes the order was seen on two endpoints: long forks could not be looked for"
+    elif forks and forks["violations"]:
+        yield f"{forks['violations']:,} long forks: two reads saw two writes in opposite orders"
     if broken:
         yield f"violations of {', '.join(name.replace('_', ' ') for name in broken)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.evaluators.consistency.tables import NAMES, TABLES
+from nephoscope.evaluators.consistency.tables import NAMES, behind, guarantees, visibility
 from nephoscope.report.kit import method, scored
 from nephoscope.report.kit.charts import Axis, Line, XYChart, category
 from nephoscope.report.kit.parts import Grid, Method, Part, grid
@@ -48,7 +48,9 @@ def build(run: Run) -> ConsistencySection | None:
         statement=_statement(situations),
         note=_note(situations),
         charts=tuple(chart for chart in (_curve(situations), _visibility(situations)) if chart.lines),
-        grids=tuple(grid(table) for make in TABLES if (table := make([figures])).rows),
+        grids=tuple(
+            grid(table) for make in (guarantees, visibility, behind) if (table := make([figures])).rows
+        ),
         method=method.of(run, "consistency"),
     )
 

@@ -43,11 +43,20 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// Keeps what became of a write to the register itself.
+    fn settle(&self, sent: &Sent, written: Written) {
+        let mut observations = self.observations.borrow_mut();
+        match written {
+            Written::At(at) => observations.acknowledge(sent, at),
+            Written::Failed(class) => observations.fail(sent, class, clock::now()),
+        }
+    }
+
     /// Writes a row of a register, and gives the register up where nobody knows what became of that.
     async fn put(&self, lane: &mut Lane, sent: &Sent, cell: usize) -> Written {
         let is_there = self.observations.borrow().is_there(sent, cell);
         let row = (sent.base + cell as i64, sent.version);
-        let written = self.access.write(lane, row, is_there, sent.sent + self.spec.limit()).await;
+        let written = self.access.write(lane, row, is_there, sent.at + self.spec.limit()).await;
         let now = clock::now();
         let mut observations = self.observations.borrow_mut();
         match written {

@@ -42,7 +42,7 @@ pub(crate) struct Sent {
     pub(crate) version: i64,
     /// Its number among all writes.
     pub(crate) number: u64,
-    pub(crate) sent: Nanos,
+    pub(crate) at: Nanos,
 }
 
 /// A register with what is looked for in it.
@@ -100,7 +100,7 @@ impl Observations {
         if self.long_fork {
             of.rounds.begin(version, now);
         }
-        Sent { key, base: of.register.base, version, number, sent: now }
+        Sent { key, base: of.register.base, version, number, at: now }
     }
 
     /// Whether a row of a register is to be updated: it has been inserted.
@@ -125,14 +125,16 @@ impl Observations {
         if let Some(register) = self.current(sent) {
             register.acknowledge(sent.version, at);
             let watches = &mut self.keys[sent.key].watches;
-            watches.iter_mut().for_each(|watch| watch.acknowledge(sent.version, at));
+            for watch in watches {
+                watch.acknowledge(sent.version, at);
+            }
         }
     }
 
     /// A write to the register itself has failed, for certain or not.
     pub(crate) fn fail(&mut self, sent: &Sent, class: ErrorClass, now: Nanos) {
         self.keys[sent.key].watches.iter_mut().for_each(|watch| watch.forget(sent.version));
-        self.add(self.writer, sent.number, (sent.sent, Some((sent.sent, now))), Outcome::Failed(class));
+        self.add(self.writer, sent.number, (sent.at, Some((sent.at, now))), Outcome::Failed(class));
     }
 
     /// A write that was due and not sent in time.

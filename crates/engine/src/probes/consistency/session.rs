@@ -89,7 +89,7 @@ impl Follower {
         *newest = Some((base, version));
         let mut read = self.read.borrow_mut();
         read.retain(|sent| sent.key != key);
-        read.push(Sent { key, base, version, number: 0, sent: clock::now() });
+        read.push(Sent { key, base, version, number: 0, at: clock::now() });
         self.notify.notify();
     }
 

@@ -13,7 +13,6 @@ use nephoscope_drivers::{Error, ErrorClass};
 use nephoscope_runtime::clock::{self, Nanos};
 
 use super::Common;
-use super::observations::Sent;
 use super::session::Way;
 use crate::probes::lag::intended;
 use crate::probes::lane::Endpoint;
@@ -133,10 +132,10 @@ impl Writer {
         let sent = common.observations.borrow_mut().write(key, number, clock::now());
         let mut lane = match lane {
             Ok(lane) => lane,
-            Err(error) => return self.settle(common, &sent, Written::Failed(error.class())),
+            Err(error) => return common.settle(&sent, Written::Failed(error.class())),
         };
         let written = common.put(&mut lane, &sent, REGISTER).await;
-        self.settle(common, &sent, written);
+        common.settle(&sent, written);
         if matches!(written, Written::At(_)) {
             common.put(&mut lane, &sent, SECOND).await;
         }
@@ -151,25 +150,16 @@ impl Writer {
         let (mut one, mut other) = match lanes {
             (Ok(one), Ok(other)) => (one, other),
             (Err(error), _) | (_, Err(error)) => {
-                return self.settle(common, &sent, Written::Failed(error.class()));
+                return common.settle(&sent, Written::Failed(error.class()));
             }
         };
         let first = async {
             let written = common.put(&mut one, &sent, REGISTER).await;
-            self.settle(common, &sent, written);
+            common.settle(&sent, written);
         };
         both(first, common.put(&mut other, &sent, SECOND)).await;
         self.way.give_back(one, limit).await;
         self.other.give_back(other, limit).await;
-    }
-
-    /// Keeps what became of a write to the register itself.
-    fn settle(&self, common: &Common, sent: &Sent, written: Written) {
-        let mut observations = common.observations.borrow_mut();
-        match written {
-            Written::At(at) => observations.acknowledge(sent, at),
-            Written::Failed(class) => observations.fail(sent, class, clock::now()),
-        }
     }
 }
 
