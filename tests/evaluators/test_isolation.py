@@ -181,7 +181,7 @@ NAMES = ["G0", "G1a", "G1b", "G1c", "OTV", "PMP", "P4", "G-single", "G2-item", "
 
 @pytest.mark.long
 def test_hermitages_published_table_is_reproduced(server: Server, tmp_path: Path) -> None:
-    measure = {"evaluator": "hermitage", "isolation": levels_of(server)}
+    measure = {"evaluator": "hermitage", "isolation": levels_of(server), "limit": "3s"}
     run, scores = ran(tmp_path, database_of(server), measure)
     marks = {"prevented": "✓", "allowed": "—", "prevented for readers": "R/O"}
     found: dict[str, str] = {}

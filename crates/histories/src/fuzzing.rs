@@ -17,7 +17,9 @@ pub fn histories(data: &[u8]) {
     };
     let read = forms::read(data, keep);
     let mut text = format!("{HEADER}\n");
-    history.iter().for_each(|transaction| forms::write_line(transaction, &mut text));
+    for transaction in &history {
+        forms::write_line(transaction, &mut text);
+    }
     let mut again = Vec::new();
     let told = forms::read(text.as_bytes(), |transaction| {
         again.push(transaction.clone());
@@ -25,7 +27,8 @@ pub fn histories(data: &[u8]) {
     });
     assert_eq!(told.map(|told| told.transactions), Ok(history.len() as u64), "{read:?}");
     assert_eq!(again, history);
-    let mut checker = Checker::new(Options { order: Order::RealTime, reads_before_writes: true, ..Options::default() });
+    let mut checker =
+        Checker::new(Options { order: Order::RealTime, reads_before_writes: true, ..Options::default() });
     if history.iter().all(|transaction| checker.push(transaction).is_ok())
         && let Ok(summary) = checker.finish()
     {

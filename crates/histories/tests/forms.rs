@@ -51,7 +51,9 @@ fn planted() -> Vec<Transaction> {
 
 fn own(history: &[Transaction]) -> String {
     let mut text = format!("{HEADER}\n# tenant: main\n");
-    history.iter().for_each(|transaction| write_line(transaction, &mut text));
+    for transaction in history {
+        write_line(transaction, &mut text);
+    }
     text
 }
 

@@ -20,10 +20,6 @@ from nephoscope.errors import MeasurementError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_ANSWER_S = 10.0
-"""The timeout of a statement, in s: longer than servers wait until they look for a deadlock. Some find none: it ends
-then."""
-
 Rows = tuple[tuple[int, ...], ...]
 
 
@@ -57,13 +53,18 @@ class Course:
 class Interleaver:
     """A table of two rows, and connections on which transactions are interleaved."""
 
-    def __init__(self, admin: _engine.Admin, url: str, dialect: str, table: str, moment_s: float) -> None:
-        """Take a connection beside the transactions; a statement waits that is not answered after ``moment_s`` s."""
+    def __init__(
+        self, admin: _engine.Admin, url: str, dialect: str, table: str, limits_s: tuple[float, float]
+    ) -> None:
+        """Take a connection beside the transactions.
+
+        ``limits_s`` says after how many seconds a statement waits that is not answered, and is given up.
+        """
         self._admin = admin
         self._url = url
         self._isolation = DIALECTS[dialect].isolation
         self._table = table
-        self._moment_s = moment_s
+        self._moment_s, self._limit_s = limits_s
 
     def run(self, isolation: str, steps: Sequence[Step]) -> Course:
         """Run steps in an isolation level on the rows (1, 10) and (2, 20). Raises ``MeasurementError``."""
@@ -74,15 +75,15 @@ class Interleaver:
         sessions: dict[int, _Session] = {}
         try:
             for who in sorted({step.who for step in steps}):
-                connection = _engine.Admin(self._url, on_connect=on_connect, answer_timeout_s=_ANSWER_S)
+                connection = _engine.Admin(self._url, on_connect=on_connect, answer_timeout_s=self._limit_s)
                 sessions[who] = _Session(connection, who, course)
             for step in steps:
                 self._take(step, sessions)
             for session in sessions.values():
-                session.end()
+                session.end(2 * self._limit_s)
         finally:
             for session in sessions.values():
-                session.close()
+                session.close(self._limit_s)
         _, rows = self._admin.query(f"SELECT id, value FROM {self._table} ORDER BY id")
         course.final = _numbers(rows)
         return course
@@ -102,13 +103,13 @@ class Interleaver:
 
 
 @contextmanager
-def interleaver(url: str, dialect: str, table: str, moment_s: float) -> Iterator[Interleaver]:
+def interleaver(url: str, dialect: str, table: str, limits_s: tuple[float, float]) -> Iterator[Interleaver]:
     """Make the table for as long as the context lasts. Raises ``MeasurementError``, also where the table is there."""
-    admin = _engine.Admin(url, answer_timeout_s=_ANSWER_S)
+    admin = _engine.Admin(url)
     try:
         admin.query(f"CREATE TABLE {table} (id int NOT NULL PRIMARY KEY, value int NOT NULL)")
         try:
-            yield Interleaver(admin, url, dialect, table, moment_s)
+            yield Interleaver(admin, url, dialect, table, limits_s)
         finally:
             admin.query(f"DROP TABLE {table}")
     finally:
@@ -169,14 +170,14 @@ class _Session:
         with suppress(MeasurementError):
             self._connection.query("ROLLBACK")
 
-    def end(self) -> None:
+    def end(self, limit_s: float) -> None:
         """Wait until all is answered. Raises ``MeasurementError`` where it is not."""
-        if not self.idle.wait(2 * _ANSWER_S):
-            raise MeasurementError(f"transaction {self._who} did not end within {2 * _ANSWER_S:g} s")
+        if not self.idle.wait(limit_s):
+            raise MeasurementError(f"transaction {self._who} did not end within {limit_s:g} s")
 
-    def close(self) -> None:
+    def close(self, limit_s: float) -> None:
         self._statements.put(None)
-        self._thread.join(_ANSWER_S)
+        self._thread.join(limit_s)
         self._connection.close()
 
 

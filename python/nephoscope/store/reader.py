@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import check_regular, open_regular, read_regular
+from nephoscope.store.fitting import check_names, fitting, has_long_text
 from nephoscope.store.layout import (
     CHECKS,
     FILES,
@@ -38,9 +39,6 @@ from nephoscope.store.schema import (
     Manifest,
     Refused,
     check_event,
-    check_names,
-    fitting,
-    has_long_text,
     is_time,
     parsed,
     validate,

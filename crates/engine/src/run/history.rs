@@ -49,8 +49,10 @@ pub(crate) struct Histories {
 }
 
 /// Starts the thread; gives the workers' sides, one for each.
-pub(crate) fn start(spec: &LoadSpec) -> Result<Option<(Histories, Vec<HistoryRecorder>)>, EngineError> {
-    let Some(history) = &spec.history else { return Ok(None) };
+pub(crate) fn start(
+    spec: &LoadSpec,
+) -> Result<(Option<Histories>, std::vec::IntoIter<HistoryRecorder>), EngineError> {
+    let Some(history) = &spec.history else { return Ok((None, Vec::new().into_iter())) };
     let ((parcels, came), (finds, found), cut) = (channel(), channel(), Cut::default());
     let (mut recorders, mut back) = (Vec::new(), Vec::new());
     for worker in 0..spec.threads {
@@ -78,7 +80,7 @@ pub(crate) fn start(spec: &LoadSpec) -> Result<Option<(Histories, Vec<HistoryRec
         .name("histories".to_owned())
         .spawn(work)
         .map_err(|error| EngineError::Failed(format!("no thread for histories: {error}")))?;
-    Ok(Some((Histories { found, parcels, thread, told: false }, recorders)))
+    Ok((Some(Histories { found, parcels, thread, told: false }), recorders.into_iter()))
 }
 
 /// A history that goes on.

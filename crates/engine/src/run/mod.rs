@@ -243,8 +243,7 @@ pub(crate) fn prepare(
     let (announce, announced) = channel();
     let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::series_names).collect();
     let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
-    let (histories, recorders) = history::start(spec)?.unzip();
-    let mut recorders = recorders.unwrap_or_default().into_iter();
+    let (histories, mut recorders) = history::start(spec)?;
     for number in 0..spec.threads {
         let (order_sender, order_receiver) = mailbox();
         let (used_sender, used) = channel();
@@ -270,13 +269,11 @@ pub(crate) fn prepare(
         orders.push(order_sender);
         recycle.push(used_sender);
     }
-    let keys = setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect();
     let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
     let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
     let control =
         Control { resolvers, told: Vec::new(), orders, announce, last_change: 0, ends, stopped: false };
-    let limit = spec.script_timeout_ms * MILLISECOND;
     let intake = Intake {
         shards,
         reports,
@@ -286,9 +283,9 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(limit, transactions, SET_UP),
+        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions, SET_UP),
         failure: None,
-        keys,
+        keys: setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect(),
         histories,
     };
     // A transaction without an end is interrupted meanwhile, or its worker given up.

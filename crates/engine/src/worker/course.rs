@@ -22,7 +22,7 @@ use crate::error::EngineError;
 use crate::spec::load::Change;
 use crate::spec::routes::TenantPlan;
 use crate::spec::{RetrySpec, Role};
-use crate::worker::history::{HistoryRecorder, SESSION_BITS};
+use crate::worker::history::{HistoryRecorder, OwnHistory};
 use crate::worker::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
 use crate::worker::report::{Order, Report, WorkerTotals, add};
 use crate::worker::tenant::Tenant;
@@ -76,7 +76,7 @@ pub(crate) struct Course {
     reports: Sender<(usize, Report)>,
     tenants: RefCell<Vec<Rc<Tenant>>>,
     recorder: RefCell<Recorder>,
-    history: RefCell<Option<HistoryRecorder>>,
+    pub(super) history: OwnHistory,
     /// When the open interval ends: the recorder's word, where every transaction looks.
     interval_ends: Cell<Nanos>,
     pub(crate) origin: Cell<Nanos>,
@@ -127,7 +127,7 @@ impl Course {
             reports: setup.reports,
             tenants: RefCell::new(tenants),
             recorder: RefCell::new(recorder),
-            history: RefCell::new(setup.history),
+            history: OwnHistory::new(setup.history),
             interval_ends: Cell::new(Nanos::MAX),
             origin: Cell::new(clock::now()),
             orders: RefCell::new(setup.orders),
@@ -291,7 +291,7 @@ impl Course {
         let mut recorder = self.recorder.borrow_mut();
         let gauges = || tenants.iter().map(|tenant| tenant.take_gauges(now)).collect();
         recorder.rotate(end, self.phase.get(), gauges);
-        self.flush_history();
+        self.history.flush();
         self.interval_ends.set(recorder.ends());
     }
 
@@ -307,10 +307,8 @@ impl Course {
             self.phase.set(change.at);
             self.rotate(change.at);
         }
-        if change.phase.as_ref().is_some_and(|phase| phase.history)
-            && let Some(history) = &mut *self.history.borrow_mut()
-        {
-            history.mark(change.at);
+        if change.phase.as_ref().is_some_and(|phase| phase.history) {
+            self.history.mark(change.at);
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);
@@ -409,20 +407,8 @@ impl Course {
     /// An attempt at a transaction has ended that has observed something. Its times are on the monotonic clock.
     #[cold]
     pub(crate) fn observed(&self, tenant: &Rc<Tenant>, session: usize, observed: &mut Transaction) {
-        let Some(history) = &mut *self.history.borrow_mut() else { return };
         let place = self.tenants.borrow().iter().position(|other| Rc::ptr_eq(other, tenant));
-        let origin = self.origin.get();
-        observed.session = (place.unwrap_or_default() as u32) << SESSION_BITS | session as u32;
-        observed.begin = observed.begin.saturating_sub(origin);
-        observed.end = observed.end.saturating_sub(origin);
-        history.take(observed);
-    }
-
-    /// Sends what is recorded of the history.
-    pub(super) fn flush_history(&self) {
-        if let Some(history) = &mut *self.history.borrow_mut() {
-            history.flush();
-        }
+        self.history.take(place.unwrap_or_default(), session, self.origin.get(), observed);
     }
 
     pub(crate) fn transaction_name(&self, series: usize) -> &str {

@@ -1,6 +1,7 @@
 //! A worker's part of the history: transactions that have observed something, in boxes that travel by channel to whoever
 //! checks them, and back.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
@@ -126,6 +127,32 @@ impl HistoryRecorder {
     pub(crate) fn mark(&mut self, at: Nanos) {
         self.flush();
         let _ = self.parcels.send(Parcel::Mark(self.worker, at));
+    }
+}
+
+/// The history of a worker, where the load has one.
+pub(super) struct OwnHistory(RefCell<Option<HistoryRecorder>>);
+
+impl OwnHistory {
+    pub(super) fn new(recorder: Option<HistoryRecorder>) -> Self {
+        Self(RefCell::new(recorder))
+    }
+
+    /// Takes a transaction of a tenant's session, whose times are on the monotonic clock; the load began at `origin`.
+    pub(super) fn take(&self, tenant: usize, session: usize, origin: Nanos, observed: &mut Transaction) {
+        let Some(history) = &mut *self.0.borrow_mut() else { return };
+        observed.session = (tenant as u32) << SESSION_BITS | session as u32;
+        observed.begin = observed.begin.saturating_sub(origin);
+        observed.end = observed.end.saturating_sub(origin);
+        history.take(observed);
+    }
+
+    pub(super) fn mark(&self, at: Nanos) {
+        self.0.borrow_mut().iter_mut().for_each(|history| history.mark(at));
+    }
+
+    pub(super) fn flush(&self) {
+        self.0.borrow_mut().iter_mut().for_each(HistoryRecorder::flush);
     }
 }
 

@@ -97,7 +97,7 @@ fn parse(line: &str, into: &mut Transaction) -> Result<(), String> {
     };
     let mut field = |name: &str| {
         let word = words.next().unwrap_or_default();
-        whole::<u64>(word).map_err(|_| format!("its {name} is {word:?}; expected a whole number"))
+        whole::<u64>(word).map_err(|()| format!("its {name} is {word:?}; expected a whole number"))
     };
     let (number, session) = (field("number")?, field("session")?);
     let session = u32::try_from(session).map_err(|_| format!("session {session} is above {}", u32::MAX))?;

@@ -51,7 +51,7 @@ class Hermitage(Evaluator):
         """Run all cases, one after another, while the load rests."""
         of = self._settings
         means.rest("before the cases", self._mix, self.labels(self._index))
-        with interleaver(means.system.rw[0], self._dialect, _TABLE, of.moment) as by_hand:
+        with interleaver(means.system.rw[0], self._dialect, _TABLE, (of.moment, of.limit)) as by_hand:
             for isolation in of.isolation:
                 for case in CASES:
                     began = _engine.monotonic_ns()

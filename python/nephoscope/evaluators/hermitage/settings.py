@@ -22,11 +22,13 @@ class HermitageSettings(MeasureSettings):
     """The isolation levels that are gone through, one or several."""
     moment: Duration = 0.3
     """A statement that was not answered after so long waits for another transaction."""
+    limit: Duration = 10.0
+    """A statement that was not answered after so long is given up: where the system finds no deadlock, it ends so."""
 
     _each_once = field_validator("isolation")(each_once)
 
     @model_validator(mode="after")
     def _lasts(self) -> Self:
-        if self.moment <= 0:
-            raise ValueError("moment must be above 0")
+        if not 0 < self.moment < self.limit:
+            raise ValueError("moment must be above 0, and limit longer")
         return self
