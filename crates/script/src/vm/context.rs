@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -155,8 +156,7 @@ pub(crate) struct Context {
     pub(super) random_at_start: Random,
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
-    /// A call of the statement in `query`, which stands beside `call` so that calls by name need not ask.
-    pub(crate) asked: Option<Call>,
+    /// The statement of a call of [`MADE`].
     pub(crate) query: Option<Rc<Statement>>,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
@@ -188,7 +188,6 @@ impl Context {
             random_at_start: Random::new(seed, session),
             picks: Picks::default(),
             call: None,
-            asked: None,
             query: None,
             aborted: false,
             ending: Ending::Usual,
@@ -201,6 +200,11 @@ impl Context {
             used: 0,
         }
     }
+}
+
+thread_local! {
+    /// What the functions of the state share whose coroutine runs on this thread: nearer at hand than their upvalue.
+    static RUNNING: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 /// What the C functions of one state share.
@@ -216,6 +220,7 @@ pub(crate) struct Shared {
     pub(crate) panicked: Cell<Option<String>>,
     pub(crate) integers: Cell<api::Integers>,
     pub(crate) queries: Cell<api::Queries>,
+    pub(crate) seen: api::Seen,
     pub(crate) lists: RefCell<api::Lists>,
     /// How SQL is read that is made while the workload runs.
     pub(crate) lexer: Lexer,
@@ -251,6 +256,7 @@ impl Shared {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             queries: Cell::new(api::Queries::NONE),
+            seen: api::Seen::default(),
             lexer,
             lists: RefCell::new(api::Lists::new(&workload.with_lists)),
             contexts: RefCell::default(),
@@ -268,10 +274,37 @@ impl Shared {
         }
     }
 
+    /// Lets `run` resume the coroutine of a session.
+    #[inline]
+    pub(super) fn while_running<R>(&self, context: *mut Context, run: impl FnOnce() -> R) -> R {
+        RUNNING.with(|running| {
+            self.current.store(context, Ordering::Relaxed);
+            running.set(self);
+            let result = run();
+            running.set(ptr::null());
+            self.current.store(ptr::null_mut(), Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// Those of the state that runs a coroutine on this thread, or null.
+    #[inline]
+    pub(crate) fn of_running() -> *const Self {
+        RUNNING.get()
+    }
+
     /// The session for which Lua runs now, or null.
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);
         if current.is_null() { self.describing.load(Ordering::Relaxed) } else { current }
+    }
+
+    /// The call of a statement.
+    #[inline]
+    pub(crate) fn call(&self, command: Command, shape: Shape) -> Call {
+        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
+        let want = if counts { Want::Count } else { Want::Rows };
+        Call { command, want, flush: shape != Shape::Nothing || !self.pipeline, shape }
     }
 
     /// The session whose row it is, if that session still runs the transaction that read it.

@@ -166,6 +166,7 @@ impl Vm {
                 row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::make_integers(l, pointer);
                 api::make_queries(l, pointer);
+                api::make_names(l, pointer);
                 api::make_verbs(l, pointer);
                 api::replace_math_random(l, pointer);
                 pulse::make_known(l, pointer);

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Error, Params, Reply, ResultIndex, Rows, Statement, Want};
 
-use super::{Call, Context, Core, Ending, RowObject, Shape, pulse};
+use super::{Call, Context, Core, Ending, MADE, RowObject, Shape, pulse};
 use crate::error::ScriptError;
 use crate::vm::api;
 
@@ -188,7 +188,7 @@ impl Script {
 
     /// Gives up the present transaction: its function will not be resumed.
     pub fn abandon(&mut self) {
-        (self.context.call, self.context.asked) = (None, None);
+        self.context.call = None;
         self.end_skip();
         self.context.tallies.clear();
         self.context.arrivals.clear();
@@ -217,6 +217,13 @@ impl Script {
         &mut self.context.rows
     }
 
+    /// Whether the transaction, now committed, adds nothing to the tallies, and no keys have arrived with it.
+    #[inline]
+    #[must_use]
+    pub fn brings_nothing(&self) -> bool {
+        self.context.tallies.is_empty() && self.context.arrivals.is_empty()
+    }
+
     /// What the transaction, now committed, adds to the tallies (indexes in [`Vm::tally_names`]); also makes known
     /// the keys that have arrived with it.
     pub fn take_tallies(&mut self) -> std::vec::Drain<'_, (usize, f64)> {
@@ -230,15 +237,15 @@ impl Script {
     #[inline]
     pub(super) fn step<const FIRST: bool>(&mut self, arguments: c_int) -> Step {
         let shared = &self.core.shared;
-        shared.current.store(&raw mut *self.context, Ordering::Relaxed);
+        let (coroutine, context) = (self.coroutine, &raw mut *self.context);
         // SAFETY: the coroutine is alive and its stack holds the function or is yielded, and the arguments.
-        let status = unsafe { ffi::lua_resume_(self.coroutine, arguments) };
-        shared.current.store(ptr::null_mut(), Ordering::Relaxed);
+        let status = shared.while_running(context, || unsafe { ffi::lua_resume_(coroutine, arguments) });
         if let Some(message) = shared.panicked.take() {
             return self.panicked(message);
         }
         match status {
             ffi::LUA_YIELD => match self.context.call {
+                Some(Call { command: MADE, want, flush, .. }) => Step::Query { want, flush },
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
                 None => self.stopped(),
             },
@@ -281,15 +288,9 @@ impl Script {
         Step::Failed(ScriptError::plain(message))
     }
 
-    /// The coroutine has stopped without a call by name: it asks for a statement that it has made, or it had no end, and
-    /// was interrupted.
+    /// The coroutine has stopped without a call: it had no end, and was interrupted.
     #[cold]
     fn stopped(&mut self) -> Step {
-        let was_interrupted = self.core.shared.interruption.borrow().is_some();
-        if let Some(call) = self.context.asked.take().filter(|_| !was_interrupted) {
-            self.context.call = Some(call);
-            return Step::Query { want: call.want, flush: call.flush };
-        }
         let message = pulse::end_interruption(&self.core.shared, self.core.state);
         self.abandon();
         Step::Failed(ScriptError::plain(message.unwrap_or_default()))

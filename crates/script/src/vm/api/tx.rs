@@ -30,23 +30,31 @@ pub(super) unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: 
 unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
     // SAFETY: as the helpers say.
     unsafe {
-        let Some(name) = text(l, 2) else { return query::call(l, shape) };
         let shared = shared(l);
         let context = context(shared)?;
-        let index = sheltered(shared, || {
-            let mut names = shared.statements.borrow_mut();
-            let index = names.find(name)?;
-            values(l, shared, context, names.params(index), name)?;
-            Ok(index)
-        });
-        let index = match index {
-            Ok(index) => index,
-            Err(message) => return query::call_with_lists(l, shape, name, message),
+        let called = ffi::lua_topointer(l, 2);
+        let Some(index) = shared.statements.borrow().at(called) else {
+            return query::call(l, shared, context, shape, called);
         };
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        Ok(yield_call(l, context, Call { command: Command::Execute(index), want, flush, shape }))
+        by_index(l, shared, context, shape, index)
+    }
+}
+
+/// Takes the values of a statement of the workload from the stack and leaves the call for the engine.
+#[inline]
+pub(super) unsafe fn by_index(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    shape: Shape,
+    index: usize,
+) -> Result<c_int, Message> {
+    // SAFETY: as the helpers say.
+    unsafe {
+        let names = shared.statements.borrow();
+        let (params, name) = (names.params(index), names.name(index).as_bytes());
+        sheltered(shared, || values(l, shared, context, params, name))?;
+        Ok(yield_call(l, context, shared.call(Command::Execute(index), shape)))
     }
 }
 
