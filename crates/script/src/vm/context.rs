@@ -290,7 +290,7 @@ impl Shared {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             queries: Cell::new(api::Queries::NONE),
-            seen: api::Seen::NONE,
+            seen: api::Seen::default(),
             lexer,
             lists: RefCell::new(api::Lists::new(&workload.with_lists)),
             contexts: RefCell::default(),
@@ -333,6 +333,14 @@ impl Shared {
     pub(super) fn running(&self) -> *mut Context {
         let current = self.current.load(Ordering::Relaxed);
         if current.is_null() { self.describing.load(Ordering::Relaxed) } else { current }
+    }
+
+    /// The call of a statement.
+    #[inline]
+    pub(crate) fn call(&self, command: Command, shape: Shape) -> Call {
+        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
+        let want = if counts { Want::Count } else { Want::Rows };
+        Call { command, want, flush: shape != Shape::Nothing || !self.pipeline, shape }
     }
 
     /// The session whose row it is, if that session still runs the transaction that read it.

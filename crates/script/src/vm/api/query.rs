@@ -32,9 +32,13 @@ impl Queries {
 /// when its object goes.
 pub(crate) struct Seen([Cell<*const c_void>; SEEN]);
 
-impl Seen {
-    pub(crate) const NONE: Self = Self([const { Cell::new(ptr::null()) }; SEEN]);
+impl Default for Seen {
+    fn default() -> Self {
+        Self([const { Cell::new(ptr::null()) }; SEEN])
+    }
+}
 
+impl Seen {
     #[inline]
     fn of(&self, object: *const c_void) -> &Cell<*const c_void> {
         &self.0[place(object)]
