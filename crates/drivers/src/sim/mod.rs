@@ -245,7 +245,8 @@ impl SimConnection {
                 return Err(planted(class));
             }
         };
-        let affected = self.answer(failed)?;
+        let affected = self.answer(failed).inspect_err(|_| self.echo.forget())?;
+        self.echo.answer(rows);
         let result = match self.last.take() {
             // A server reads between the question and the answer.
             Some((place, Want::Rows)) => self.result(place, flight.departed.midpoint(flight.ends), rows),
@@ -303,6 +304,9 @@ impl Connection for SimConnection {
         if let Command::Execute(statement) = command {
             self.last = Some((statement, want));
             self.echoed.clone_from(params);
+            if want == Want::Kept {
+                self.echo.send(statement, params);
+            }
         }
         Ok(())
     }

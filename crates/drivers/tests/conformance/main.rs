@@ -58,6 +58,7 @@ macro_rules! every_driver {
                 results_are_kept_side_by_side
                 the_key_of_an_inserted_row_is_told_where_it_can_be
                 rows_that_are_not_wanted_are_not_kept
+                replies_that_are_wanted_are_kept_whatever_follows_them
                 large_statements_and_large_results_may_pass_each_other;
             transactions:
                 the_state_follows_the_commands

@@ -300,6 +300,10 @@ impl Session {
                     self.affected += reply.affected;
                     step = self.script.resume(reply);
                 }
+                Step::Flush => {
+                    let reply = self.flush(role).await?;
+                    step = self.script.resume(reply);
+                }
                 Step::Done { aborted } => {
                     self.settle(role).await?;
                     return Ok(if aborted { End::Aborted } else { End::Committed });

@@ -32,6 +32,10 @@ pub(crate) enum Shape {
     List,
     /// A list of all results, each a list of its rows.
     Results,
+    /// Nothing: the reply is kept for [`Shape::Answers`].
+    Kept,
+    /// The replies that were kept and not yet given, each a value.
+    Answers,
 }
 
 /// A call that a C function has left for the engine.
@@ -41,6 +45,20 @@ pub(crate) struct Call {
     pub(crate) want: Want,
     pub(crate) flush: bool,
     pub(crate) shape: Shape,
+}
+
+impl Call {
+    /// A call of a statement: what is wanted of it, and whether it is waited for.
+    #[inline]
+    pub(crate) fn new(command: Command, shape: Shape, pipelines: bool) -> Self {
+        let want = match shape {
+            Shape::Nothing | Shape::Affected => Want::Count,
+            Shape::Kept => Want::Kept,
+            _ => Want::Rows,
+        };
+        let rides = matches!(shape, Shape::Nothing | Shape::Kept);
+        Self { command, want, flush: !rides || !pipelines, shape }
+    }
 }
 
 /// The command of a call of a statement that was made while the workload runs: its place is known to the connection only.
@@ -155,9 +173,14 @@ pub(crate) struct Context {
     pub(super) random_at_start: Random,
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
-    /// A call of the statement in `query`, which stands beside `call` so that calls by name need not ask.
+    /// A call of the statement in `query`, or one for the replies that were kept, which stands beside `call` so that calls by name need not ask.
     pub(crate) asked: Option<Call>,
     pub(crate) query: Option<Rc<Statement>>,
+    /// How many replies are to be kept, and how many of them were given.
+    pub(crate) sent: usize,
+    pub(crate) received: usize,
+    /// Whether what has no result rides with the next that is waited for.
+    pub(crate) pipelines: bool,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
@@ -190,6 +213,9 @@ impl Context {
             call: None,
             asked: None,
             query: None,
+            sent: 0,
+            received: 0,
+            pipelines: false,
             aborted: false,
             ending: Ending::Usual,
             within: false,
@@ -226,7 +252,9 @@ pub(crate) struct Shared {
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
+    /// Whether the load pipelines, and which transactions do so themselves.
     pub(crate) pipeline: bool,
+    pub(super) pipelined: Vec<bool>,
     /// How a script of sysbench draws, and how many unique numbers were drawn.
     pub(crate) laws: Laws,
     pub(crate) unique: Arc<AtomicU64>,
@@ -261,6 +289,7 @@ impl Shared {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            pipelined: workload.transactions.iter().map(|of| of.pipeline).collect(),
             laws: Laws::DEFAULT,
             unique: Arc::default(),
             sessions: Cell::new(0),

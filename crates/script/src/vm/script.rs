@@ -31,6 +31,8 @@ pub enum Step {
         /// Whether to send now and wait for the reply.
         flush: bool,
     },
+    /// The replies to everything that has left are waited for.
+    Flush,
     /// The function has returned.
     Done {
         /// The workload rolled back by its own decision.
@@ -142,6 +144,9 @@ impl Script {
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
+        (context.sent, context.received) = (0, 0);
+        let shared = &self.core.shared;
+        context.pipelines = shared.pipeline || shared.pipelined.get(index).copied().unwrap_or(false);
         context.aborted = false;
         context.within = false;
         context.now = None;
@@ -156,7 +161,7 @@ impl Script {
         let call = self.context.call.take();
         let shape = call.map_or(Shape::Nothing, |call| call.shape);
         let arguments = match shape {
-            Shape::Nothing => 0,
+            Shape::Nothing | Shape::Kept => 0,
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
@@ -182,6 +187,10 @@ impl Script {
                 self.push_results(reply);
                 1
             }
+            Shape::Answers => match self.push_answers() {
+                Ok(answers) => answers,
+                Err(error) => return self.refused(error),
+            },
         };
         self.step::<false>(arguments)
     }
@@ -288,7 +297,11 @@ impl Script {
         let was_interrupted = self.core.shared.interruption.borrow().is_some();
         if let Some(call) = self.context.asked.take().filter(|_| !was_interrupted) {
             self.context.call = Some(call);
-            return Step::Query { want: call.want, flush: call.flush };
+            if call.shape != Shape::Answers {
+                return Step::Query { want: call.want, flush: call.flush };
+            }
+            let all_are_here = self.context.rows.kept().len() == self.context.sent;
+            return if all_are_here { self.resume(Reply::default()) } else { Step::Flush };
         }
         let message = pulse::end_interruption(&self.core.shared, self.core.state);
         self.abandon();
@@ -349,6 +362,26 @@ impl Script {
             // SAFETY: the list of results lies below that of the rows, and has a place for it.
             unsafe { ffi::lua_rawseti(l, -2, place as ffi::lua_Integer + 1) };
         }
+    }
+
+    /// Pushes the replies that were kept and not yet given: a list of rows, or the number of rows touched.
+    fn push_answers(&mut self) -> Result<c_int, String> {
+        let (l, first, sent) = (self.coroutine, self.context.received, self.context.sent);
+        let answers = (sent - first) as c_int;
+        self.context.received = sent;
+        if self.context.rows.kept().len() != sent {
+            return Err("tx:receive(): a statement that was sent is several, or was not answered".to_owned());
+        }
+        // SAFETY: the coroutine is alive and yielded.
+        self.core.unlimited(|| unsafe { ffi::lua_checkstack(l, answers + ffi::LUA_MINSTACK) });
+        for place in first..sent {
+            match self.context.rows.kept()[place] {
+                Reply { result: Some(result), .. } => self.push_list(Some(result)),
+                // SAFETY: there is room for each answer.
+                Reply { affected, .. } => unsafe { ffi::lua_pushnumber(l, affected as f64) },
+            }
+        }
+        Ok(answers)
     }
 
     fn push_list(&mut self, result: Option<ResultIndex>) {

@@ -111,6 +111,12 @@ pub(super) unsafe fn call(l: *mut lua_State, shape: Shape) -> Result<c_int, Mess
         };
         match query {
             Query::Border(command) => {
+                if shape == Shape::Kept {
+                    return Err(
+                        "tx:send is for statements; tx:begin(), tx:commit() and tx:rollback() have no answer"
+                            .to_owned(),
+                    );
+                }
                 let top = ffi::lua_gettop(l);
                 if top > 2 {
                     return Err(surplus(top - 2, "BEGIN, COMMIT and ROLLBACK", "no parameters"));
@@ -118,7 +124,7 @@ pub(super) unsafe fn call(l: *mut lua_State, shape: Shape) -> Result<c_int, Mess
                 border(context, *command, 1)?;
                 context.params.clear();
                 let waits = *command != Command::Begin && shape != Shape::Nothing;
-                let flush = waits || !shared.pipeline;
+                let flush = waits || !context.pipelines;
                 context.call = Some(Call { command: *command, want: Want::Count, flush, shape });
             }
             Query::Statement(statement) => return ask(l, shape, statement),
@@ -155,10 +161,7 @@ unsafe fn ask(l: *mut lua_State, shape: Shape, statement: &Rc<Statement>) -> Res
             values(l, shared, context, statement.params(), statement.name().as_bytes())?;
             Ok(Rc::clone(statement))
         })?;
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        context.asked = Some(Call { command: MADE, want, flush, shape });
+        context.asked = Some(Call::new(MADE, shape, context.pipelines));
         context.query = Some(asked);
         Ok(ffi::lua_yield(l, 0))
     }

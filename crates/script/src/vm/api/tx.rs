@@ -14,7 +14,7 @@ use super::{
     Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
     table, text, type_name,
 };
-use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
+use crate::vm::{Call, Context, Ending, MADE, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
 #[inline]
@@ -43,10 +43,8 @@ unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
             Ok(index) => index,
             Err(message) => return query::call_with_lists(l, shape, name, message),
         };
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        Ok(yield_call(l, context, Call { command: Command::Execute(index), want, flush, shape }))
+        let call = Call::new(Command::Execute(index), shape, context.pipelines);
+        Ok(yield_call(l, context, call))
     }
 }
 
@@ -58,6 +56,47 @@ unsafe extern "C-unwind" fn exec(l: *mut lua_State) -> Results {
 unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::Nothing)) }
+}
+
+/// The most answers that a transaction takes at once: each is a value on Lua's stack.
+const MOST_SENT: usize = 1_000;
+
+/// `tx:send(name, …)`: as `tx:queue`, and the reply is kept.
+unsafe extern "C-unwind" fn send(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            if context.sent - context.received == MOST_SENT {
+                return Err(format!("tx:send: {MOST_SENT} answers wait already; tx:receive() takes them"));
+            }
+            let yielded = statement(l, Shape::Kept)?;
+            self::context(shared(l))?.sent += 1;
+            Ok(yielded)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `tx:receive()`: the answers to what was sent.
+unsafe extern "C-unwind" fn receive(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            at_most(l, 1, "tx:receive()", "nothing")?;
+            if context.sent == context.received {
+                return Err(
+                    "tx:receive() without an answer to wait for: tx:send(…) sends a statement".to_owned()
+                );
+            }
+            context.asked = Some(Call::new(MADE, Shape::Answers, true));
+            Ok(ffi::lua_yield(l, 0))
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
 }
 
 unsafe extern "C-unwind" fn key(l: *mut lua_State) -> Results {
@@ -86,7 +125,7 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
         let shared = shared(l);
         let context = context(shared)?;
         border(context, command, ffi::lua_gettop(l))?;
-        let flush = matches!(command, Command::Commit | Command::Rollback) || !shared.pipeline;
+        let flush = matches!(command, Command::Commit | Command::Rollback) || !context.pipelines;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
     }
 }
@@ -258,7 +297,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, query, \
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, send, receive, key, one, rows, results, query, \
                          read, scan, insert, update, delete, tally, inserted, now, null, session, sessions, attempt"
                     ));
                 }
@@ -275,7 +314,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Option<Isolation>) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 20);
+        ffi::lua_createtable(l, 0, 22);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -284,6 +323,8 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Op
             (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
+            (c"send", send),
+            (c"receive", receive),
             (c"key", key),
             (c"one", one),
             (c"rows", rows),
