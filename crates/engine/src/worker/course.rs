@@ -88,6 +88,10 @@ pub(crate) struct Course {
     ending: Cell<bool>,
 }
 
+/// Statements are known by their places, which every thread has from a state of its own.
+const DECLARED_OTHERWISE: &str = "the workload's file does not declare the same statements in the same order each time \
+                                  it is read: a loop over next has no order; pairs has one, and so has a list";
+
 impl Course {
     /// A course with nothing done yet.
     pub(super) fn new(setup: WorkerSetup, recruit: Recruit) -> Result<Rc<Self>, EngineError> {
@@ -95,7 +99,10 @@ impl Course {
             .map_err(|error| EngineError::Failed(format!("no runtime for a worker: {error}")))?;
         let mut tenants = Vec::new();
         for tenant in &setup.tenants {
-            let (vm, _) = Vm::new(&tenant.source, &tenant.keys, setup.pipeline)?;
+            let (vm, workload) = Vm::new(&tenant.source, &tenant.keys, setup.pipeline)?;
+            if workload.statements != *tenant.plan.statements {
+                return Err(EngineError::Input(DECLARED_OTHERWISE.to_owned()));
+            }
             tenants.push(Rc::new(Tenant::new(Arc::clone(&tenant.plan), vm, setup.number, setup.workers)));
         }
         let totals = WorkerTotals {
