@@ -68,6 +68,7 @@ fn an_answer_without_rows_is_the_number_of_rows_touched() {
         step = script.resume(Reply::default());
         assert!(matches!(step, Step::Call { .. }), "{step:?}");
         assert_eq!(script.params().iter().map(support::text).collect::<Vec<_>>(), ["5", "2"]);
+        assert!(matches!(script.resume(Reply::default()), Step::Done { aborted: false }));
     }
     script.begin(0);
     script.resume(Reply::default());

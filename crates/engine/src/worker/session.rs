@@ -333,6 +333,10 @@ impl Session {
                     let reply = self.flush(role).await?;
                     step = self.script.resume(reply);
                 }
+                Step::Flush => {
+                    let reply = self.flush(role).await?;
+                    step = self.script.resume(reply);
+                }
                 Step::Done { aborted } => {
                     let mut found = self.state(role);
                     if found == Some(ConnectionState::Waiting) {

@@ -335,14 +335,6 @@ impl Shared {
         if current.is_null() { self.describing.load(Ordering::Relaxed) } else { current }
     }
 
-    /// The call of a statement.
-    #[inline]
-    pub(crate) fn call(&self, command: Command, shape: Shape) -> Call {
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        Call { command, want, flush: shape != Shape::Nothing || !self.pipeline, shape }
-    }
-
     /// The session whose row it is, if that session still runs the transaction that read it.
     pub(crate) fn context_of(&self, row: &RowObject) -> Option<&Context> {
         let context = *self.contexts.borrow().get(row.slot)?;
