@@ -20,8 +20,8 @@ _SALES_SCALE = 0.1
 _SCRIPT = Path(__file__).parent / "order_payment.sql"
 
 
-def _pgbench(on: Server, sessions: int, *arguments: str) -> dict[str, float]:
-    """Run pgbench for some seconds; give its processor time per transaction."""
+def pgbench(on: Server, sessions: int, *arguments: str) -> dict[str, float]:
+    """Run pgbench on a thread for some seconds; give its processor time per transaction."""
     command = [str(BIN / "pgbench"), "-n", "-M", "prepared", "-c", str(sessions), "-j", "1"]
     used = on.timed([*command, "-T", f"{SECONDS:g}", *arguments])
     line = next(line for line in used.output.splitlines() if "actually processed" in line)
@@ -37,7 +37,7 @@ def point_select(folder: Path) -> Iterator[Result]:
         pgbench_tables(on)
         spec = load_spec(on.url, "tpcb", SCALE, "SELECT")
         for sessions in (8, 32, 128):
-            theirs, ours = by_turns(spec, sessions, lambda sessions: _pgbench(on, sessions, "-S"))
+            theirs, ours = by_turns(spec, sessions, lambda sessions: pgbench(on, sessions, "-S"))
             for io, found in ours.items():
                 name = f"client CPU per point select, {sessions} sessions, {io}"
                 peer = "pgbench -S -M prepared"
@@ -96,7 +96,7 @@ def order_payment(folder: Path) -> Iterator[Result]:
         theirs: list[dict[str, float]] = []
         ours: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
         for _ in range(ROUNDS):
-            theirs.append(_pgbench(on, 32, "-f", str(_SCRIPT)))
+            theirs.append(pgbench(on, 32, "-f", str(_SCRIPT)))
             for pipeline, found in ours.items():
                 level = {"concurrency": 32}
                 load = {**spec, "io": io, "pipeline": pipeline, "level": level, "seconds": SECONDS}
@@ -141,7 +141,7 @@ def _pgbench_lag(on: Server, folder: Path, rate: int) -> dict[str, float]:
     prefix = folder / "lag"
     for old in folder.glob("lag.*"):
         old.unlink()
-    _pgbench(on, 32, "-S", "-R", str(rate), "-l", "--log-prefix", str(prefix))
+    pgbench(on, 32, "-S", "-R", str(rate), "-l", "--log-prefix", str(prefix))
     lags = sorted(
         float(line.split()[6]) for log in folder.glob("lag.*") for line in log.read_text().splitlines()
     )

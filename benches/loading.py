@@ -14,7 +14,20 @@ from benches.servers import BIN, NEPHOSCOPE, Server, load_study, mariadb, mariad
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TABLES = ("customer", "orders", "orderline")
+_TABLES = {
+    "sales": ("customer", "orders", "orderline"),
+    "tpcc": (
+        "warehouse",
+        "district",
+        "customer",
+        "history",
+        "orders",
+        "new_order",
+        "order_line",
+        "item",
+        "stock",
+    ),
+}
 _BAR = 1.1
 _ROUNDS = 3
 
@@ -24,11 +37,12 @@ class Loader(ABC):
 
     peer: str
     schema: str
-    """The file of sales with its schema."""
+    """The workload's file with its schema."""
 
-    def __init__(self, on: Server) -> None:
-        """Take the server that is loaded."""
+    def __init__(self, on: Server, workload: str = "sales") -> None:
+        """Take the server that is loaded, and what is loaded."""
         self.on = on
+        self.workload = workload
 
     @abstractmethod
     def settle(self) -> None:
@@ -52,12 +66,12 @@ class Loader(ABC):
 
     def script(self, folder: Path) -> Path:
         """Write the loaded tables as files, empty the database, and give a script that loads the files."""
-        text = (Path(__file__).parent.parent / "workloads" / "sales" / self.schema).read_text()
+        text = (Path(__file__).parent.parent / "workloads" / self.workload / self.schema).read_text()
         sections = {
             part.split("\n", 1)[0].strip(): part.split("\n", 1)[1] for part in text.split("-- name:")[1:]
         }
         script = [sections["create"]]
-        for table in _TABLES:
+        for table in _TABLES[self.workload]:
             file = folder / f"{table}.txt"
             self.save(table, file)
             script.append(self.command(table, file))
@@ -68,8 +82,8 @@ class Loader(ABC):
         return path
 
     def drop(self) -> None:
-        """Drop the tables of sales."""
-        self.run(f"DROP TABLE {', '.join(_TABLES)}")
+        """Drop the workload's tables."""
+        self.run(f"DROP TABLE {', '.join(_TABLES[self.workload])}")
 
 
 class Psql(Loader):
@@ -140,15 +154,21 @@ def load(folder: Path) -> Iterator[Result]:
     yield result("memory of loading, SF 1", "200 MB", [memory / 200], at_most(1.0), detail)
 
 
+def load_tpcc(folder: Path) -> Iterator[Result]:
+    """Loading a warehouse of TPC-C into PostgreSQL against ``psql \\copy`` of the same rows with the same keys."""
+    with server(folder / "server") as on:
+        yield _side_by_side(Psql(on, "tpcc"), folder, "", 1.2)[0]
+
+
 def load_mariadb(folder: Path) -> Iterator[Result]:
     """Loading sales at scale factor 1 into MariaDB against ``LOAD DATA LOCAL`` of the same rows from ready files."""
     with mariadb(folder / "server") as on:
         yield _side_by_side(Mariadb(on), folder, " into MariaDB")[0]
 
 
-def _side_by_side(loader: Loader, folder: Path, where: str) -> tuple[Result, float]:
+def _side_by_side(loader: Loader, folder: Path, where: str, bar: float = _BAR) -> tuple[Result, float]:
     """Load by turns; give the result, and the largest resident set of ours, in MB."""
-    study = load_study(loader.on.url, folder, "sales", 1)
+    study = load_study(loader.on.url, folder, loader.workload, 1)
     timed([NEPHOSCOPE, "load", str(study), "--force"])
     script = loader.script(folder)
     ours, theirs, memory = [], [], 0.0
@@ -167,4 +187,5 @@ def _side_by_side(loader: Loader, folder: Path, where: str) -> tuple[Result, flo
         "the peer's files were made beforehand"
     )
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-    return result(f"loading sales, SF 1{where}", loader.peer, ratios, at_most(_BAR), detail), memory
+    figure = f"loading {loader.workload}, SF 1{where}"
+    return result(figure, loader.peer, ratios, at_most(bar), detail), memory

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benches import against_redis, against_sqlite, against_sysbench
+from benches import against_cassandra, against_redis, against_sqlite, against_sysbench
 from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
-from benches.loading import load, load_mariadb
+from benches.loading import load, load_mariadb, load_tpcc
 from benches.probes import lag_resolution, probes
 from benches.storage_capture import storage_capture
 from benches.storage_execute import execute
 from benches.storage_generate import generate
 from benches.sysbench_scripts import scripts
 from benches.truths import rate, stall
-from benches.workloads import benchbase
+from benches.workloads import benchbase, tpcc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,8 +31,10 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "redis": against_redis.redis,
     "floor": floor,
     "floor-mariadb": against_sysbench.floor,
+    "floor-cassandra": against_cassandra.floor,
     "order-payment": order_payment,
     "benchbase": benchbase,
+    "tpcc": tpcc,
     "lag": lag,
     "noop": noop,
     "instructions": instructions,
@@ -42,6 +44,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "rate": rate,
     "load": load,
     "load-mariadb": load_mariadb,
+    "load-tpcc": load_tpcc,
     "probes": probes,
     "lag-resolution": lag_resolution,
     "intervals": intervals,

@@ -1,17 +1,20 @@
-"""Whole workloads on PostgreSQL: what a transaction costs the client, beside what it cost BenchBase's."""
+"""Whole workloads on PostgreSQL: what a transaction costs the client, beside BenchBase and pgbench."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benches.against_pgbench import pgbench
 from benches.client import load_spec, measure
-from benches.costs import ROUNDS, SECONDS, median, ways
+from benches.costs import ROUNDS, SECONDS, median, ratios, told, ways
 from benches.results import Result, at_most, result
 from benches.servers import load_data, server
+from benches.tpcc_scripts import scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from typing import Any
 
 _SESSIONS = 8
 _BENCHBASE = (
@@ -40,3 +43,25 @@ def benchbase(folder: Path) -> Iterator[Result]:
         )
         name = f"client CPU per transaction, {workload} {mix}, {_SESSIONS} sessions, {io}"
         yield result(name, "BenchBase, measured elsewhere", each, at_most(0.25), detail)
+
+
+def tpcc(folder: Path) -> Iterator[Result]:
+    """Client CPU per TPC-C transaction, standard mix, against ``pgbench -f`` of the same statements, one by one."""
+    io = ways()[-1]
+    forms = {True: "batched", False: "statement by statement"}
+    with server(folder / "server") as on:
+        load_data(on.url, folder, "tpcc", 1)
+        arguments = scripts(folder)
+        for sessions in (_SESSIONS, 32):
+            theirs: list[dict[str, float]] = []
+            ours: dict[bool, list[dict[str, Any]]] = {batched: [] for batched in forms}
+            for _ in range(ROUNDS):
+                theirs.append(pgbench(on, sessions, *arguments))
+                for batched, found in ours.items():
+                    spec = load_spec(on.url, "tpcc", 1, "TPCC", io=io)
+                    spec["tenants"][0]["workload"]["options"] = {"batched": batched}
+                    found.append(measure({**spec, "level": {"concurrency": sessions}, "seconds": SECONDS}))
+            for batched, found in ours.items():
+                name = f"client CPU per TPC-C transaction, {forms[batched]}, {sessions} sessions, {io}"
+                peer = "pgbench -f, statement by statement"
+                yield result(name, peer, ratios(found, theirs), at_most(0.8), told(found, theirs))

@@ -90,6 +90,7 @@ def begin_run(
             writer.metrics(_time(at), "client", client.items())
             if probed:
                 writer.probes(_probe(at))
+                writer.checks(_check(at))
     return writer
 
 
@@ -131,6 +132,12 @@ def _probe(number: int) -> str:
         "polls": 0,
     }
     return json.dumps(row) + "\n"
+
+
+def _check(number: int) -> str:
+    """Make what a check came to as the engine gives it."""
+    row = {"start_s": _time(number - 1), "end_s": _time(number), "check": "stale", "node": "ro", "place": 1.0}
+    return json.dumps(row | {"trials": 5, "hits": number % 2}) + "\n"
 
 
 def _at_the_end(step: Step) -> dict[str, Any]:

@@ -35,6 +35,7 @@ ROOMS: dict[str, set[str]] = {
     "systems.cluster": {"systems.machine", "systems", "settings"},
     "systems.postgres": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "systems.mariadb": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
+    "systems.cassandra": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "collectors": {"store", "dialects"},
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},
     "report": {"store", "tables", "scoring", "statistics", "report.kit"},
@@ -162,8 +163,8 @@ def test_no_two_packages_have_classes_of_one_name() -> None:
 GENERIC = ("store", "study", "settings", "tables", "report", "results", "measuring", "cli")
 """Rooms that know evaluators by the registry alone."""
 
-ALSO_WORDS = {"load", "lag", "capture"}
-"""Evaluators whose names have another meaning, too: a table of studies, a probe, a command."""
+ALSO_WORDS = {"load", "lag", "capture", "consistency", "isolation"}
+"""Evaluators whose names have another meaning, too: a table of studies, a probe, a command, keys of the load."""
 
 
 def test_no_generic_room_knows_an_evaluator_by_name() -> None:
@@ -186,10 +187,10 @@ def test_no_generic_room_knows_an_evaluator_by_name() -> None:
     assert found == []
 
 
-PRODUCTS = re.compile(r"postgres|pg_|mariadb|mysql", re.IGNORECASE)
+PRODUCTS = re.compile(r"postgres|pg_|mariadb|mysql|cassandra", re.IGNORECASE)
 
 OF_A_PRODUCT = re.compile(
-    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql)\b|foreign\.(pgbench|sysbench)\b|calibration\b"
+    r"(systems|dialects|collectors)\.(postgres|mariadb|mysql|cassandra)\b|foreign\.(pgbench|sysbench)\b|calibration\b"
 )
 """Where a product's name may stand."""
 
@@ -243,7 +244,7 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
         "probes": {"spec"},
         "loading": {"worker.watchdog"},
     },
-    "histories": {"check": set()},
+    "histories": {"check": set(), "forms": set()},
     "script": {"vm": set(), "define": {"vm"}},
     "storage": {
         "capture": set(),
@@ -313,7 +314,7 @@ def test_each_room_of_a_crate_knows_those_below_it_alone() -> None:
 def test_a_driver_is_a_room_of_its_own_and_a_line_in_the_table() -> None:
     source = CRATES / "drivers" / "src"
     drivers = set(crate_rooms("drivers")) - set(CRATE_ROOMS["drivers"]) - {"open"}
-    assert drivers == {"postgres", "mysql", "redis", "dynamodb", "s3", "sqlite", "noop", "sim"}
+    assert drivers == {"postgres", "mysql", "redis", "cassandra", "dynamodb", "s3", "sqlite", "noop", "sim"}
     for driver in drivers:
         named = []
         for file in source.rglob("*.rs"):

@@ -21,6 +21,7 @@ from nephoscope.statistics import (
     autocorrelation,
     block_bootstrap_ci,
     block_length,
+    clustered_interval,
     effective_sample_size,
     geometric_mean,
     jain_index,
@@ -277,6 +278,27 @@ def test_wilsons_interval_is_scipys(successes: int, more: int) -> None:
 
 def test_no_violation_in_a_hundred_checks_leaves_four_per_cent_possible() -> None:
     assert wilson_interval(0, 100) == pytest.approx((0, 0.037), abs=5e-4)
+
+
+def test_reads_that_come_in_clusters_count_as_fewer() -> None:
+    alike = np.asarray([10, 0] * 20), np.full(40, 10)
+    low, high = clustered_interval(*alike)
+    assert (low, high) == pytest.approx(wilson_interval(20, 40), abs=0.01), "each cluster is one draw"
+    apart = np.asarray([5] * 40), np.full(40, 10)
+    assert clustered_interval(*apart) == pytest.approx(wilson_interval(200, 400)), "never more than there are"
+    none = np.zeros(40, int), np.full(40, 10)
+    assert clustered_interval(*none) == pytest.approx(wilson_interval(0, 400))
+    assert clustered_interval(*none, whole_clusters=True) == pytest.approx(wilson_interval(0, 40))
+    assert clustered_interval(np.zeros(0, int), np.zeros(0, int)) == (0, 1)
+
+
+def test_the_interval_of_clusters_covers_the_share_that_it_is_of() -> None:
+    rng, missed = generator(), 0
+    for _ in range(400):
+        shares = rng.beta(1, 9, 60)
+        low, high = clustered_interval(rng.binomial(20, shares), np.full(60, 20))
+        missed += not low <= 0.1 <= high
+    assert missed / 400 < 0.05 + allowance(0.05, 400)
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.5, 0.9])

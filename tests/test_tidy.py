@@ -34,9 +34,10 @@ SECOND_NAMES = {
     "run directory": r"result(s)? directory|output directory",
     "price book": r"price list file|pricing file",
 }
-# Names of others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer, a field of adya.
+# Names of others: a view of PostgreSQL, a setting of InnoDB, a word of a paper or of a peer, a field of adya, Elle's.
 FOREIGN = re.compile(
-    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists|vuset vu|txns: transactions",
+    r"xact_commit|xact_rollback|pg_current_xact|log.at.trx.commit|cloud price lists|vuset vu|txns: transactions"
+    r'|:f :txn|"txn"',
     re.IGNORECASE,
 )
 

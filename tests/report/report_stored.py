@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.store.layout import PROBES
+from nephoscope.store.layout import CHECKS, PROBES
 from nephoscope.store.protocol import ALL, Selection
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class SyntheticRun:
     system_metrics: pa.Table
     records: list[Record] = field(default_factory=list)
     probes: pa.Table = field(default_factory=PROBES.empty_table)
+    checks: pa.Table = field(default_factory=CHECKS.empty_table)
 
     def histogram(self, selection: Selection = ALL) -> Sequence[tuple[int, int]]:
         merged = np.zeros(BOUNDS.size, np.int64)

@@ -43,6 +43,8 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert after.intervals.equals(during.intervals)
     assert after.system_metrics.equals(during.system_metrics)
     assert after.probes.equals(during.probes)
+    assert after.checks.equals(during.checks)
+    assert after.checks.column("hits").to_pylist() == [1, 0] * 3
     assert after.probes.column("outcome").to_pylist() == ["ok", "ok", "missing"] * 2
     assert after.intervals.column("committed").to_pylist() == [2] * 6
     assert after.merged().count == 12
@@ -63,6 +65,7 @@ JOURNALS = (
     FILES.events,
     FILES.system_journal,
     FILES.probe_journal,
+    FILES.check_journal,
 )
 
 
@@ -70,9 +73,11 @@ def test_a_run_without_probes_has_no_file_of_them(tmp_path: Path) -> None:
     writer = write_run(tmp_path)
     writer.close()
     (tmp_path / FILES.probe_journal).unlink()
+    (tmp_path / FILES.check_journal).unlink()
     writer.finish("measured", None)
     assert not (tmp_path / FILES.probes).exists()
-    assert StoredRun(tmp_path).probes.num_rows == 0
+    assert not (tmp_path / FILES.checks).exists()
+    assert StoredRun(tmp_path).probes.num_rows == StoredRun(tmp_path).checks.num_rows == 0
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +112,7 @@ def count(run: StoredRun, name: str) -> int:
         FILES.events: lambda: len(run.events),
         FILES.system_journal: lambda: run.system_metrics.num_rows,
         FILES.probe_journal: lambda: run.probes.num_rows,
+        FILES.check_journal: lambda: run.checks.num_rows,
     }
     return counts[name]()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,16 +13,13 @@ from nephoscope.study.packaged import packaged_workloads
 from nephoscope.systems.url import Url
 from sample_studies import phases, sim_study, throughput, write_study
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 TIME = 'expected a length of time such as "250ms", "30s", "5m" or a number of seconds'
 BOOKS = ", ".join(built_in_price_books())
 MIXES = (
     "its mixes are TPCB, SIMPLE, SELECT, and a ratio"
     " such as 15:5:80 stands for tpcb_like, simple_update, select_only"
 )
-PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams"
+PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
 PROVIDERS = (
     "providers are embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
@@ -92,7 +89,7 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "capture, elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
+    "capture, consistency, elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
 }
 
 WRONG_PHASE = {
@@ -333,11 +330,8 @@ def test_an_empty_study_lacks_its_name_its_system_and_its_measurements(tmp_path:
 @pytest.mark.parametrize("name", ["none.toml", "none", "no/such/file.toml", "."])
 def test_a_study_that_is_not_there_is_told_with_those_that_are(tmp_path: Path, name: str) -> None:
     ended = call("run", name, "--out", tmp_path / "runs")
-    message = (
-        f"nephoscope: {name}: there is no such file, and no such study; "
-        "studies are capture-small, capture-tpcc, capture-tpcc-mixes, chbenchmark, cloudybench, experiment, failures, "
-        "perfect, quickstart, quickstart-mariadb, quickstart-sqlite, serverless\n"
-    )
+    studies = ", ".join(sorted(path.stem for path in (Path(__file__).parents[2] / "studies").glob("*.toml")))
+    message = f"nephoscope: {name}: there is no such file, and no such study; studies are {studies}\n"
     assert (ended.code, ended.out, ended.err) == (2, "", message)
     assert not list(tmp_path.iterdir())
 

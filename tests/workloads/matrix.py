@@ -13,15 +13,16 @@ WORKLOADS = packaged_workloads()
 PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
-KEYED = {"redis": "Redis", "dynamodb": "DynamoDB", "s3": "S3"}
+KEYED = {"redis": "Redis", "cassandra": "Cassandra", "dynamodb": "DynamoDB", "s3": "S3"}
 """The same of systems without SQL, which have tests of their own."""
-VERBS = {"ycsb"}
-"""The workloads that are key-value verbs alone."""
+VERBS = {"noop", "ycsb"}
+"""The workloads that say nothing in SQL."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {
     "auctionmark": {"scale": 0.01},
     "chbenchmark": {"scale": 1, "options": {"items": 10000, "customers": 10}},
     "epinions": {"scale": 0.2},
+    "isolation": {"options": {"keys": 4}},
     "jpab": {"scale": 0.05},
     "noop": {},
     "resourcestresser": {"scale": 1},

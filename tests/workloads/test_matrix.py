@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from matrix import CANNOT, KEYED, PRODUCTS, SMALL, VERBS, WORKLOADS
@@ -32,6 +32,11 @@ DURATIONS = ("600ms", "3s", "15s")
 """Of a phase; the longer ones where a busy machine, or a deadlock of a second, has let nothing end in a shorter one."""
 EACH = "each"
 """The phase in which all transactions are as likely."""
+FORMS: list[tuple[str, dict[str, Any]]] = [
+    *((workload, {}) for workload in WORKLOADS),
+    *((workload, {"batched": False}) for workload in ("smallbank", "tatp", "tpcc")),
+]
+"""Each workload, and those again that can send each statement by itself, with the options that say so."""
 
 
 @pytest.fixture(scope="module", params=SERVERS)
@@ -53,10 +58,17 @@ def described(workload: str) -> Mapping[str, Mapping[str, float]]:
     return {EACH: each, **{mix["name"]: dict(mix["weights"]) for mix in told["mixes"]}}
 
 
-def study_of(url: str, workload: str, mixes: Mapping[str, Mapping[str, float]], duration: str) -> Tables:
+def study_of(
+    url: str,
+    workload: str,
+    options: Mapping[str, Any],
+    mixes: Mapping[str, Mapping[str, float]],
+    duration: str,
+) -> Tables:
     phases = [{"duration": duration, "concurrency": SESSIONS, "mix": dict(mix)} for mix in mixes.values()]
     measure = {"evaluator": "load", "phases": phases}
-    return {**workload_study(url, workload, measure, **SMALL[workload]), "load": {"interval": "100ms"}}
+    small = {**SMALL[workload], "options": {**SMALL[workload].get("options", {}), **options}}
+    return {**workload_study(url, workload, measure, **small), "load": {"interval": "100ms"}}
 
 
 def ended_by_phase(run: StoredRun, outcomes: tuple[str, ...]) -> list[Counter[str]]:
@@ -80,16 +92,18 @@ def unlikely(weights: Mapping[str, float], counts: Mapping[str, int]) -> bool:
     return bool(chisquare(found, [ended * weight / whole for weight in drawn.values()]).pvalue < UNLIKELY)
 
 
-@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(
+    ("workload", "options"), FORMS, ids=[f"{name}{options or ''}" for name, options in FORMS]
+)
 def test_a_workload_loads_runs_its_mixes_and_keeps_its_invariants(
-    server: Server, workload: str, tmp_path: Path
+    server: Server, workload: str, options: Mapping[str, Any], tmp_path: Path
 ) -> None:
     url = database_of(server)
     if reason := CANNOT.get((workload, dialect_of(url))):
         pytest.skip(reason)
     mixes = described(workload)
     for duration in DURATIONS:
-        study = write_study(tmp_path, study_of(url, workload, mixes, duration))
+        study = write_study(tmp_path, study_of(url, workload, options, mixes, duration))
         ended = call("run", study, "--out", tmp_path / "runs")
         assert ended.code == 0, ended.err + ended.out
         run = StoredRun(tmp_path / "runs" / "latest")
@@ -117,7 +131,7 @@ def test_a_mix_that_was_not_kept_is_found() -> None:
 
 
 @pytest.mark.parametrize("dialect", KEYED)
-def test_a_workload_needs_sql_unless_it_is_verbs_alone(dialect: str) -> None:
+def test_a_workload_needs_sql_unless_it_says_nothing_in_it(dialect: str) -> None:
     def refused(workload: str) -> str:
         spec = {"folder": str(PACKAGED / workload), "options": SMALL[workload].get("options", {}), "scale": 1}
         try:

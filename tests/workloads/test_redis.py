@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,6 @@ from nephoscope import _engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _STARTS_WITHIN_S = 20.0
 _ROWS = 1000
@@ -118,6 +118,23 @@ def test_what_is_not_nephoscopes_is_left_alone(tmp_path: Path, url: str) -> None
     assert ended.code == 1
     assert "the key usertable is there and was not made by nephoscope" in ended.err
     assert ask("GET usertable") == "text"
+
+
+def test_registers_of_consistency_are_read_and_written_by_verbs(tmp_path: Path, url: str) -> None:
+    study = _study(tmp_path, url, ["A"])
+    head = Path(study).read_text().partition("[[measure]]")[0]
+    settings = 'readers = 2\nread_interval = "5ms"\nwrite_interval = "50ms"\nduration = "2s"\nlimit = "1s"\n'
+    Path(study).write_text(f'{head}[[measure]]\nevaluator = "consistency"\n{settings}')
+    ended = call("run", study, "--out", str(tmp_path / "runs"))
+    assert ended.code == 0, ended.out + ended.err
+    scores = json.loads((tmp_path / "runs" / "latest" / "scores.json").read_text())
+    (found,) = scores["details"]["consistency"]["0"]["situations"]
+    assert found["writes"]["acknowledged"] > 15
+    assert set(found["guarantees"]) == {
+        "monotonic_reads", "read_your_writes", "monotonic_writes", "writes_follow_reads",
+    }  # fmt: skip
+    assert all(of["violations"] == 0 and of["checks"] > 50 for of in found["guarantees"].values())
+    assert _Asked(url)("ZCARD nephoscope_probe_marker") == "0", "they are gone"
 
 
 def test_a_level_or_a_workload_that_redis_does_not_have_is_refused(tmp_path: Path, url: str) -> None:

@@ -131,8 +131,9 @@ def test_every_condition_has_a_fault(database: Path) -> None:
     assert set(verdicts(database)) == set(FAULTS)
 
 
-def test_what_chance_decides_is_as_often_as_specified(database: Path) -> None:
-    study = write_study(database.parent, study_of(database))
+@pytest.mark.parametrize("batched", [True, False])
+def test_what_chance_decides_is_as_often_as_specified(database: Path, *, batched: bool) -> None:
+    study = write_study(database.parent, study_of(database, {**SMALL, "batched": batched}))
     ended = call("run", study, "--out", database.parent / "runs")
     assert ended.code == 0, ended.err
     rows = StoredRun(database.parent / "runs" / "latest").intervals.to_pylist()

@@ -10,6 +10,9 @@ local hotspot = w:option("hotspot", "integer", 1000, "how many customers are hot
 local share = w:option("hotspot_share", "number", 0.9, "the share of draws that goes to the hot customers",
   { data = false })
 
+local batched = w:option("batched", "boolean", true,
+  "what does not wait for an answer is sent together; false: each statement by itself", { data = false })
+
 local customers = math.floor(18000 * w.scale)
 w:table("account", {
   rows = customers,
@@ -50,63 +53,83 @@ end
 
 local function find(tx, name) return tx:one("find_account", name).custid end
 
-w:transaction("balance", { read_only = true, help = "Bal: the sum of a customer's accounts" }, function(tx, pick)
+local function find_two(tx, one, other)
+  tx:send("find_account", one)
+  tx:send("find_account", other)
+  local first, second = tx:receive()
+  return first[1].custid, second[1].custid
+end
+
+local function balances_of(tx, custid)
+  tx:send("saving", custid)
+  tx:send("checking", custid)
+  local saving, checking = tx:receive()
+  return saving[1].balance, checking[1].balance
+end
+
+w:transaction("balance", { pipeline = batched, read_only = true, help = "Bal: the sum of a customer's accounts" },
+  function(tx, pick)
   tx:begin()
   local custid = find(tx, pick_name(pick))
-  tx:one("saving", custid)
-  tx:one("checking", custid)
+  tx:send("saving", custid)
+  tx:send("checking", custid)
   tx:commit()
 end)
 
-w:transaction("deposit_checking", { help = "DC: pays into a checking account" }, function(tx, pick)
+w:transaction("deposit_checking", { pipeline = batched, help = "DC: pays into a checking account" },
+  function(tx, pick)
   local name, amount = pick_name(pick), pick.number(1, 100, 2)
   tx:begin()
-  tx:exec("add_checking", amount, find(tx, name))
+  tx:queue("add_checking", amount, find(tx, name))
   tx:tally("paid_in", amount)
   tx:commit()
 end)
 
-w:transaction("transact_saving", { help = "TS: pays into savings, or out of them if they suffice" }, function(tx, pick)
+w:transaction("transact_saving", { pipeline = batched, help = "TS: pays into savings, or out of them if they suffice" },
+  function(tx, pick)
   local name, amount = pick_name(pick), pick.number(-25, 100, 2)
   tx:begin()
   local custid = find(tx, name)
   if tx:one("saving", custid).balance + amount < 0 then return tx:rollback() end
-  tx:exec("add_saving", amount, custid)
+  tx:queue("add_saving", amount, custid)
   tx:tally("paid_in", amount)
   tx:commit()
 end)
 
-w:transaction("amalgamate", { help = "Amg: moves all that a customer has to another one" }, function(tx, pick)
+w:transaction("amalgamate", { pipeline = batched, help = "Amg: moves all that a customer has to another one" },
+  function(tx, pick)
   local from, to = pick_two_names(pick)
   tx:begin()
-  local giver, taker = find(tx, from), find(tx, to)
-  local saving, checking = tx:one("saving", giver).balance, tx:one("checking", giver).balance
+  local giver, taker = find_two(tx, from, to)
+  local saving, checking = balances_of(tx, giver)
   -- What was read is taken off, where the paper writes 0: no money is lost in weaker isolation than the paper's.
-  tx:exec("add_saving", -saving, giver)
-  tx:exec("add_checking", -checking, giver)
-  tx:exec("add_checking", saving + checking, taker)
+  tx:queue("add_saving", -saving, giver)
+  tx:queue("add_checking", -checking, giver)
+  tx:queue("add_checking", saving + checking, taker)
   tx:commit()
 end)
 
-w:transaction("write_check", { help = "WC: cashes a check, with a penalty if it is not covered" }, function(tx, pick)
+w:transaction("write_check", { pipeline = batched, help = "WC: cashes a check, with a penalty if it is not covered" },
+  function(tx, pick)
   local name, amount = pick_name(pick), pick.number(1, 100, 2)
   tx:begin()
   local custid = find(tx, name)
-  local covered = tx:one("saving", custid).balance + tx:one("checking", custid).balance >= amount
-  local taken = covered and amount or amount + 1
-  tx:exec("add_checking", -taken, custid)
+  local saving, checking = balances_of(tx, custid)
+  local taken = saving + checking >= amount and amount or amount + 1
+  tx:queue("add_checking", -taken, custid)
   tx:tally("paid_in", -taken)
   tx:commit()
 end)
 
-w:transaction("send_payment", { help = "pays from one checking account into another if it is covered" }, function(tx, pick)
+w:transaction("send_payment", { pipeline = batched, help = "pays from one checking account into another if it is covered" },
+  function(tx, pick)
   local from, to = pick_two_names(pick)
   local amount = pick.number(1, 100, 2)
   tx:begin()
-  local payer, payee = find(tx, from), find(tx, to)
+  local payer, payee = find_two(tx, from, to)
   if tx:one("checking", payer).balance < amount then return tx:rollback() end
-  tx:exec("add_checking", -amount, payer)
-  tx:exec("add_checking", amount, payee)
+  tx:queue("add_checking", -amount, payer)
+  tx:queue("add_checking", amount, payee)
   tx:commit()
 end)
 

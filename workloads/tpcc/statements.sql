@@ -22,6 +22,9 @@ INSERT INTO new_order (no_o_id, no_d_id, no_w_id) VALUES (:o_id, :d_id, :w_id);
 -- name: item
 SELECT i_price, i_name, i_data FROM item WHERE i_id = :i_id;
 
+-- name: items
+SELECT i_id, i_price, i_name, i_data FROM item WHERE i_id IN (:ids…);
+
 -- name: take_stock
 UPDATE stock SET
   s_quantity = s_quantity - :quantity + CASE WHEN s_quantity >= :quantity + 10 THEN 0 ELSE 91 END,
@@ -39,6 +42,11 @@ INSERT INTO order_line
   (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info)
 VALUES (:o_id, :d_id, :w_id, :number, :i_id, :supply_w_id, :quantity, :amount, :dist_info);
 
+-- name: new_order_lines
+INSERT INTO order_line
+  (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info)
+VALUES :lines…;
+
 -- name: pay_warehouse
 UPDATE warehouse SET w_ytd = w_ytd + :amount WHERE w_id = :w_id;
 
@@ -54,18 +62,15 @@ SELECT d_name, d_street_1, d_street_2, d_city, d_state, d_zip FROM district WHER
 -- name: customers_called
 SELECT c_id FROM customer WHERE c_w_id = :w_id AND c_d_id = :d_id AND c_last = :c_last ORDER BY c_first;
 
--- name: pay
+-- name: pay_customer
 UPDATE customer SET c_balance = c_balance - :amount, c_ytd_payment = c_ytd_payment + :amount,
   c_payment_cnt = c_payment_cnt + 1
 WHERE c_w_id = :w_id AND c_d_id = :d_id AND c_id = :c_id;
 
 -- name: customer
 SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, c_credit,
-  c_credit_lim, c_discount, c_balance
+  c_credit_lim, c_discount, c_balance, CASE c_credit WHEN 'BC' THEN c_data END AS c_data
 FROM customer WHERE c_w_id = :w_id AND c_d_id = :d_id AND c_id = :c_id;
-
--- name: customer_data
-SELECT c_data FROM customer WHERE c_w_id = :w_id AND c_d_id = :d_id AND c_id = :c_id;
 
 -- name: record_payment
 UPDATE customer SET c_data = :c_data WHERE c_w_id = :w_id AND c_d_id = :d_id AND c_id = :c_id;

@@ -7,6 +7,9 @@ tpcc:describe "TPC-C: order entry of a wholesale supplier (specification 5.11)"
 local items = tpcc:option("items", "integer", 100000, "how many items are sold; the specification has 100,000")
 local customers = tpcc:option("customers", "integer", 3000, "customers of a district; the specification has 3,000")
 
+local batched = tpcc:option("batched", "boolean", true,
+  "what does not wait for an answer is sent together, lines as lists; false: each statement by itself", { data = false })
+
 local warehouses, districts = math.floor(tpcc.scale), 10
 local undelivered = math.floor(customers * 3 / 10) -- the last orders of a district
 local last_names = math.min(1000, customers)
@@ -213,6 +216,7 @@ end)
 -- 5.2.5.2 and 5.2.5.4: the time that keys take, and the mean of the time to think; for loads that ask for them.
 -- 5.2.5.3: the longest that the 90th percentile of the response time may be.
 local function paced(keying, thinking, settings)
+  settings.pipeline = batched
   settings.keying, settings.think = keying, { law = "exponential", seconds = thinking }
   settings.limit = settings.limit or { p90 = 5 }
   return settings
@@ -225,12 +229,14 @@ end
 local function by_id(pick) return nurand(pick.integer, 1023, C.customer, 1, customers) end
 
 -- 60 % of the customers are found by their last name: the one in the middle of those called so, by first name.
-local function find_customer(tx, pick, warehouse, district)
+local function draw_customer(pick)
   if pick.chance(0.4) then return by_id(pick) end
-  local name = last_name(nurand(pick.integer, 255, C.last_run, 0, last_names - 1))
-  local found = tx:rows("customers_called", warehouse, district, name)
-  return found[math.ceil(#found / 2)].c_id
+  return nil, last_name(nurand(pick.integer, 255, C.last_run, 0, last_names - 1))
 end
+
+local function middle(found) return found[math.ceil(#found / 2)].c_id end
+
+local change = require "changes" (tpcc, batched)
 
 local function before(line, other)
   if line.supply == other.supply then return line.item < other.item end
@@ -254,73 +260,117 @@ local function draw_lines(pick, warehouse)
   return lines, all_local
 end
 
+local function begin_order(tx, order)
+  change.count_order(tx, order.w_id, order.d_id)
+  tx:send("warehouse_tax", order.w_id)
+  tx:send("discount", order.w_id, order.d_id, order.c_id)
+end
+
+local function insert_order(tx, order, o_id)
+  order.o_id = o_id
+  tx:queue("new_order", o_id, order.d_id, order.w_id, order.c_id, order.ol_cnt, order.all_local)
+  tx:queue("not_delivered", o_id, order.d_id, order.w_id)
+end
+
 local function order_line(tx, order, number, line)
   local item = tx:one("item", line.item)
   if not item then return false end
-  local amount = line.quantity * item.i_price
-  tx:queue("take_stock", line.quantity, line.supply == order.w_id and 0 or 1, line.supply, line.item)
-  local info = tx:one("stock", order.d_id, line.supply, line.item).s_dist
+  change.take_stock(tx, order, line)
+  local info = tx:receive()[1].s_dist
   tx:queue("new_order_line", order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity,
-    amount, info)
+    line.quantity * item.i_price, info)
   return true
+end
+
+-- Each statement by itself: line by line, and false for an item that does not exist.
+local function enter(tx, order, lines)
+  begin_order(tx, order)
+  insert_order(tx, order, (tx:receive())[1].o_id)
+  for number, line in ipairs(lines) do
+    if not order_line(tx, order, number, line) then return false end
+  end
+  return true
+end
+
+-- In two waves: what is asked, then what is inserted. The stock of an item that does not exist is asked for as well, as
+-- nobody knows by then; 2.4.2.3: every other line is processed before the order is rolled back.
+local function enter_batched(tx, order, lines)
+  local ids = {}
+  for number, line in ipairs(lines) do ids[number] = line.item end
+  begin_order(tx, order)
+  tx:send("items", ids)
+  for _, line in ipairs(lines) do change.take_stock(tx, order, line) end
+  local answers = { tx:receive() }
+  insert_order(tx, order, answers[1][1].o_id)
+  local prices, rows = {}, {}
+  for _, item in ipairs(answers[4]) do prices[item.i_id] = item.i_price end
+  for number, line in ipairs(lines) do
+    local price, stock = prices[line.item], answers[4 + number][1]
+    if price then
+      rows[#rows + 1] = { order.o_id, order.d_id, order.w_id, number, line.item, line.supply, line.quantity,
+        line.quantity * price, stock.s_dist }
+    end
+  end
+  if #rows > 0 then tx:queue("new_order_lines", rows) end
+  return #rows == #lines
 end
 
 tpcc:transaction("new_order", paced(18, 12, { help = "2.4: enters an order; 1 % are rolled back" }),
   function(tx, pick, terminal)
   local order = { w_id = terminal.w_id, d_id = pick.integer(1, districts), c_id = by_id(pick) }
   local lines, all_local = draw_lines(pick, order.w_id)
+  order.ol_cnt, order.all_local = #lines, all_local
   tx:begin()
-  tx:queue("count_order", order.w_id, order.d_id)
-  order.o_id = tx:one("counted_order", order.w_id, order.d_id).o_id
-  tx:one("warehouse_tax", order.w_id)
-  tx:one("discount", order.w_id, order.d_id, order.c_id)
-  tx:queue("new_order", order.o_id, order.d_id, order.w_id, order.c_id, #lines, all_local)
-  tx:queue("not_delivered", order.o_id, order.d_id, order.w_id)
-  for number, line in ipairs(lines) do
-    if not order_line(tx, order, number, line) then return tx:rollback() end
-  end
+  local is_whole = (batched and enter_batched or enter)(tx, order, lines)
+  if not is_whole then return tx:rollback() end
   tx:tally("orders", 1)
   tx:commit()
 end)
 
 -- 2.5.2.2: a customer with bad credit has a record of the payments, as long as it fits.
-local function record(tx, customer, payment)
-  local before = tx:one("customer_data", unpack(customer)).c_data
-  local w_id, d_id, c_id = unpack(customer)
-  local line = string.format("%d %d %d %d %d %.2f ", c_id, d_id, w_id, payment.d_id, payment.w_id, payment.amount)
-  tx:queue("record_payment", (line .. before):sub(1, 500), w_id, d_id, c_id)
+local function record(tx, payment, before)
+  local line = string.format("%d %d %d %d %d %.2f ", payment.c_id, payment.c_d_id, payment.c_w_id, payment.d_id,
+    payment.w_id, payment.amount)
+  tx:queue("record_payment", (line .. before):sub(1, 500), payment.c_w_id, payment.c_d_id, payment.c_id)
 end
 
 tpcc:transaction("payment", paced(3, 12, { help = "2.5: a customer pays; 15 % at another warehouse" }),
   function(tx, pick, terminal)
-  local payment = { w_id = terminal.w_id, d_id = pick.integer(1, districts), amount = pick.number(1, 5000, 2) }
-  local c_w_id, c_d_id = payment.w_id, payment.d_id
+  local w_id, d_id, amount = terminal.w_id, pick.integer(1, districts), pick.number(1, 5000, 2)
+  local c_w_id, c_d_id = w_id, d_id
   if warehouses > 1 and pick.chance(0.15) then
-    c_w_id, c_d_id = other(pick, payment.w_id), pick.integer(1, districts)
+    c_w_id, c_d_id = other(pick, w_id), pick.integer(1, districts)
   end
+  local c_id, name = draw_customer(pick)
   tx:begin()
-  tx:queue("pay_warehouse", payment.amount, payment.w_id)
-  local warehouse = tx:one("warehouse", payment.w_id).w_name
-  tx:queue("pay_district", payment.amount, payment.w_id, payment.d_id)
-  local district = tx:one("district", payment.w_id, payment.d_id).d_name
-  local c_id = find_customer(tx, pick, c_w_id, c_d_id)
-  tx:queue("pay", payment.amount, c_w_id, c_d_id, c_id)
-  local customer = tx:one("customer", c_w_id, c_d_id, c_id)
-  if customer.c_credit == "BC" then record(tx, { c_w_id, c_d_id, c_id }, payment) end
-  tx:queue("new_history", c_id, c_d_id, c_w_id, payment.d_id, payment.w_id, payment.amount,
-    warehouse .. "    " .. district)
-  tx:tally("paid", payment.amount)
+  change.pay(tx, "warehouse", amount, w_id)
+  change.pay(tx, "district", amount, w_id, d_id)
+  if c_id then change.pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
+  else tx:send("customers_called", c_w_id, c_d_id, name) end
+  local warehouse, district, found = tx:receive()
+  if name then
+    c_id = middle(found)
+    change.pay(tx, "customer", amount, c_w_id, c_d_id, c_id)
+    found = tx:receive()
+  end
+  local payment = { w_id = w_id, d_id = d_id, c_w_id = c_w_id, c_d_id = c_d_id, c_id = c_id, amount = amount }
+  if found[1].c_credit == "BC" then record(tx, payment, found[1].c_data) end
+  tx:queue("new_history", c_id, c_d_id, c_w_id, d_id, w_id, amount,
+    warehouse[1].w_name .. "    " .. district[1].d_name)
+  tx:tally("paid", amount)
   tx:commit()
 end)
 
 tpcc:transaction("order_status", paced(2, 10, { read_only = true, help = "2.6: a customer's last order" }),
   function(tx, pick, terminal)
   local w_id, d_id = terminal.w_id, pick.integer(1, districts)
+  local c_id, name = draw_customer(pick)
   tx:begin()
-  local c_id = find_customer(tx, pick, w_id, d_id)
-  tx:one("balance", w_id, d_id, c_id)
-  local order = tx:one("last_order", w_id, d_id, c_id)
-  tx:rows("lines_of_order", w_id, d_id, order.o_id)
+  if name then c_id = middle(tx:rows("customers_called", w_id, d_id, name)) end
+  tx:send("balance", w_id, d_id, c_id)
+  tx:send("last_order", w_id, d_id, c_id)
+  local _, orders = tx:receive()
+  tx:send("lines_of_order", w_id, d_id, orders[1].o_id)
   tx:commit()
 end)
 
@@ -328,18 +378,23 @@ tpcc:transaction("delivery", paced(2, 5, { help = "2.7: delivers the oldest orde
   function(tx, pick, terminal)
   local w_id, carrier = terminal.w_id, pick.integer(1, 10)
   tx:begin()
+  for d_id = 1, districts do tx:send("oldest_order", w_id, d_id) end
+  local oldest, due = { tx:receive() }, {}
   for d_id = 1, districts do
-    local oldest = tx:one("oldest_order", w_id, d_id)
-    if oldest then -- 2.7.4.2: a district without one is skipped
-      local o_id = oldest.no_o_id
-      tx:queue("delivered", w_id, d_id, o_id)
-      tx:queue("set_carrier", carrier, w_id, d_id, o_id)
-      tx:queue("deliver_lines", w_id, d_id, o_id)
-      local c_id = tx:one("customer_of_order", w_id, d_id, o_id).o_c_id
-      local amount = tx:one("amount_of_order", w_id, d_id, o_id).amount
-      tx:queue("charge", amount, w_id, d_id, c_id)
-      tx:tally("deliveries", 1)
+    local first = oldest[d_id][1]
+    if first then -- 2.7.4.2: a district without one is skipped
+      due[#due + 1] = d_id
+      tx:queue("delivered", w_id, d_id, first.no_o_id)
+      change.set_carrier(tx, carrier, w_id, d_id, first.no_o_id)
+      tx:queue("deliver_lines", w_id, d_id, first.no_o_id)
+      tx:send("amount_of_order", w_id, d_id, first.no_o_id)
     end
+  end
+  local answers = #due > 0 and { tx:receive() } or {}
+  for place, d_id in ipairs(due) do
+    local customer, sum = answers[2 * place - 1][1], answers[2 * place][1]
+    tx:queue("charge", sum.amount, w_id, d_id, customer.o_c_id)
+    tx:tally("deliveries", 1)
   end
   tx:commit()
 end)
@@ -349,7 +404,7 @@ tpcc:transaction("stock_level", paced(2, 5, { read_only = true, limit = { p90 = 
   local w_id, d_id = terminal.w_id, terminal.d_id
   tx:begin()
   local next_order = tx:one("next_order_id", w_id, d_id).d_next_o_id
-  tx:one("low_stock", w_id, d_id, next_order - 20, next_order, pick.integer(10, 20))
+  tx:send("low_stock", w_id, d_id, next_order - 20, next_order, pick.integer(10, 20))
   tx:commit()
 end)
 

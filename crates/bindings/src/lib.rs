@@ -6,6 +6,7 @@ mod admin;
 mod errors;
 mod faults;
 mod histogram;
+mod histories;
 mod load;
 mod logging;
 mod owned;
@@ -80,6 +81,8 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_url, module)?)?;
     module.add_function(wrap_pyfunction!(choose_io, module)?)?;
     module.add_function(wrap_pyfunction!(error_classes, module)?)?;
+    module.add_function(wrap_pyfunction!(histories::check_history, module)?)?;
+    module.add_function(wrap_pyfunction!(histories::export_history, module)?)?;
     module.add_function(wrap_pyfunction!(load::load, module)?)?;
     module.add_function(wrap_pyfunction!(monotonic_ns, module)?)?;
     module.add_function(wrap_pyfunction!(probes::probe_tables, module)?)?;

@@ -28,16 +28,16 @@ impl Probes {
         signals.or(probes.map_err(|error| errors::engine(py, &error)))
     }
 
-    /// The next samples as lines of JSON, each a row of `probes.parquet`, or `None` if there are none within the time in
-    /// seconds.
-    fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<String>> {
+    /// What was found next, as lines of JSON: rows of `probes.parquet` and rows of `checks.parquet`; or `None` if that is
+    /// nothing within the time in seconds.
+    fn next(&self, py: Python<'_>, timeout: f64) -> PyResult<Option<(String, String)>> {
         let (probes, mut left) = (self.0.get(py)?, Duration::from_secs_f64(timeout.clamp(0.0, 3600.0)));
         loop {
             logging::attend(py)?;
             let wait = left.min(LOOK);
             let lines = py.detach(|| {
-                let samples = probes.next(wait)?;
-                Ok(samples.map(|samples| probes.legend().lines(&samples)))
+                let found = probes.next(wait)?;
+                Ok(found.map(|found| probes.legend().lines(&found)))
             });
             logging::attend_later(py);
             let lines = lines.map_err(|error| errors::engine(py, &error))?;
@@ -58,10 +58,12 @@ impl Probes {
 }
 
 /// The SQL of the probes' tables in the dialect of a URL's driver, by what it is for: `create`, `empty`, `stand` (to be
-/// followed by a number and a bracket), `read`, `written`, `drop`. Raises `InputError` for a URL that has no driver.
+/// followed by a number and a bracket), `read`, `written`, `drop`. Nothing where there is no SQL: then there is nothing to
+/// be made beforehand. Raises `InputError` for a URL that has no driver.
 #[pyfunction]
 pub(crate) fn probe_tables(py: Python<'_>, url: &str) -> PyResult<BTreeMap<&'static str, &'static str>> {
     let driver = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default());
     let driver = driver.map_err(|error| errors::input(py, &error.0))?;
-    Ok(driver.dialect().probes.set_up().into_iter().collect())
+    let dialect = driver.dialect();
+    Ok(if dialect.capabilities.sql { dialect.probes.set_up().into_iter().collect() } else { BTreeMap::new() })
 }

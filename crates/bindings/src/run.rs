@@ -66,6 +66,16 @@ impl Run {
         at.map(|at| at as f64 / 1e9).map_err(|error| errors::engine(py, &error))
     }
 
+    /// As `change` within the present phase: before what was asked for already and is still to come.
+    #[pyo3(signature = (change, at_s = 0.0))]
+    fn overtake(&self, py: Python<'_>, change: &str, at_s: f64) -> PyResult<f64> {
+        let change: PhaseSpec = errors::parse(py, change)?;
+        let at_ns = (at_s * 1e9) as u64;
+        let run = self.0.get(py)?;
+        let at: Result<u64, EngineError> = py.detach(|| run.overtake(change, at_ns));
+        at.map(|at| at as f64 / 1e9).map_err(|error| errors::engine(py, &error))
+    }
+
     /// Ends the load; `next` goes on to give what there is.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let run = self.0.get(py)?;

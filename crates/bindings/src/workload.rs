@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use nephoscope_datagen::TablePlan;
 use nephoscope_drivers::{Capabilities, Dialect, Isolation, Statement};
 use nephoscope_engine::read_source;
 use nephoscope_engine::spec::WorkloadSpec;
@@ -61,7 +62,8 @@ pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String
 
 fn capabilities(of: &Capabilities) -> Value {
     json!({"stores": of.stores, "blocking": of.blocking, "isolation": of.isolation, "sql": of.sql,
-        "consistency": of.consistency})
+        "own_statements": of.own_statements, "consistency": of.consistency,
+        "consistency_apart": of.consistency_apart})
 }
 
 fn describe(workload: &Workload) -> Value {
@@ -74,9 +76,11 @@ fn describe(workload: &Workload) -> Value {
             "default": value(&option.default), "value": value(&option.value), "help": option.help,
             "data": option.data,
         })).collect::<Vec<_>>(),
-        "tables": workload.tables.iter().map(|table| json!({
+        "tables": workload.tables.iter().zip(workload.dataset.tables()).map(|(table, plan)| json!({
             "name": table.name, "rows": table.rows,
-            "columns": table.columns.iter().map(|(name, word)| json!({"name": name, "generator": word})).collect::<Vec<_>>(),
+            "columns": table.columns.iter().zip(kinds(plan)).map(|((name, word), kind)| json!({
+                "name": name, "generator": word, "kind": kind,
+            })).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "transactions": workload.transactions.iter().map(|transaction| json!({
             "name": transaction.name, "read_only": transaction.read_only, "help": transaction.help,
@@ -103,6 +107,11 @@ fn describe(workload: &Workload) -> Value {
             "create": workload.schema.create, "keys": workload.schema.keys, "drop": workload.schema.drop,
         },
     })
+}
+
+/// What the stored columns of a table hold, each in a word.
+fn kinds(plan: &TablePlan) -> impl Iterator<Item = &'static str> {
+    plan.columns().iter().filter(|column| column.stored()).map(|column| column.kind().word())
 }
 
 fn choices(kind: &OptionKind) -> Value {

@@ -52,6 +52,24 @@ impl Kind {
         }
     }
 
+    /// The kind in a word, without the digits of a decimal.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Null => "null",
+            Self::Boolean => "boolean",
+            Self::Integer => "integer",
+            Self::Decimal(_) => "decimal",
+            Self::Float => "float",
+            Self::Text => "text",
+            Self::Bytes => "bytes",
+            Self::Uuid => "uuid",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+        }
+    }
+
     pub(crate) fn is_number(self) -> bool {
         matches!(self, Self::Integer | Self::Decimal(_) | Self::Float)
     }
@@ -62,15 +80,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Decimal(scale) => return write!(f, "decimal with {scale} digits behind the point"),
             Self::Any => "of a kind that is known only when its function runs",
-            Self::Null => "null",
-            Self::Boolean => "boolean",
-            Self::Integer => "integer",
-            Self::Float => "float",
-            Self::Text => "text",
-            Self::Bytes => "bytes",
-            Self::Uuid => "uuid",
-            Self::Date => "date",
-            Self::Timestamp => "timestamp",
+            _ => self.word(),
         })
     }
 }

@@ -55,7 +55,7 @@ pub enum Literal {
 }
 
 /// How many children a parent has.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Children {
     /// From `min` to `max`, and on average exactly `(min + max) / 2`: of two neighbouring parents one has a number
     /// `n` of children, the other `min + max - n`; without a neighbour the last has half of `min + max`, rounded down.
@@ -68,6 +68,9 @@ pub enum Children {
     /// Numbers of children, each with its weight. Of each 4,096 neighbouring parents, counted from the first, as many
     /// have a number of children as its weight says, to a parent, and one at least.
     Weighted(Vec<(u32, f64)>),
+    /// What a function gives for the parent's row, counted from 0: an integer that depends on nothing but its arguments.
+    /// It is asked once for each parent, and its numbers are kept: 4 bytes a parent.
+    Function(Arc<dyn RowFunction>),
 }
 
 /// How a column's values are made.

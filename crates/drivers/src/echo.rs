@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::contract::added::{Added, Found, Places};
 use crate::contract::cells;
+use crate::contract::driver::Reply;
 use crate::contract::rows::{Column, Columns, ResultIndex, Rows};
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
@@ -12,12 +13,14 @@ use crate::contract::value::Params;
 pub(crate) struct Echo {
     columns: Vec<Rc<Columns>>,
     added: Places,
+    /// The statements whose replies are kept, until they are answered.
+    sent: Vec<(usize, Params)>,
 }
 
 impl Echo {
     pub(crate) fn new(statements: &[Statement]) -> Self {
         let columns = statements.iter().map(columns).collect();
-        Self { columns, added: Places::new(statements.len()) }
+        Self { columns, added: Places::new(statements.len()), sent: Vec::new() }
     }
 
     /// Takes a statement to the others. Where the connection is `idle`, no command is queued.
@@ -33,6 +36,24 @@ impl Echo {
                 Added::Ready(place)
             }
             Found::Full => Added::Full,
+        }
+    }
+
+    /// Remembers a statement whose reply is to be kept.
+    pub(crate) fn send(&mut self, statement: usize, params: &Params) {
+        self.sent.push((statement, params.clone()));
+    }
+
+    /// Forgets what was sent: it has failed.
+    pub(crate) fn forget(&mut self) {
+        self.sent.clear();
+    }
+
+    /// Answers what was sent.
+    pub(crate) fn answer(&mut self, rows: &mut Rows) {
+        for (statement, params) in std::mem::take(&mut self.sent) {
+            let result = self.add(statement, &params, rows);
+            rows.keep(Reply { affected: 1, result, ..Reply::default() });
         }
     }
 

@@ -3,6 +3,7 @@
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
 //! * [`redis`] speaks Redis's protocol, and has no SQL; nor have [`dynamodb`] and [`s3`], which speak AWS's over HTTP.
+//! * [`cassandra`] speaks Cassandra's protocol: key-value verbs, and CQL.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
@@ -12,6 +13,7 @@
 //! suite in `tests/conformance` runs over all of them.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod cassandra;
 mod contract;
 pub mod dynamodb;
 mod echo;

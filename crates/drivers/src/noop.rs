@@ -103,8 +103,10 @@ impl Connection for NoopConnection {
             Command::Commit | Command::Rollback => self.state = ConnectionState::Idle,
             Command::Execute(statement) => {
                 self.queued = Some((statement, want));
-                if want == Want::Rows {
-                    self.echoed.clone_from(params);
+                match want {
+                    Want::Count => {}
+                    Want::Rows => self.echoed.clone_from(params),
+                    Want::Kept => self.echo.send(statement, params),
                 }
             }
         }
@@ -114,6 +116,7 @@ impl Connection for NoopConnection {
     #[inline]
     fn poll_replies(&mut self, _cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
         self.waiting = false;
+        self.echo.answer(rows);
         let Some((statement, want)) = self.queued.take() else { return Poll::Ready(Ok(Reply::default())) };
         let result = if want == Want::Rows { self.echo.add(statement, &self.echoed, rows) } else { None };
         Poll::Ready(Ok(Reply { affected: 1, result, inserted_id: self.inserted_id, ..Reply::default() }))
@@ -185,13 +188,13 @@ mod tests {
     #[test]
     fn it_speaks_any_dialect_without_its_database() {
         assert_eq!(opened("noop://").unwrap(), ("none", "noop://".to_owned()));
-        for dialect in ["postgres", "mysql", "sqlite", "redis", "dynamodb", "s3"] {
+        for dialect in ["postgres", "mysql", "sqlite", "redis", "cassandra", "dynamodb", "s3"] {
             let url = format!("noop://?dialect={dialect}");
             assert_eq!(opened(&url).unwrap(), (dialect, url));
         }
         assert_eq!(
             opened("noop://?dialect=oracle").unwrap_err(),
-            "url: there is no dialect \"oracle\"; dialects are postgres, mysql, sqlite, redis, dynamodb, s3"
+            "url: there is no dialect \"oracle\"; dialects are postgres, mysql, sqlite, redis, cassandra, dynamodb, s3"
         );
         for (url, refused) in
             [("noop://?speed=1", "noop://?speed=1"), ("noop://anything?dialect=mysql", "noop://anything")]

@@ -12,6 +12,7 @@ const DRIVERS: &[&Entry] = &[
     &crate::mysql::ENTRY,
     &crate::sqlite::ENTRY,
     &crate::redis::ENTRY,
+    &crate::cassandra::ENTRY,
     &crate::dynamodb::ENTRY,
     &crate::s3::ENTRY,
     // Without a database.
@@ -20,13 +21,14 @@ const DRIVERS: &[&Entry] = &[
 ];
 
 /// The dialects of databases, for the driver that answers without one.
-static SPOKEN: [Dialect; 6] = [
+static SPOKEN: [Dialect; 7] = [
     DRIVERS[0].dialect.spoken(),
     DRIVERS[1].dialect.spoken(),
     DRIVERS[2].dialect.spoken(),
     DRIVERS[3].dialect.spoken(),
     DRIVERS[4].dialect.spoken(),
     DRIVERS[5].dialect.spoken(),
+    DRIVERS[6].dialect.spoken(),
 ];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
@@ -58,13 +60,17 @@ pub fn schemes() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened {
     let driver = open_by_scheme(drivers, url, settings)?;
     let Some(wanted) = &settings.consistency else { return Ok(driver) };
-    let (name, levels) = (driver.dialect().name, driver.dialect().capabilities.consistency);
-    if levels.contains(&wanted.as_str()) {
+    let Dialect { name, capabilities, .. } = driver.dialect();
+    if capabilities.has_consistency(wanted) {
         return Ok(driver);
     }
-    let allowed = match levels {
+    let allowed = match capabilities.consistency {
         [] => "it has only its default, and takes none".to_owned(),
-        _ => format!("allowed are {}", levels.join(", ")),
+        [first, ..] if capabilities.consistency_apart => {
+            let levels = capabilities.consistency.join(", ");
+            format!("allowed are {levels}, and one for each: \"read {first} write {first}\"")
+        }
+        levels => format!("allowed are {}", levels.join(", ")),
     };
     Err(ConfigError(format!("load.consistency: {name} has no level {wanted:?}; {allowed}")))
 }
@@ -121,7 +127,7 @@ mod tests {
         let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
         assert!(
             refused(&drivers, "tops://")
-                .ends_with("sqlite://, redis://, dynamodb://, s3://, noop://, sim://, toy://")
+                .ends_with("sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://, toy://")
         );
         assert!(
             refused(DRIVERS, "toys://")
@@ -137,6 +143,9 @@ mod tests {
             open(url, &settings).map(|_| ()).map_err(|error| error.0)
         };
         assert_eq!(at("redis://h", "wait 1"), Ok(()));
+        assert_eq!(at("cassandra://h", "read ONE write EACH_QUORUM"), Ok(()));
+        let told = at("cassandra://h", "read ONE write MOST").unwrap_err();
+        assert!(told.ends_with("EACH_QUORUM, and one for each: \"read ONE write ONE\""), "{told}");
         let told = at("redis://h", "quorum").unwrap_err();
         assert!(
             told.starts_with("load.consistency: redis has no level \"quorum\"; allowed are wait 1, "),

@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             Some(Record::Phase { at, number, spec }) => println!("phase {number} {:?} at {at}", spec.name),
             Some(Record::Gap(gap)) => println!("{gap:?}"),
+            Some(Record::History(history)) => println!("{history:?}"),
             Some(Record::Error(error)) => println!("{error:?}"),
             None => {}
         }

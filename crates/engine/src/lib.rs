@@ -11,8 +11,9 @@
 //!   order (`connecting`) and idle times (`rest`); `session`: the life of a transaction; `recorder`: counts and
 //!   histograms, without a lock or an allocation; `watchdog`: it ends transactions that have no end; `report`: what
 //!   workers and coordinator tell each other.
+//!   `history`: what transactions have observed, in boxes.
 //! * `run`: the coordinator. `open`: what a run begins with; `intake`: what comes in; `collect`: the workers' shards
-//!   put together; `heartbeat`: whether the tool itself ran; `json`: records as text.
+//!   put together; `history`: the thread that checks histories; `heartbeat`: whether the tool itself ran; `json`: records as text.
 //! * [`loading`]: the part of a workload's data that its `w:load` makes; of the others it knows the watchdog alone.
 //! * [`probes`]: light measurements beside the load, on a thread of their own; of the others it knows `spec` alone.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -30,7 +31,7 @@ pub use error::{EngineError, GiveUp};
 #[cfg(feature = "simulated-time")]
 pub use run::Simulation;
 pub use run::{
-    Ending, ErrorEvent, Gap, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals, json,
-    read_source, settings,
+    Ending, ErrorEvent, Gap, History, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals,
+    json, read_source, settings,
 };
 pub use spec::{LoadSpec, schedule};

@@ -211,6 +211,10 @@ impl Worker<'_> {
                     let reply = if send { self.flush(&mut script)? } else { Reply::default() };
                     step = script.resume(reply);
                 }
+                Step::Flush => {
+                    let reply = self.flush(&mut script)?;
+                    step = script.resume(reply);
+                }
                 Step::Done { .. } | Step::Skipped => break,
                 Step::Failed(error) => return Err(of_lua(&error)),
             }

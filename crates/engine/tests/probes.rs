@@ -85,11 +85,11 @@ fn probe(spec: &ProbesSpec, time: Duration, act: impl FnOnce()) -> Vec<Sample> {
     act();
     let mut samples = Vec::new();
     while let Some(left) = end.checked_duration_since(Instant::now()) {
-        samples.extend(probes.next(left).unwrap().into_iter().flatten());
+        samples.extend(probes.next(left).unwrap().into_iter().flat_map(|found| found.samples));
     }
     probes.stop();
     while let Some(rest) = probes.next(Duration::ZERO).unwrap() {
-        samples.extend(rest);
+        samples.extend(rest.samples);
     }
     samples.sort_by_key(|sample| (sample.endpoint, sample.number));
     samples

@@ -3,7 +3,7 @@
 //! A [`Transaction`] says what one session did and saw between two times: appends to lists and reads of whole lists, writes
 //! and reads of registers, additions to counters, transfers between accounts and reads of all balances. A [`Checker`] takes
 //! them as they end, and tells which [`Anomaly`] there is, each with a witness: transactions, and why each comes before the
-//! next. Nothing here does I/O.
+//! next. [`forms`] reads and writes histories as text, [`json`] what was found. Nothing here opens a file.
 //!
 //! ```
 //! use nephoscope_histories::{Anomaly, Checker, Operation, Options, Transaction};
@@ -49,8 +49,14 @@
 mod check;
 mod few;
 mod finding;
+pub mod forms;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod history;
+pub mod json;
+mod levels;
 
 pub use check::{Checker, Count, Options, Summary};
 pub use finding::{ANOMALIES, Anomaly, Finding, Order, Party, Why};
 pub use history::{Operation, Outcome, Transaction};
+pub use levels::{LEVELS, Level};

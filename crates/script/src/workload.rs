@@ -119,6 +119,8 @@ pub struct Transaction {
     pub help: String,
     /// Errors that it expects: they roll it back and count as its own decision.
     pub aborts_on: ErrorClasses,
+    /// What it queues and sends rides with the next statement that is waited for, whatever the load says.
+    pub pipeline: bool,
     /// The isolation level in which it begins; the session's where it says none.
     pub isolation: Option<Isolation>,
     /// How long a session pauses before it, where the load asks for the workload's own pauses.

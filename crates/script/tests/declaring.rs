@@ -213,8 +213,9 @@ fn parents_and_children_belong_together() {
 }
 
 #[test]
-fn numbers_of_children_are_written_in_three_ways() {
-    for (arguments, rows) in [("1, 3", 8192), ("3", 12_288), ("{ [0] = 1, 1, [5] = 2 }", 11_264)] {
+fn numbers_of_children_are_written_in_four_ways() {
+    let counted = ("function(row) return row % 4 end", 6144);
+    for (arguments, rows) in [("1, 3", 8192), ("3", 12_288), ("{ [0] = 1, 1, [5] = 2 }", 11_264), counted] {
         let lua = format!(
             r#"w:table("bill", {{ rows = 4096, columns = {{ {{ "b_id", serial() }}, {{ "b_no", serial(5) }} }} }})
             w:table("entry", {{ columns = {{ {{ "e_bill", parent("bill", {arguments}) }}, {{ "e_line", line(0) }} }} }})

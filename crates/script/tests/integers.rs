@@ -43,7 +43,7 @@ fn given_by(body: &str, decode: nephoscope_drivers::Decode) -> Result<Vec<String
                 let reply = if want == Want::Rows { answer(script.rows(), decode) } else { Reply::default() };
                 step = script.resume(reply);
             }
-            Step::Query { .. } => panic!("nothing is made here"),
+            Step::Query { .. } | Step::Flush => panic!("nothing is made here"),
             Step::Done { .. } | Step::Skipped => return Ok(given),
             Step::Failed(error) => return Err(error.to_string()),
         }

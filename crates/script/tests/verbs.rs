@@ -20,6 +20,12 @@ const WITHOUT_SQL: &Dialect = &Dialect {
     ..*Dialect::NONE
 };
 
+/// One that has a language of its own besides.
+const WITH_ITS_OWN: &Dialect = &Dialect {
+    capabilities: Capabilities { own_statements: true, ..WITHOUT_SQL.capabilities },
+    ..*WITHOUT_SQL
+};
+
 /// What a transaction's body calls.
 fn run(body: &str) -> Result<Vec<String>, String> {
     let lua = format!("{HEAD}w:transaction(\"t\", function(tx, pick)\n{body}\nend)");
@@ -170,6 +176,16 @@ fn a_system_without_sql_has_the_verbs_alone() {
     assert_eq!(found.join("|"), expected);
     let actions = Action::ALL.map(Action::name);
     assert!(found.iter().all(|name| actions.contains(&name.split(' ').next().unwrap())));
+}
+
+#[test]
+fn statements_of_a_systems_own_language_stand_beside_the_verbs() {
+    let lua = format!("{HEAD}w:transaction(\"t\", function(tx) tx:exec(\"used\") end)");
+    let sql = "-- name: used\nSELECT 1\n-- name: unused\nSELECT 2\n";
+    let workload = Folder::new(&lua, sql).source(&[], 1.0, WITH_ITS_OWN).unwrap().workload().unwrap();
+    let own = workload.statements.iter().filter(|statement| statement.verb().is_none());
+    assert_eq!(own.map(nephoscope_drivers::Statement::name).collect::<Vec<_>>(), ["used"]);
+    assert!(workload.statements.len() > 1 && workload.schema.create.is_empty());
 }
 
 #[test]

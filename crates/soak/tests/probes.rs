@@ -19,7 +19,7 @@ fn probes(endpoints: &[(&str, &str)], what: &Value, time: Nanos) -> Vec<Sample> 
     spec["endpoints"] = endpoints.iter().map(endpoint).collect();
     spec.as_object_mut().unwrap().extend(what.as_object().unwrap().clone());
     let spec: ProbesSpec = serde_json::from_value(spec).unwrap();
-    simulate(&spec, time).unwrap()
+    simulate(&spec, time).unwrap().samples
 }
 
 fn lag(name: &str, laws: &[&str], time: Nanos) -> Vec<Sample> {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nephoscope.calibration import (
+    consistency,
     durability,
     elasticity,
     failover,
@@ -27,6 +28,7 @@ CASES: tuple[Case, ...] = (
     *load.CASES,
     *throughput.CASES,
     *lag.CASES,
+    *consistency.CASES,
     *failover.CASES,
     *durability.CASES,
     *elasticity.CASES,

@@ -11,7 +11,17 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, deciding, experiment, lists, measuring, reading, storage
+from nephoscope.cli.commands import (
+    data,
+    deciding,
+    experiment,
+    histories,
+    lists,
+    measuring,
+    reading,
+    steering,
+    storage,
+)
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -84,6 +94,7 @@ for _command in (
     measuring.run,
     measuring.quickstart,
     experiment.experiment,
+    steering.ctl,
     data.load,
     data.check,
     data.clean,
@@ -98,3 +109,4 @@ for _command in (
     app.command(cls=ToolCommand if _command in _OF_TOOLS else None)(_command)
 
 app.add_typer(storage.app, name="storage")
+app.add_typer(histories.app, name="histories")

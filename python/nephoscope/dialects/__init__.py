@@ -6,6 +6,7 @@ Each database that stores data has an entry in ``DIALECTS``; all that follows fr
 from collections.abc import Mapping
 
 from nephoscope.dialects.base import Dialect, ImplicitCommit
+from nephoscope.dialects.cassandra import CASSANDRA
 from nephoscope.dialects.dynamodb import DYNAMODB
 from nephoscope.dialects.keyed import Keyed
 from nephoscope.dialects.mysql import MYSQL
@@ -29,7 +30,7 @@ __all__ = [
 DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
 
-KEYED: Mapping[str, Keyed] = {"redis": REDIS, "dynamodb": DYNAMODB, "s3": S3}
+KEYED: Mapping[str, Keyed] = {"redis": REDIS, "cassandra": CASSANDRA, "dynamodb": DYNAMODB, "s3": S3}
 """The same of systems without SQL."""
 
 ANY_URL = "postgresql://reader@localhost/none"

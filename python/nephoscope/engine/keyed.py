@@ -83,7 +83,7 @@ class KeyedData(WorkloadData):
     ) -> tuple[Made, ...]:
         system, ask = self._system, _asking(admin)
         tables = {
-            table["name"]: [(column["name"], column.get("kind", "text")) for column in table["columns"]]
+            table["name"]: [(column["name"], column["kind"]) for column in table["columns"]]
             for table in self.workload.description["tables"]
         }
         for name in sorted(name for _, name, _ in (before.detail.made or ())) if before is not None else ():

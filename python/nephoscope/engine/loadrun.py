@@ -6,48 +6,33 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
 from nephoscope.collectors.client import Starvation
 from nephoscope.collectors.host import rss_mb
+from nephoscope.engine.asked import AskedLoads, change_of
+from nephoscope.engine.histories import history_of
 from nephoscope.engine.sessions import PhaseRecord
 from nephoscope.errors import MeasurementError
 from nephoscope.interrupts import shielded
 from nephoscope.masking import masked
+from nephoscope.settings.courses import at_once, described
 from nephoscope.settings.loads import Load, lets_go, pauses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from nephoscope.engine.watcher import Watcher
     from nephoscope.store import RunWriter
 
 _PUMP_S = 0.1
 _AHEAD_S = 0.1
+_SETTLE_S = 5.0
+"""The timeout for the last interval of a phase, in s: the engine delivers within milliseconds."""
 _END_S = 60.0
 """How much longer than its transactions a run's end may take, in s: an endless transaction is found after 10 s of
 processor time, or 15 s, and on a busy machine processor time passes slowly."""
-_SETTLE_S = 5.0
-"""The timeout for a phase's last interval, in s: the engine delivers within milliseconds."""
-
-
-class Watcher(Protocol):
-    """Whoever shows a run while it goes on."""
-
-    def phase(self, record: Mapping[str, Any]) -> None:
-        """Show that a phase begins."""
-
-    def interval(self, record: Mapping[str, Any]) -> None:
-        """Show an interval."""
-
-    def error(self, record: Mapping[str, Any]) -> None:
-        """Show errors of one kind."""
-
-    def gap(self, record: Mapping[str, Any]) -> None:
-        """Show that the tool itself did not run for a while."""
-
-    def expect(self, what: str | None) -> None:
-        """Attribute errors to ``what`` from now on; None ends that."""
 
 
 class LoadRun:
@@ -64,7 +49,7 @@ class LoadRun:
 
         ``started`` is called with the monotonic clock's nanoseconds when the load has begun.
         """
-        self._description = dict(description)
+        self._description = {**description, "history": history_of(writer.folder)}
         self.writer = writer
         """Where the run is written; for whoever measures beside the load."""
         self._watcher = watcher
@@ -76,6 +61,9 @@ class LoadRun:
         self._asked = 0
         self._think: str | None = None
         self._idle_phases: dict[int, bool] = {}
+        self._asked_loads = AskedLoads(self.tenants, self._streams)
+        self.phase_name: str | None = None
+        """The phase that is going on, once its beginning was told."""
         self._starvation = Starvation()
         self.is_idle = False
         """Whether the present phase has no load and no connections: the monitor should close its own."""
@@ -108,22 +96,27 @@ class LoadRun:
         seconds: float,
         load: Load | Sequence[Load] | Mapping[str, Load],
         labels: Mapping[str, Any] | None = None,
+        *,
+        history: bool = False,
     ) -> int:
         """Append a phase to those requested, and return its number. Does not wait.
 
         ``load`` is that of the first tenant, and the others rest; or several that it has at a time, as many as the
         evaluator's ``streams`` at the most; or a load by tenant, with ``"*"`` for all of them, over which a tenant's
-        own lies: a tenant that is not named keeps the load that it had.
+        own lies: who is not named keeps his load. With ``history`` a history of its own begins: what transactions
+        observe from then on. Raises ``ValueError`` where a transition has no way.
         """
         self._think = pauses(load, self.tenants[0]) or self._think
         paced = {"think": self._think} if self._think == "workload" else {}
+        loads = self._loads(load)
         phase = {
             "name": name,
             "kind": kind,
             # The planned length, by which a phase that was cut short is recognised.
             "labels": {**(labels or {}), **paced, "planned_s": seconds},
-            "loads": self._loads(load, seconds),
+            "loads": {tenant: at_once(one).to_engine(seconds) for tenant, one in loads.items()},
             "seconds": None,
+            "history": history,
         }
         number = self._asked
         with shielded():
@@ -133,34 +126,51 @@ class LoadRun:
             else:
                 self._cursor = self._run.change(json.dumps(phase), is_phase=True, at_s=self._cursor)
             self._idle_phases[number] = lets_go(load)
+            for at_s, step in self._asked_loads.phase(number, loads, self._cursor, seconds):
+                self._run.change(step, is_phase=False, at_s=at_s)
             self._asked += 1
             self._cursor += seconds
         return number
 
-    def _loads(self, load: Load | Sequence[Load] | Mapping[str, Load], seconds: float) -> dict[str, Any]:
-        """Describe what a phase asks of each tenant and stream, for the engine."""
+    def _loads(self, load: Load | Sequence[Load] | Mapping[str, Load]) -> dict[str, Load]:
+        """Return what a phase asks of each tenant and stream."""
         loads = dict.fromkeys(self._streams[1:], Load(concurrency=0.0, release=True))
         if isinstance(load, Load):
             load = [load]
         if not isinstance(load, Mapping):
             loads |= dict.fromkeys(self.tenants[1:], Load(concurrency=0.0))
             load = dict(zip(self._streams, load, strict=False))
-        return {tenant: one.to_engine(seconds) for tenant, one in {**loads, **load}.items()}
+        return {**loads, **load}
+
+    def steer(self, load: Load) -> float:
+        """Change the first tenant's load now, within the present phase; what was asked for already comes after it.
+
+        Gives when it takes effect, in seconds since the start of the load, as the event ``steered``. For any thread.
+        Raises ``MeasurementError`` where there is no load, ``ValueError`` where a transition has no way.
+        """
+        at_s = self._asked_loads.steer(self._engine_run, load)
+        self.writer.event(at_s, "steered", tenant=self.tenants[0], load=described(load, None))
+        return at_s
+
+    def asked(self, since_s: float = 0.0) -> Load:
+        """Return what is asked of the first tenant at present, or at a later time."""
+        return self._asked_loads.at(max(self.elapsed, since_s))
+
+    @property
+    def _engine_run(self) -> _engine.Run:
+        """The engine's run. Raises ``MeasurementError`` before its start."""
+        if self._run is None:
+            raise MeasurementError("the load has not begun")
+        return self._run
 
     def set(self, **changes: Any) -> float:  # noqa: ANN401 - the fields of Load
         """Change the load now, within the present phase: ``run.set(rate=2000.0, mix={"order_status": 1.0})``.
 
         It is the load of the first tenant. The keys are the fields of ``Load``; what is not named stays as it is, and
-        sessions that are still needed keep their connections. May be called from another thread than the one that
-        waits. Changes take effect in their order: where later phases were asked for already, this one comes after them.
-        Gives the time at which it does, in seconds since the start of the load.
+        sessions that are still needed keep their connections. Changes take effect in their order: where later phases
+        were asked for already, this one comes after them. For any thread. Gives the time, as ``steer``.
         """
-        load = Load(**changes)
-        if self._run is None:
-            raise MeasurementError("the load has not begun")
-        loads = {self.tenants[0]: load.to_engine(None)}
-        change = {"name": "change", "kind": "measure", "loads": loads, "seconds": None}
-        return self._run.change(json.dumps(change), is_phase=False)
+        return self._engine_run.change(change_of({self.tenants[0]: Load(**changes)}), is_phase=False)
 
     def wait(self) -> None:
         """Wait until every requested phase is over and its last interval is read.
@@ -264,7 +274,10 @@ class LoadRun:
                 self._interval(record)
             case "phase":
                 facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
+                if loads := self._asked_loads.described(record["phase"]):
+                    facts["loads"] = loads
                 self.writer.event(record["time_s"], "phase", **facts)
+                self.phase_name = str(record["name"])
                 self.is_idle = self._idle_phases.get(record["phase"], self.is_idle)
                 self._watcher.phase(record)
             case "error":
@@ -281,6 +294,9 @@ class LoadRun:
                 )
                 self.writer.event(record["time_s"], "error", **{key: record[key] for key in keys})
                 self._watcher.error(record)
+            case "history":
+                facts = {key: value for key, value in record.items() if key != "record"}
+                self.writer.event(record["to_s"], "history", **facts)
             case "gap":
                 self._gap(record)
             case "end":
@@ -308,6 +324,7 @@ class LoadRun:
         record["p99_ms"] = latency.quantile(0.99) / 1e6 if latency.count else None
         for total, name in ((phase.sessions, "sessions"), (phase.disconnected, "disconnected")):
             total.append(sum(tenant[name] for tenant in record["tenants"]))
+        phase.connected = sum(tenant["connected"] for tenant in record["tenants"])
         phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
         self._client_metrics(record)
         if not any(tenant["moving"] for tenant in record["tenants"]):
@@ -399,9 +416,7 @@ class LoadRun:
     @property
     def origin_ns(self) -> int:
         """The start of the load on the monotonic clock. Raises ``MeasurementError`` before it."""
-        if self._run is None:
-            raise MeasurementError("the load has not begun")
-        return self._run.origin_ns
+        return self._engine_run.origin_ns
 
     def identity_fault(self) -> str | None:
         """Say by how much started = committed + aborted + failed + in flight is off; None if it holds."""

@@ -1,8 +1,9 @@
 """Probes: light, timed measurements beside the load, written into its run.
 
 Availability is probed at a fixed rate on each endpoint; replication lag by markers that are committed on the endpoint
-that takes writes and looked for on the read-only ones. The engine does both (``crates/engine/src/probes``); here are
-their tables, their samples, and what became of the writes that were acknowledged.
+that takes writes and looked for on the read-only ones; consistency by sessions that write and read registers. The
+engine does it (``crates/engine/src/probes``); here are their tables, their samples, and what became of the writes that
+were acknowledged.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
+    from nephoscope.settings.loads import Reads
     from nephoscope.store import RunWriter
     from nephoscope.systems.base import System
 
@@ -51,6 +53,36 @@ class ProbeSettings(Settings):
     """How long a marker is looked for."""
     setup_timeout: Duration = 30.0
     """The timeout for the tables to be on every replica, in s."""
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """Sessions that write and read registers; times in s."""
+
+    readers: int
+    read_interval: float
+    writers: int
+    write_interval: float
+    keys: int
+    read_from: Reads
+    routing: Literal["affinity", "round_robin"]
+    long_fork: bool
+    limit: float
+    """How long a write may take, and how long it is looked for."""
+    level: str | None = None
+    """The consistency level of all sessions; the system's default if left out."""
+
+    def to_engine(self, settings: ProbeSettings) -> dict[str, Any]:
+        """Describe them for the engine."""
+        of = {name: getattr(self, name) for name in ("readers", "writers", "keys", "routing", "long_fork")}
+        of |= {
+            "read_from": self.read_from,
+            "read_interval_ms": self.read_interval * 1000,
+            "write_interval_ms": self.write_interval * 1000,
+            "limit_ms": round(self.limit * 1000),
+            "read_limit_ms": round(settings.timeout * 1000),
+        }
+        return {"consistency": of, "level": self.level}
 
 
 @dataclass(frozen=True)
@@ -95,7 +127,8 @@ def set_up(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
     writers = [endpoint for endpoint in endpoints if endpoint.role == "rw"]
     if not writers:
         raise MeasurementError("probes need an endpoint that takes writes: their tables are made there")
-    sql = _engine.probe_tables(writers[0].url)
+    if not (sql := _engine.probe_tables(writers[0].url)):
+        return
     _query(writers[0], sql["create"], sql["empty"], f"{sql['stand']}{mark})", timeout_s=timeout_s)
     for endpoint in endpoints:
         while not _has(endpoint, sql["read"], mark, limit):
@@ -119,7 +152,8 @@ def _has(endpoint: Endpoint, sql: str, mark: int, limit: float) -> bool:
 def drop(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
     """Drop the tables of probes. Raises ``MeasurementError``."""
     writer = next(endpoint for endpoint in endpoints if endpoint.role == "rw")
-    _query(writer, _engine.probe_tables(writer.url)["drop"], timeout_s=timeout_s)
+    if sql := _engine.probe_tables(writer.url):
+        _query(writer, sql["drop"], timeout_s=timeout_s)
 
 
 def _query(endpoint: Endpoint, *statements: str, timeout_s: float) -> list[list[str | None]]:
@@ -152,6 +186,7 @@ class Probes:
         *,
         availability: bool = True,
         lag: bool = False,
+        consistency: Consistency | None = None,
         watch: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         """Take what is to be probed; touch nothing yet."""
@@ -159,6 +194,8 @@ class Probes:
         self._writer = writer
         self._settings = settings
         self._spec = self._describe(origin_ns, availability=availability, lag=lag)
+        if consistency is not None:
+            self._spec |= consistency.to_engine(settings)
         self._watch = watch
         self._probes: _engine.Probes | None = None
         self._thread: threading.Thread | None = None
@@ -239,9 +276,11 @@ class Probes:
             while probes is not None:
                 # Checked before the read, so that the engine's last samples are read.
                 ended = self._ended.is_set()
-                lines = probes.next(0.0 if ended else _READ_S)
-                if lines is not None:
-                    self._take(lines)
+                found = probes.next(0.0 if ended else _READ_S)
+                if found is not None:
+                    samples, checks = found
+                    self._take(samples)
+                    self._writer.checks(checks)
                 elif ended:
                     return
         except MeasurementError as error:

@@ -63,6 +63,8 @@ class PhaseRecord:
     """How many sessions were wanted as each interval ended."""
     disconnected: list[int] = field(default_factory=list)
     """Of these, how many lacked a connection."""
+    connected: int | None = None
+    """Connections at the end of the last interval: of a load that lets them go, those of unfinished transactions."""
     connections_failed: int = 0
     """Connections that broke or could not be made."""
     latency: _engine.Histogram = field(default_factory=_engine.Histogram)

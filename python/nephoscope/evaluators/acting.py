@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nephoscope.errors import MeasurementError, NephoscopeError
+from nephoscope.settings.actions import FAULTS, Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.base import Means
+    from nephoscope.settings.actions import FaultName
+    from nephoscope.settings.base import Role
     from nephoscope.systems.base import Provider
 
 T = TypeVar("T")
@@ -101,3 +104,52 @@ def act_beside(means: Means, work: Callable[[threading.Event], T], what: str, li
             # An action that runs on is not reported: the reason of its abandonment matters more.
             with contextlib.suppress(MeasurementError):
                 acting.give_up(means.provider)
+
+
+# --- faults -----------------------------------------------------------------------------------------------------
+
+
+def node_of(means: Means, role: Role) -> str | None:
+    """Name a node of a role; None where the provider knows none by name."""
+    return next((node for node, of in means.provider.nodes().items() if of == role), None)
+
+
+def act_on(means: Means, event: str, action: Action, node: str | None, labels: Mapping[str, Any]) -> None:
+    """Act on a node, and store when that was. Raises ``MeasurementError``."""
+    done = means.provider.act(action, node=None if action is Action.PROMOTE else node)
+    means.load.note(
+        event,
+        done.began_ns,
+        **labels,
+        action=str(action),
+        node=done.node,
+        took_s=(done.ended_ns - done.began_ns) / 1e9,
+    )
+
+
+def inject(
+    means: Means,
+    fault: FaultName,
+    node: str | None,
+    labels: Mapping[str, Any],
+    *,
+    pause_s: float,
+    limit_s: float,
+) -> None:
+    """Cause a fault of a node beside the load, and store it; a pause lasts ``pause_s`` seconds.
+
+    Raises ``MeasurementError`` if the provider fails, or takes longer than ``limit_s`` seconds besides the pause.
+    """
+    actions = FAULTS[fault]
+
+    def act(given_up: threading.Event) -> None:
+        for place, action in enumerate(actions):
+            if action is Action.RESUME:
+                given_up.wait(pause_s)
+            act_on(means, "fault" if place == 0 else "action", action, node, labels)
+
+    try:
+        act_beside(means, act, f"the fault {fault}", limit_s + (pause_s if Action.RESUME in actions else 0.0))
+    except MeasurementError as error:
+        means.load.note("fault_failed", **labels, message=str(error))
+        raise

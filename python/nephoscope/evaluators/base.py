@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nephoscope.engine.loadrun import LoadRun
+    from nephoscope.engine.probes import Consistency
     from nephoscope.evaluators.connected import Shortfall
     from nephoscope.evaluators.demand import Demand, Room, RoomSource
     from nephoscope.evaluators.points import Point
@@ -74,6 +75,7 @@ class Means:
         *,
         availability: bool = True,
         lag: bool = False,
+        consistency: Consistency | None = None,
         watch: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> Probes:
         """Make probes of the system's endpoints, on the load's clock and into its run: a context for a running load.
@@ -87,6 +89,7 @@ class Means:
             settings or ProbeSettings(),
             availability=availability,
             lag=lag,
+            consistency=consistency,
             watch=watch,
         )
 

@@ -101,8 +101,12 @@ class Point(BaseModel):
 
 
 def measured_phases(run: StoredRun, index: int) -> tuple[list[Phase], list[str]]:
-    """List the phases that an entry of ``[[measure]]`` has measured, and warnings about those cut short."""
+    """List the phases that an entry of ``[[measure]]`` has measured, and warnings about those that do not count.
+
+    These were cut short, or their load was steered by ``nephoscope ctl``: it is not the one that the study asks for.
+    """
     whole, warnings = [], []
+    steered = [float(event["time_s"]) for event in run.events if event["event"] == "steered"]
     for phase in run.phases:
         if phase.kind != "measure" or phase.labels.get("measure") != index:
             continue
@@ -111,6 +115,10 @@ def measured_phases(run: StoredRun, index: int) -> tuple[list[Phase], list[str]]
         if lasted < _WHOLE * planned:
             warnings.append(
                 f"{phase.name} was cut short after {lasted:.1f} of {planned:.1f} s and does not count"
+            )
+        elif at := next((at for at in steered if phase.start_s <= at < phase.end_s), None):
+            warnings.append(
+                f"{phase.name} does not count: its load was steered by nephoscope ctl at {at:.1f} s"
             )
         else:
             whole.append(phase)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from nephoscope import _engine
 from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence, company
-from nephoscope.engine.loadrun import LoadRun, Watcher
+from nephoscope.engine.loadrun import LoadRun
 from nephoscope.engine.sessions import of_threads
+from nephoscope.engine.watcher import Watcher
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
 from nephoscope.files import check_named, write_named
 from nephoscope.interrupts import Interrupted, abandon, shielded
+from nephoscope.measuring.control import Control
 from nephoscope.measuring.manifest import manifest_of
 from nephoscope.measuring.preparing import (
     Listener,
@@ -148,6 +150,7 @@ class _Measurement:
     audience: Audience
     monitor: Monitor | None = None
     load: LoadRun | None = None
+    control: Control | None = None
     presence: Presence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,7 +175,8 @@ class _Measurement:
                 self._tell_scores(index - 1)
                 evaluator.drive(self._means(load))
         except Interrupted as error:
-            status, reason = "interrupted", str(error) or "interrupted"
+            asked = self.control.reason if self.control is not None else None
+            status, reason = "interrupted", asked or str(error) or "interrupted"
         except NephoscopeError as error:
             status, reason = "failed", str(error)
         finally:
@@ -240,10 +244,14 @@ class _Measurement:
             self.presence,
             is_idle=lambda: load is not None and load.is_idle,
         )
+        if load is not None:
+            self.control = Control(load, self.workload, self.study.load.sessions)
 
     def _wind_up(self, load: LoadRun) -> None:
-        """End the load and the monitor; a second Ctrl-C hurries it."""
+        """End the load and what is beside it; a second Ctrl-C hurries it."""
         try:
+            if self.control is not None:
+                self.control.close()
             with contextlib.suppress(MeasurementError):
                 load.stop()
             if self.monitor is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,9 +78,12 @@ def _check_isolation(study: Study, workload: Workload) -> None:
 def _check_consistency(study: Study, workload: Workload) -> None:
     """Check that the system has the consistency level. Raises ``InputError``."""
     name, level = workload.description["dialect"], study.load.consistency
-    levels = workload.description["capabilities"]["consistency"]
-    if level is not None and level not in levels:
+    capabilities = workload.description["capabilities"]
+    levels, has_both = capabilities["consistency"], capabilities["consistency_apart"]
+    apart = re.fullmatch("read (.*) write (.*)", level or "") if has_both else None
+    if level is not None and not set(apart.groups() if apart else [level]) <= set(levels):
         allowed = f"allowed are {', '.join(map(repr, levels))}" if levels else "it has only its default"
+        allowed += f", and one for each: 'read {levels[0]} write {levels[0]}'" if has_both else ""
         raise InputError(f"load.consistency: {name} has no {level!r}; {allowed}")
 
 

@@ -11,7 +11,8 @@ from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
-from nephoscope.results import beside_paper
+from nephoscope.results import beside_paper, histories
+from nephoscope.results.course import course_of
 from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.limits import limits_of
 from nephoscope.results.verdicts import FEW, connected, names, overloaded, steady, verdict
@@ -68,11 +69,13 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "starred": starred,
         "verdicts": [
             *_verdicts(points, shortfalls, run),
+            *histories.verdicts(run, study.load.isolation),
             *beside_paper.verdicts(study, resources, split["scores"]),
         ],
         "warnings": [*_warnings(found, points, study), *_wide(scores), *_noticed(starred), *_told(run)],
         "points": [point.model_dump(mode="json") for point in points],
         "limits": limits_of(run, points, workload),
+        "course": course_of(run),
         "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),

@@ -20,7 +20,7 @@ from nephoscope.tables.columns import (
     wanted,
     whole,
 )
-from nephoscope.tables.model import Column, Row, Table, ends, interval_of, spread
+from nephoscope.tables.model import Column, Row, Table, ends, figure, interval_of, spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def every_table(runs: Sequence[RunFigures]) -> list[Table]:
     """Make all tables, including those without rows."""
     several = len(runs) > 1
     of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
-    makers = (_scores, *of_evaluators, _limits, _costs, _points)
+    makers = (_scores, *of_evaluators, _limits, _course, _costs, _points)
     run = Column("run", "text", "The run's name.", "run" if several else "")
     return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
 
@@ -159,6 +159,38 @@ def _costs(runs: Sequence[RunFigures]) -> Table:
         text("price_book", "By which price book.", "price book"),
     ]
     return Table("costs", "Cost", columns, rows, in_summary=False)
+
+
+def _course(runs: Sequence[RunFigures]) -> Table:
+    rows = []
+    for run in runs:
+        for entry in run.scores.get("course", []):
+            access = dict(entry["access"] or {})
+            shown = "-".join(
+                [access.pop("distribution", ""), *(figure(number) for number in access.values())]
+            )
+            asked, achieved = (
+                " ".join(f"{name} {figure(share)}" for name, share in entry[of].items())
+                for of in ("mix_asked", "mix")
+            )
+            steered = "yes" if entry["steered"] else ""
+            told = {"mix_asked": asked, "mix": achieved, "access": shown, "steered": steered}
+            rows.append({"run": run.name, **entry, **told})
+    columns = [
+        text("phase", "The phase.", "phase"),
+        number(
+            "start_s", "When the stretch begins, in seconds since the start of the load.", "from", unit=" s"
+        ),
+        number("end_s", "When it ends.", "to", unit=" s"),
+        number("concurrency", "Sessions asked for in its middle, of a closed load.", "sessions asked"),
+        number("rate", "Arrivals per second asked for in its middle, of an open load.", "rate asked"),
+        number("tps", "Committed transactions per second.", "TPS"),
+        text("mix_asked", "The share of each transaction that was asked for in its middle.", "mix asked"),
+        text("mix", "The share of each transaction among those that ended.", "mix"),
+        text("access", "The access distribution asked for in its middle.", "access asked"),
+        text("steered", "`yes` where the load was changed by `nephoscope ctl`.", "steered"),
+    ]
+    return Table("course", "Course of the load: asked and achieved", columns, rows, in_summary=False)
 
 
 def _limits(runs: Sequence[RunFigures]) -> Table:

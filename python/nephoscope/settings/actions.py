@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Action(StrEnum):
@@ -30,3 +34,17 @@ class Action(StrEnum):
     """Give the nodes other resources."""
     SET = "set"
     """Set parameters of the server, restarting it where they need that."""
+
+
+FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
+"""A fault of a node, as a study names it."""
+
+FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
+    "restart": (Action.RESTART,),
+    "kill": (Action.KILL, Action.START),
+    "node-loss": (Action.KILL,),
+    "crash": (Action.KILL, Action.PROMOTE),
+    "promote": (Action.PROMOTE,),
+    "pause": (Action.PAUSE, Action.RESUME),
+}
+"""The actions on a node, in their order."""

@@ -190,6 +190,40 @@ def parse_access(text: str) -> AccessSetting:
         raise ValueError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
+def skew_between(before: AccessSetting, after: AccessSetting, share: float) -> AccessSetting:
+    """Return the access distribution on the way from one to another; ``share`` of the way lies behind, 0 to 1.
+
+    The numbers of the distribution move in a straight line. Raises ``ValueError`` where the two are not of one kind.
+    """
+    if isinstance(before, UniformAccess) and isinstance(after, ZipfianAccess | LatestZipfianAccess):
+        before = type(after)(theta=0.0)
+    if isinstance(after, UniformAccess) and isinstance(before, ZipfianAccess | LatestZipfianAccess):
+        after = type(before)(theta=0.0)
+    if type(before) is not type(after):
+        raise ValueError(
+            "access moves between distributions of one kind, such as zipfian-0.5 and zipfian-0.99 (uniform is"
+            f" zipfian-0), and these are {before.distribution} and {after.distribution}"
+        )
+    moved = {}
+    for name, low in before.model_dump(exclude={"distribution"}).items():
+        number = low + (getattr(after, name) - low) * share
+        moved[name] = round(number) if isinstance(low, int) else number
+    return type(after)(**moved)
+
+
+def mix_between(before: Mapping[str, float], after: Mapping[str, float], share: float) -> dict[str, float]:
+    """Return the mix on the way from one to another: each transaction's share moves in a straight line."""
+
+    def part(mix: Mapping[str, float], name: str) -> float:
+        return mix.get(name, 0.0) / (sum(mix.values()) or 1.0)
+
+    names = [*before, *(name for name in after if name not in before)]
+    return {name: (1 - share) * part(before, name) + share * part(after, name) for name in names}
+
+
+Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
+"""An isolation level, in the words of SQL."""
+
 Reads = Literal["rw", "ro", "all"]
 """Where transactions run that only read; with ``all`` each session reads on one endpoint of both roles."""
 
@@ -201,6 +235,17 @@ READS: Mapping[str, str] = {
 
 MixSetting = str | dict[str, Annotated[float, Field(ge=0, lt=1e12)]]
 Mixes = Annotated[list[MixSetting], BeforeValidator(one_as_list), Field(min_length=1)]
+
+
+class LoadBeside(Settings):
+    """A load beside which probes measure."""
+
+    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
+    """Its name in the report."""
+    mix: MixSetting | None = None
+    """Which transactions run: see [mixes](#mixes). None: the system is idle."""
+
+
 """Mixes that are gone through."""
 
 
@@ -248,8 +293,12 @@ class Load:
     access: AccessSetting | None = None
     release: bool | None = None
     """Whether sessions that are not wanted close their connections, so that an idle system may pause."""
+    isolation: str | None = None
+    """The isolation level in which transactions begin that declare none, in the words of SQL."""
     endpoints: Endpoints | None = None
     """Other endpoints, after nodes were added or removed."""
+    transition: float | None = None
+    """How long mix and access move from those before to these, in s; at once if None."""
 
     def to_engine(self, seconds: float | None) -> dict[str, Any]:
         """Describe the load for the engine; a ramp without a length takes ``seconds``."""
@@ -268,6 +317,8 @@ class Load:
             description["access"] = self.access.model_dump()
         if self.release is not None:
             description["release"] = self.release
+        if self.isolation is not None:
+            description["isolation"] = self.isolation
         if self.endpoints is not None:
             description["endpoints"] = self.endpoints.to_engine()
         return description

@@ -19,7 +19,13 @@ from nephoscope.statistics.comparison import (
     block_means,
     compare,
 )
-from nephoscope.statistics.indices import geometric_mean, jain_index, r_squared, wilson_interval
+from nephoscope.statistics.indices import (
+    clustered_interval,
+    geometric_mean,
+    jain_index,
+    r_squared,
+    wilson_interval,
+)
 from nephoscope.statistics.intervals import (
     SEED,
     MeanEstimate,
@@ -46,6 +52,7 @@ __all__ = [
     "block_bootstrap_ci",
     "block_length",
     "block_means",
+    "clustered_interval",
     "compare",
     "effective_sample_size",
     "expected",

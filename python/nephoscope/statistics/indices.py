@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
 from scipy.special import ndtri
 
 from nephoscope.statistics.series import checked
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from nephoscope.statistics.series import Values
 
 
@@ -70,6 +73,30 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tu
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence of {confidence}; allowed: between 0 and 1")
     return wilson_share(successes / trials, trials, confidence) if trials else (0.0, 1.0)
+
+
+def clustered_interval(
+    hits: NDArray[np.int64], trials: NDArray[np.int64], *, whole_clusters: bool = False
+) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share whose trials come in clusters, of which each is alike: reads after one write.
+
+    ``hits`` of ``trials``, by cluster. The interval is that of as many independent trials as have the variance of the
+    ratio of sums over clusters (Kish, Survey Sampling, 1965: the design effect); never more than there are. Where all
+    or none hit there is no variance to be seen; then every trial counts, or with ``whole_clusters`` every cluster, as
+    if its trials were one. Without trials it is 0 … 1.
+    """
+    total, hit = int(trials.sum()), int(hits.sum())
+    if not total:
+        return 0.0, 1.0
+    share, clusters = hit / total, int(np.count_nonzero(trials))
+    independent = float(total)
+    if 0 < share < 1 and clusters > 1:
+        residuals = hits - share * trials
+        variance = float(residuals @ residuals) / total**2 * clusters / (clusters - 1)
+        independent = share * (1 - share) / variance if variance > 0 else independent
+    elif whole_clusters:
+        independent = total**2 / float(trials @ trials)
+    return wilson_share(share, min(max(independent, 1.0), total))
 
 
 def wilson_share(share: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nephoscope.report.kit.parts import Percentiles
-    from nephoscope.store.reader import Phase, StoredRun
+    from nephoscope.store.protocol import Phase
+    from nephoscope.store.reader import StoredRun
 
 ALL = "all"
 """All operations together."""

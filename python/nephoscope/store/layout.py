@@ -34,10 +34,14 @@ FILES = SimpleNamespace(
     system_journal="system.jsonl",
     probes="probes.parquet",
     probe_journal="probes.jsonl",
+    checks="checks.parquet",
+    check_journal="checks.jsonl",
     scores="scores.json",
     report="report.html",
 )
 """The files of a run directory."""
+HISTORIES = "histories"
+"""Its folder of what transactions have observed, a file a history."""
 
 _MIB = 2**20
 LIMITS: Mapping[str, int] = {
@@ -46,8 +50,10 @@ LIMITS: Mapping[str, int] = {
     FILES.scores: 256 * _MIB,
     FILES.events: 1024 * _MIB,
     FILES.histograms: 4096 * _MIB,
-    **dict.fromkeys((FILES.interval_journal, FILES.system_journal, FILES.probe_journal), 4096 * _MIB),
-    **dict.fromkeys((FILES.intervals, FILES.system, FILES.probes), 2048 * _MIB),
+    **dict.fromkeys(
+        (FILES.interval_journal, FILES.system_journal, FILES.probe_journal, FILES.check_journal), 4096 * _MIB
+    ),
+    **dict.fromkeys((FILES.intervals, FILES.system, FILES.probes, FILES.checks), 2048 * _MIB),
 }
 """How many bytes of each file are read at most."""
 MOST_ROWS = 10_000_000
@@ -104,11 +110,23 @@ _probe_columns: dict[str, pa.DataType] = {
 PROBES = pa.schema(_probe_columns)
 """The columns of ``probes.parquet``."""
 
+_check_columns: dict[str, pa.DataType] = {
+    **dict.fromkeys(_BOUNDS, pa.float64()),
+    **dict.fromkeys(("check", "node"), pa.string()),
+    "place": pa.float64(),
+    **dict.fromkeys(("trials", "hits"), pa.int64()),
+}
+CHECKS = pa.schema(_check_columns)
+"""The columns of ``checks.parquet``."""
+
 _PROBE_OPTIONAL = ("sent_s", "end_s", "lower_ms", "upper_ms")
+_CHECK_OPTIONAL = ("node", "place")
 
 
 def optional_columns(schema: pa.Schema) -> frozenset[str]:
     """Name the columns of a table that may hold nulls."""
+    if schema.names == CHECKS.names:
+        return frozenset(_CHECK_OPTIONAL)
     return frozenset(_PROBE_OPTIONAL if schema.names == PROBES.names else _LATENCIES)
 
 

@@ -26,6 +26,18 @@ def tenant_of(name: str) -> str:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """A phase of a run, as its event and its intervals tell it."""
+
+    number: int
+    name: str
+    kind: str
+    labels: Mapping[str, Any]
+    start_s: float
+    end_s: float
+
+
+@dataclass(frozen=True)
 class Selection:
     """Which of a run's histograms are added up: all of them, narrowed by each field that is not None."""
 
@@ -89,6 +101,11 @@ class RunReader(Protocol):
     @property
     def probes(self) -> pa.Table:
         """``probes.parquet``: a row for each probe; no rows where there were none."""
+        ...
+
+    @property
+    def checks(self) -> pa.Table:
+        """``checks.parquet``: what probes' checks came to, by slices of time; no rows where there were none."""
         ...
 
     def histogram(self, selection: Selection = ALL) -> Sequence[tuple[int, int]]:

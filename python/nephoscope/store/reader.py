@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import check_regular, open_regular, read_regular
+from nephoscope.store.fitting import check_names, fitting, has_long_text
 from nephoscope.store.layout import (
+    CHECKS,
     FILES,
     FORMAT,
     INTERVALS,
@@ -30,16 +32,13 @@ from nephoscope.store.layout import (
     optional_columns,
     table_of,
 )
-from nephoscope.store.protocol import ALL, Selection
+from nephoscope.store.protocol import ALL, Phase, Selection
 from nephoscope.store.schema import (
     MOST_NAME,
     MOST_SECONDS,
     Manifest,
     Refused,
     check_event,
-    check_names,
-    fitting,
-    has_long_text,
     is_time,
     parsed,
     validate,
@@ -51,18 +50,6 @@ if TYPE_CHECKING:
 
 _TAG_PARTS = 4
 _LINE_PARTS = 5
-
-
-@dataclass(frozen=True)
-class Phase:
-    """A phase of a run, as its event and its intervals tell it."""
-
-    number: int
-    name: str
-    kind: str
-    labels: Mapping[str, Any]
-    start_s: float
-    end_s: float
 
 
 @dataclass(frozen=True)
@@ -258,6 +245,11 @@ class StoredRun:
     def probes(self) -> pa.Table:
         """``probes.parquet``, or its journal as the same table; without rows where there were no probes."""
         return self._table(FILES.probes, FILES.probe_journal, PROBES)
+
+    @cached_property
+    def checks(self) -> pa.Table:
+        """``checks.parquet``, or its journal as the same table; without rows where nothing was checked."""
+        return self._table(FILES.checks, FILES.check_journal, CHECKS)
 
     def _table(self, name: str, journal: str, schema: pa.Schema) -> pa.Table:
         path = self.folder / name

@@ -11,9 +11,6 @@ import math
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from nephoscope.scoring.prices import PriceBook
@@ -22,7 +19,6 @@ from nephoscope.settings.resources import Resources
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
 
 MOST_SECONDS = 1e9
 """No run takes so long: three decades."""
@@ -253,11 +249,34 @@ class _Event(_Table):
     event: Name
 
 
+class _Moving(_Table):
+    # "from" is a word of Python's.
+    from_: Annotated[Level, Field(alias="from")]
+    to: Level
+    seconds: Seconds
+
+
+class _Asked(_Table):
+    """What is asked of a load; what is left out stays."""
+
+    concurrency: Level | _Moving | None = None
+    rate: Level | _Moving | None = None
+    mix: dict[Name, Level] | None = None
+    access: dict[Name, Name | Level] | None = None
+    transition_s: Seconds | None = None
+
+
 class _Phase(_Event):
     phase: Annotated[int, Field(ge=0, lt=2**31)]
     name: Name
     kind: Name
     labels: _Labels = Field(default_factory=_Labels)
+    loads: dict[Name, _Asked] = Field(default_factory=dict)
+
+
+class _Steered(_Event):
+    tenant: Name
+    load: _Asked
 
 
 class _Error(_Event):
@@ -315,6 +334,53 @@ class _Setting(_Acted):
     before: bool | int | float | str | None = None
 
 
+class _Anomaly(_Table):
+    anomaly: Name
+    order: Literal["none", "session", "real-time"]
+    times: Count
+    about: Name = ""
+    forbidden_from: Name
+
+
+class _Party(_Table):
+    number: Count
+    session: Count
+    begin_s: Time
+    end_s: Time
+
+
+class _Step(_Table):
+    kind: Name
+    key: int | None = None
+
+
+class _Witness(_Table):
+    anomaly: Name
+    order: Name
+    told: str
+    transactions: Annotated[list[_Party], Field(max_length=MOST_NAMES)]
+    steps: Annotated[list[_Step], Field(max_length=MOST_NAMES)]
+
+
+class _History(_Event):
+    tenant: Name
+    from_s: Time
+    to_s: Time
+    committed: Count
+    aborted: Count
+    unknown: Count
+    operations: Count
+    anomalies: Annotated[list[_Anomaly], Field(max_length=MOST_NAMES)]
+    witnesses: Annotated[list[_Witness], Field(max_length=MOST_NAMES)]
+    late: Count
+    forced: Count
+    unordered: Count
+    strongest: Name | None
+    broken: str | None
+    unwritten: str | None
+    file: Name
+
+
 class _Allocation(_Event):
     resources: Resources
     answered_s: Time | None = None
@@ -322,6 +388,7 @@ class _Allocation(_Event):
 
 _EVENTS: Mapping[str, type[_Event]] = {
     "phase": _Phase,
+    "steered": _Steered,
     "error": _Error,
     "connection": _Counted,
     "dropped": _Counted,
@@ -337,6 +404,7 @@ _EVENTS: Mapping[str, type[_Event]] = {
     "scaling": _Scaling,
     "setting": _Setting,
     "allocation": _Allocation,
+    "history": _History,
 }
 """The events that nephoscope itself reads; others, of third parties' evaluators, have a time and a name."""
 
@@ -358,55 +426,6 @@ def validate(model: type[BaseModel], table: object) -> None:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise Refused(f"{place[:80]}: {first['msg'][:200]}" if place else first["msg"][:200]) from None
-
-
-# --- tables -----------------------------------------------------------------------------------------------------
-
-_COUNTS = frozenset({pa.int32(), pa.int64()})
-_compute: Any = pc
-"""As its types have it, columns are no arguments of these functions."""
-
-
-def fitting(table: pa.Table, optional: frozenset[str]) -> NDArray[np.bool_]:
-    """Tell which rows of a table a run may have written: its nulls, its numbers and its names."""
-    good = np.ones(table.num_rows, np.bool_)
-    for field in table.schema:
-        column = table.column(field.name)
-        if field.type == pa.string():
-            fine = _compute.less_equal(_compute.binary_length(column), MOST_NAME)
-        elif field.type in _COUNTS:
-            fine = _compute.and_(
-                _compute.greater_equal(column, 0), _compute.less_equal(column, _most_of(field.type))
-            )
-        else:
-            most = MOST_SECONDS if field.name.endswith("_s") else MOST_NUMBER
-            fine = _compute.less_equal(_compute.abs(column), most)  # not true of NaN
-        good &= _compute.fill_null(fine, field.name in optional).to_numpy().astype(np.bool_)
-    if {"start_s", "end_s"} <= set(table.column_names):
-        good &= table.column("start_s").to_numpy() <= table.column("end_s").to_numpy()
-    return good
-
-
-def _most_of(kind: pa.DataType) -> int:
-    return MOST_COUNT if kind == pa.int64() else 2**31 - 1
-
-
-def has_long_text(batch: pa.RecordBatch) -> bool:
-    """Tell whether a name is longer than any of a run; dictionaries are looked at, and not what they stand for."""
-    columns: list[Any] = [batch.column(place) for place in range(batch.num_columns)]
-    words = [column.dictionary if pa.types.is_dictionary(column.type) else column for column in columns]
-    return any(
-        (_compute.max(_compute.binary_length(column)).as_py() or 0) > MOST_NAME
-        for column in words
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-    )
-
-
-def check_names(table: pa.Table) -> None:
-    """Refuse a table with more different names in a column than any run has."""
-    for field in table.schema:
-        if field.type == pa.string() and len(_compute.unique(table.column(field.name))) > MOST_NAMES:
-            raise Refused(f"{field.name} has more than {MOST_NAMES:,} different names")
 
 
 def is_time(value: object) -> bool:

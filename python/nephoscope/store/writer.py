@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from nephoscope.errors import MeasurementError
 from nephoscope.files import append_to, replacing
-from nephoscope.store.layout import FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, PROBES, SYSTEM
+from nephoscope.store.layout import CHECKS, FILES, FORMAT, HISTOGRAM_HEADER, INTERVALS, PROBES, SYSTEM
 from nephoscope.store.reader import journal_table
 from nephoscope.store.schema import Manifest, Refused, check_event, parsed, validate
 from nephoscope.store.wallclock import WallClock
@@ -98,6 +98,10 @@ class RunWriter:
         """Add samples of probes, as the engine gives them: lines of JSON."""
         self._append(FILES.probe_journal, lines)
 
+    def checks(self, lines: str) -> None:
+        """Add what probes' checks have come to, as the engine gives it: lines of JSON."""
+        self._append(FILES.check_journal, lines)
+
     def text(self, name: str, content: str) -> None:
         """Write a whole file: the scores, the report."""
         self._write_whole(name, content)
@@ -161,10 +165,11 @@ def seal(folder: Path) -> None:
         (FILES.interval_journal, FILES.intervals, INTERVALS),
         (FILES.system_journal, FILES.system, SYSTEM),
         (FILES.probe_journal, FILES.probes, PROBES),
+        (FILES.check_journal, FILES.checks, CHECKS),
     ):
         path = folder / name
         # Not every run has probes.
-        if not (folder / journal).exists() and (path.exists() or schema is PROBES):
+        if not (folder / journal).exists() and (path.exists() or schema in (PROBES, CHECKS)):
             continue
         try:
             with replacing(path) as file:

@@ -26,7 +26,7 @@ from nephoscope.scoring.definitions import PerfectName
 from nephoscope.scoring.offers import Usage
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 from nephoscope.settings.base import Settings
-from nephoscope.settings.loads import ACCESS_WORDS
+from nephoscope.settings.loads import ACCESS_WORDS, Isolation
 from nephoscope.settings.registered import MeasureSettings, OwnSystemSettings, Scales, SystemSettings
 from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
@@ -99,9 +99,6 @@ _TIME_LIMITS = {
 """The shortest and the longest, in seconds, as the engine takes them."""
 
 
-Isolation = Literal["read uncommitted", "read committed", "repeatable read", "serializable"]
-
-
 class LoadTable(Settings):
     """``[load]``: how transactions are run, whatever is measured."""
 
@@ -116,7 +113,8 @@ class LoadTable(Settings):
     statement_mode: Literal["simple", "extended", "prepared"] = "prepared"
     """How statements are sent, as pgbench's ``-M``: as text, parsed each time, or prepared once a connection."""
     pipeline: bool = False
-    """Whether a statement without a wanted result is sent with the next, where the workload says so."""
+    """Whether a statement without a wanted result is sent with the next, where the workload says so. A transaction
+    [may do so in any case](workloads.md#sending-statements-together)."""
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
     consistency: str | None = None

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::counted::Counted;
 use super::shares::{BLOCK, Shares};
 use crate::random::{Key, Span};
 use crate::spec::Children;
@@ -11,7 +12,7 @@ use crate::spec::Children;
 ///
 /// Parents are taken in pairs. The first of a pair has a random number of children, the second what is
 /// missing to `min + max`, so each pair has equally many, and any child's pair is a division away. Where numbers of
-/// children have weights, parents are taken in blocks in the same way.
+/// children have weights, parents are taken in blocks in the same way; where a function gives them, they are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Family {
     parents: u64,
@@ -20,6 +21,7 @@ pub(crate) struct Family {
     pair: u64,
     key: Key,
     shares: Option<Arc<Shares>>,
+    counted: Option<Arc<Counted>>,
 }
 
 /// The parent of a row, and the row's index among its siblings.
@@ -35,21 +37,30 @@ pub(crate) struct Owner {
 impl Family {
     /// An error says what is wrong with the numbers of children.
     pub(crate) fn new(parents: u64, children: &Children, key: Key) -> Result<Self, String> {
-        let (min, max, shares) = match children {
+        let (mut shares, mut counted) = (None, None);
+        let (min, max) = match children {
             Children::Between { min, max } if min > max => {
                 return Err(format!("min {min} is greater than max {max}"));
             }
-            Children::Between { min, max } => (*min, *max, None),
+            Children::Between { min, max } => (*min, *max),
             Children::Weighted(weights) => {
-                (0, 0, Some(Arc::new(Shares::new(weights, key.inner().draws(0))?)))
+                shares = Some(Arc::new(Shares::new(weights, key.inner().draws(0))?));
+                (0, 0)
+            }
+            Children::Function(function) => {
+                counted = Some(Arc::new(Counted::of(parents, &**function, key.inner())?));
+                (0, 0)
             }
         };
         let counts = Span::new(i64::from(min), i64::from(max));
-        Ok(Self { parents, counts, pair: u64::from(min) + u64::from(max), key, shares })
+        Ok(Self { parents, counts, pair: u64::from(min) + u64::from(max), key, shares, counted })
     }
 
     /// How many children there are; nothing if they are more than 64 bits can count.
     pub(crate) fn rows(&self) -> Option<u64> {
+        if let Some(counted) = &self.counted {
+            return Some(counted.rows());
+        }
         if let Some(shares) = &self.shares {
             let (blocks, rest) = (self.parents / BLOCK, self.parents % BLOCK);
             return blocks
@@ -57,6 +68,18 @@ impl Family {
                 .checked_add(shares.of_first(rest, self.start(blocks)));
         }
         (self.parents / 2).checked_mul(self.pair)?.checked_add(self.parents % 2 * (self.pair / 2))
+    }
+
+    /// The most children of a parent that are possible by what was said, and that there are where a function says it.
+    pub(crate) fn most(&self, children: &Children) -> u32 {
+        match (children, &self.counted) {
+            (Children::Between { max, .. }, _) => *max,
+            (Children::Weighted(weights), _) => {
+                let possible = weights.iter().filter(|(_, weight)| *weight > 0.0);
+                possible.map(|(children, _)| *children).max().unwrap_or(0)
+            }
+            (Children::Function(_), counted) => counted.as_ref().map_or(0, |counted| counted.most()),
+        }
     }
 
     /// How many children the first of a pair of parents has.
@@ -74,6 +97,9 @@ impl Family {
     /// The children of a parent.
     #[inline]
     pub(crate) fn children(&self, parent: u64) -> Range<u64> {
+        if let Some(counted) = &self.counted {
+            return counted.children(parent);
+        }
         if let Some(shares) = &self.shares {
             let (block, index) = (parent / BLOCK, parent % BLOCK);
             let (first, start) = (block * shares.total(), self.start(block));
@@ -91,6 +117,11 @@ impl Family {
     /// The parent of a child, which must be one of [`Self::rows`].
     #[inline]
     pub(crate) fn owner(&self, child: u64) -> Owner {
+        if let Some(counted) = &self.counted {
+            let parent = counted.owner(child);
+            let children = counted.children(parent);
+            return Owner { parent, first: children.start, children: children.end - children.start };
+        }
         if let Some(shares) = &self.shares {
             let (block, index) = (child / shares.total().max(1), child % shares.total().max(1));
             let parent = block * BLOCK + shares.owner(index, self.start(block));
@@ -120,9 +151,12 @@ impl Owner {
 
 #[cfg(test)]
 mod tests {
+    use nephoscope_drivers::{Error, Params, Value};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::function::{CellFunction, RowFunction};
+    use crate::random::Draws;
 
     /// The numbers of children of all parents, which tile the table.
     fn counts(family: &Family) -> Result<Vec<u64>, TestCaseError> {
@@ -176,6 +210,50 @@ mod tests {
                 }
             }
             prop_assert!(counts.iter().all(|count| weights.iter().any(|(children, _)| u64::from(*children) == *count)));
+        }
+    }
+
+    /// A function that gives numbers from a list.
+    #[derive(Debug)]
+    struct Listed(Arc<[i64]>);
+
+    impl RowFunction for Listed {
+        fn instance(&self) -> Result<Box<dyn CellFunction>, Error> {
+            Ok(Box::new(Self(Arc::clone(&self.0))))
+        }
+    }
+
+    impl CellFunction for Listed {
+        fn call(&mut self, row: u64, _draws: Draws, _inputs: &Params) -> Result<Value<'_>, Error> {
+            Ok(Value::Int(self.0[row as usize]))
+        }
+    }
+
+    fn listed(numbers: Vec<i64>) -> Result<Family, String> {
+        let parents = numbers.len() as u64;
+        let children = Children::Function(Arc::new(Listed(numbers.into())));
+        Family::new(parents, &children, Key::new(1, "lines", "order"))
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_of_children_are_those_that_a_function_gives(
+            numbers in prop::collection::vec(prop_oneof![Just(0_i64), 0_i64..4, 0_i64..200], 0..300),
+        ) {
+            let family = listed(numbers.clone()).unwrap();
+            let counts = counts(&family)?;
+            prop_assert!(counts.iter().copied().eq(numbers.iter().map(|number| *number as u64)));
+        }
+    }
+
+    #[test]
+    fn a_function_gives_numbers_that_can_be_counted() {
+        for number in [-1, 1 << 32] {
+            let refused = listed(vec![1, number]).unwrap_err();
+            assert_eq!(
+                refused,
+                format!("the function gives row 1 {number} children; allowed are 0 to 4294967295")
+            );
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is known of a dataset before any cell is computed: each column's generator with all names resolved.
 
 mod arithmetic;
+mod counted;
 mod family;
 mod relation;
 mod shares;

@@ -115,16 +115,6 @@ fn descended(names: &Names<'_>, claim: Claim<'_>, parents: u64, seed: u64) -> Re
             format!("{parents} rows of {parent:?} have {rows} children, but the table says {declared} rows");
         return Err(names.refuse(claim.at, &format!("parent: {why}")));
     }
-    Ok(Lineage { rows, descent: Some(Descent { parent: claim.parent, family, most: most(claim.children) }) })
-}
-
-/// The most children that a parent may have.
-fn most(children: &Children) -> u32 {
-    match children {
-        Children::Between { max, .. } => *max,
-        Children::Weighted(weights) => {
-            let possible = weights.iter().filter(|(_, weight)| *weight > 0.0);
-            possible.map(|(children, _)| *children).max().unwrap_or(0)
-        }
-    }
+    let most = family.most(claim.children);
+    Ok(Lineage { rows, descent: Some(Descent { parent: claim.parent, family, most }) })
 }

@@ -12,6 +12,8 @@ pub struct Capabilities {
     pub blocking: bool,
     /// Statements are SQL. Without it they are the verbs of tables with a key, and nothing else.
     pub sql: bool,
+    /// Without SQL, a workload may have statements in the dialect's own language beside the verbs.
+    pub own_statements: bool,
     /// BEGIN and COMMIT hold several statements together.
     pub transactions: bool,
     /// The reply to an INSERT tells the key: see [`crate::Reply::inserted_id`].
@@ -20,6 +22,8 @@ pub struct Capabilities {
     pub isolation: &'static [&'static str],
     /// The consistency levels that a session can ask for beside the system's default.
     pub consistency: &'static [&'static str],
+    /// Reads and writes may have levels of their own: `read ONE write QUORUM`.
+    pub consistency_apart: bool,
 }
 
 /// The levels of the SQL standard.
@@ -32,11 +36,23 @@ impl Capabilities {
         probes: true,
         blocking: false,
         sql: true,
+        own_statements: false,
         transactions: true,
         generated_keys: false,
         isolation: STANDARD,
         consistency: &[],
+        consistency_apart: false,
     };
+
+    /// Whether a session can ask for a consistency level.
+    #[must_use]
+    pub fn has_consistency(&self, level: &str) -> bool {
+        let apart = level.strip_prefix("read ").and_then(|rest| rest.split_once(" write "));
+        match apart.filter(|_| self.consistency_apart) {
+            Some((read, write)) => self.consistency.contains(&read) && self.consistency.contains(&write),
+            None => self.consistency.contains(&level),
+        }
+    }
 
     /// What a workload may need, by the name that it is asked for, and whether it is there.
     #[must_use]

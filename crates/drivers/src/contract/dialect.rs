@@ -59,6 +59,8 @@ pub struct Lexer {
     pub nested_comments: bool,
     /// A name may stand in brackets.
     pub brackets: bool,
+    /// `//` begins a comment.
+    pub slash_comments: bool,
 }
 
 impl Lexer {
@@ -70,6 +72,7 @@ impl Lexer {
         dollar_quotes: true,
         nested_comments: true,
         brackets: false,
+        slash_comments: false,
     };
     /// `MySQL`'s and `MariaDB`'s with the default `sql_mode` (manual, section 11 "Language Structure").
     pub const MYSQL: Self = Self {
@@ -79,6 +82,7 @@ impl Lexer {
         dollar_quotes: false,
         nested_comments: false,
         brackets: false,
+        slash_comments: false,
     };
     /// `SQLite`'s (<https://www.sqlite.org/lang.html>).
     pub const SQLITE: Self = Self {
@@ -88,7 +92,10 @@ impl Lexer {
         dollar_quotes: false,
         nested_comments: false,
         brackets: true,
+        slash_comments: false,
     };
+    /// Cassandra's CQL (<https://cassandra.apache.org/doc/latest/cassandra/developing/cql/definitions.html>).
+    pub const CQL: Self = Self { nested_comments: false, slash_comments: true, ..Self::POSTGRES };
 }
 
 #[cfg(test)]

@@ -100,6 +100,17 @@ pub enum Want {
     Count,
     /// Its rows.
     Rows,
+    /// Its rows, and the reply itself in [`Rows::kept`], whatever commands follow it in the flush.
+    Kept,
+}
+
+impl Want {
+    /// Whether rows are wanted.
+    #[inline]
+    #[must_use]
+    pub fn has_rows(self) -> bool {
+        self != Self::Count
+    }
 }
 
 /// How the last command of a flush ended.
@@ -183,7 +194,7 @@ pub trait Connection {
     fn add(&mut self, statement: &Rc<Statement>, alone: bool) -> Result<Added, Error>;
 
     /// Sends what is queued and completes when every reply is in, with the reply to the last command; rows that
-    /// were wanted are added to `rows`.
+    /// were wanted are added to `rows`, and so are the replies to commands with [`Want::Kept`], each once it is good.
     ///
     /// After an error [`Connection::state`] says what is left. In the state [`ConnectionState::Waiting`], which
     /// follows a time-out, calling again goes on waiting for the outstanding replies.

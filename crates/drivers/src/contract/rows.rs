@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::contract::driver::Reply;
 use crate::contract::error::Error;
 use crate::contract::value::Value;
 
@@ -76,6 +77,7 @@ pub struct Rows {
     cells: Vec<u8>,
     starts: Vec<usize>,
     sets: Vec<Set>,
+    kept: Vec<Reply>,
 }
 
 impl Rows {
@@ -84,6 +86,18 @@ impl Rows {
         self.cells.clear();
         self.starts.clear();
         self.sets.clear();
+        self.kept.clear();
+    }
+
+    /// Keeps the reply to a command with [`crate::Want::Kept`].
+    pub fn keep(&mut self, reply: Reply) {
+        self.kept.push(reply);
+    }
+
+    /// The replies that were kept since the store was emptied, in the order of their commands.
+    #[must_use]
+    pub fn kept(&self) -> &[Reply] {
+        &self.kept
     }
 
     /// Begins the result of one statement; the rows that follow belong to it.

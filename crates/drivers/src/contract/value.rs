@@ -80,7 +80,17 @@ impl Params {
     }
 
     /// Adds a value behind the others.
+    #[inline]
     pub fn push(&mut self, value: Value<'_>) {
+        // Most values are whole numbers.
+        if let Value::Int(number) = value {
+            self.items.push(Item::Plain(Value::Int(number)));
+        } else {
+            self.push_any(value);
+        }
+    }
+
+    fn push_any(&mut self, value: Value<'_>) {
         let mut keep = |body: &[u8]| {
             let start = self.bodies.len();
             self.bodies.extend_from_slice(body);

@@ -31,15 +31,14 @@ use prepared::{Prepared, identify, write_close};
 struct Step {
     what: What,
     effect: Effect,
-    /// Its rows are wanted.
-    keeps_rows: bool,
+    want: Want,
     /// The sequence number with which the answer begins: one more than that of the command's last packet.
     answer: u8,
 }
 
 impl Step {
-    fn new(what: What, effect: Effect, keeps_rows: bool) -> Self {
-        Self { what, effect, keeps_rows, answer: 1 }
+    fn new(what: What, effect: Effect, want: Want) -> Self {
+        Self { what, effect, want, answer: 1 }
     }
 }
 
@@ -191,7 +190,7 @@ impl Machine {
     }
 
     fn add_control(&mut self, effect: Effect, sql: &'static [u8], out: &mut Vec<u8>) -> Result<(), Error> {
-        let step = Step::new(What::Control, effect, false);
+        let step = Step::new(What::Control, effect, Want::Count);
         self.add(step, out, |_, out| Ok(wire::command(out, command::QUERY, sql)))
     }
 
@@ -208,7 +207,7 @@ impl Machine {
         };
         statement.statement.check_count(params)?;
         let effect = if statement.only_reads { Effect::Read } else { Effect::Write };
-        let step = Step::new(What::Execute(index), effect, want == Want::Rows);
+        let step = Step::new(What::Execute(index), effect, want);
         if statement.as_text {
             return self.add(step, out, |all, out| all[index].write_text(params, out));
         }
@@ -241,7 +240,7 @@ impl Machine {
     }
 
     fn add_prepare(&mut self, index: usize, out: &mut Vec<u8>) -> Result<(), Error> {
-        let prepare = Step::new(What::Prepare(index), Effect::Read, false);
+        let prepare = Step::new(What::Prepare(index), Effect::Read, Want::Count);
         self.add(prepare, out, |all, out| Ok(wire::command(out, command::PREPARE, all[index].sql.as_bytes())))
     }
 
@@ -276,7 +275,7 @@ impl Machine {
             self.drop_held(out);
             if std::mem::take(&mut self.unsettled) {
                 wire::command(out, command::PING, &[]);
-                self.expected.push_back(Step::new(What::Ping, Effect::Read, false));
+                self.expected.push_back(Step::new(What::Ping, Effect::Read, Want::Count));
             }
             return;
         }
@@ -348,15 +347,15 @@ impl session::Machine for Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
+        let (mut used, mut rest) = (0, inbox.bytes());
         while !self.expected.is_empty() {
-            let taken = match wire::frame(&inbox.bytes()[used..], wire::LONGEST) {
+            let taken = match wire::frame(rest, wire::LONGEST) {
                 Ok(Frame::Packet(payload, sequence, size)) => {
                     self.packet(payload, sequence, rows).map(|()| size)
                 }
                 Ok(Frame::Packets(last, size)) => {
                     let mut joined = Vec::new();
-                    wire::join(&inbox.bytes()[used..used + size], &mut joined);
+                    wire::join(&rest[..size], &mut joined);
                     self.packet(&joined, last, rows).map(|()| size)
                 }
                 Ok(Frame::Partial(size)) => {
@@ -366,10 +365,12 @@ impl session::Machine for Machine {
                 }
                 Err(error) => Err(error),
             };
-            used += match taken {
+            let size = match taken {
                 Ok(size) => size,
                 Err(error) => return Err(session::Machine::lose(self, error)),
             };
+            used += size;
+            rest = &rest[size..];
             if self.expected.is_empty() {
                 self.next_wave(out);
             }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 
 use super::secret::Password;
+use super::settings::{Host, HostAddress};
 use crate::contract::error::ConfigError;
 
 /// How the environment is asked.
@@ -135,6 +137,14 @@ pub(crate) trait Choice: Copy + PartialEq + 'static {
     }
 }
 
+/// `true` or `false`.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct Switch(pub(crate) bool);
+
+impl Choice for Switch {
+    const OPTIONS: &'static [(&'static str, Self)] = &[("false", Self(false)), ("true", Self(true))];
+}
+
 /// What the user gave.
 #[derive(Default)]
 pub(crate) struct Given {
@@ -185,5 +195,30 @@ impl Given {
     /// The value of a key with a fixed set of values, or its default.
     pub(crate) fn choice<T: Choice>(&self, key: &str, default: T) -> Result<T, ConfigError> {
         self.get(key).map_or(Ok(default), Value::choice)
+    }
+
+    /// A whole number of 0 or more.
+    pub(crate) fn whole(&self, key: &str) -> Result<Option<u32>, ConfigError> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        value.text.parse().map(Some).map_err(|_| value.error("is not a whole number of 0 or more"))
+    }
+
+    /// The hosts of `host` and `port`, lists both, without a password; this machine where there is none.
+    pub(crate) fn hosts(&self, default_port: u16) -> Result<Vec<Host>, ConfigError> {
+        let list = |key| self.get(key).map(Value::list).unwrap_or_default();
+        let (names, ports) = (list("host"), list("port"));
+        let host = |place: usize| {
+            let name = names.get(place).copied().filter(|name| !name.is_empty()).unwrap_or("localhost");
+            let address =
+                name.parse::<IpAddr>().map_or_else(|_| HostAddress::Name(name.to_owned()), HostAddress::Ip);
+            let port = ports.get(place).or(ports.first()).filter(|port| !port.is_empty());
+            let port = port.map_or(Some(default_port), |port| port.parse().ok().filter(|port| *port != 0));
+            let wrong = || {
+                let port = self.name("port");
+                ConfigError(format!("{port} is not a port; allowed are numbers from 1 to 65535"))
+            };
+            Ok(Host { name: name.to_owned(), address, port: port.ok_or_else(wrong)?, password: None })
+        };
+        (0..names.len().max(1)).map(host).collect()
     }
 }

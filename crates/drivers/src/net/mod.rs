@@ -1,6 +1,7 @@
 //! How a server is reached, whatever its protocol: names, URLs, secrets, TLS, channels. It knows the contract, and no
 //! driver.
 
+pub(crate) mod asking;
 pub mod aws;
 pub(crate) mod channel;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -2,6 +2,7 @@
 //! comes to.
 
 use std::io;
+use std::time::Duration;
 
 use nephoscope_runtime::clock::{self, Nanos};
 use nephoscope_runtime::{Address, Runtime, Stream};
@@ -81,5 +82,65 @@ pub(crate) fn shuffle(hosts: &mut [&Host]) {
     for last in (1..hosts.len()).rev() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         hosts.swap(last, (state >> 33) as usize % (last + 1));
+    }
+}
+
+/// How the hosts of an endpoint are tried, one after the other.
+pub(crate) struct Way<'a> {
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) resolver: &'a Resolver,
+    pub(crate) tls: Option<&'a TlsConnector>,
+    /// The longest that one host may take; `None` is without a limit of its own.
+    pub(crate) host_timeout: Option<Duration>,
+}
+
+impl Way<'_> {
+    /// Connects to the first host at which `greet` succeeds. The hosts share the time that is left. An error that
+    /// `is_final` is not tried at another host: a user whom one server has refused.
+    pub(crate) async fn first<'h, L>(
+        &self,
+        hosts: impl ExactSizeIterator<Item = &'h Host>,
+        deadline: Nanos,
+        greet: impl AsyncFn(Channel, &Host) -> Result<L, Error>,
+        is_final: impl Fn(&Error) -> bool,
+    ) -> Result<L, Error> {
+        let (count, mut last) = (hosts.len(), None);
+        for (tried, host) in hosts.enumerate() {
+            match self.host(host, share(deadline, count - tried), &greet).await {
+                Ok(link) => return Ok(link),
+                Err(error) if is_final(&error) => return Err(error),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::connection_lost("there is no host to connect to")))
+    }
+
+    async fn host<L>(
+        &self,
+        host: &Host,
+        deadline: Nanos,
+        greet: &impl AsyncFn(Channel, &Host) -> Result<L, Error>,
+    ) -> Result<L, Error> {
+        let own = self.host_timeout.map_or(Nanos::MAX, |time| time.as_nanos() as Nanos);
+        let deadline = deadline.min(clock::now().saturating_add(own));
+        let (addresses, mut last) =
+            (self::addresses(self.resolver, self.runtime, host, deadline).await?, None);
+        for (tried, address) in addresses.iter().enumerate() {
+            let deadline = share(deadline, addresses.len() - tried);
+            let greeted = async {
+                let stream = Stream::connect(self.runtime, address, deadline).await;
+                let stream = stream.map_err(|error| refused(&error, host, deadline))?;
+                let channel = match self.tls.filter(|_| !host.is_unix()) {
+                    Some(connector) => encrypt(stream, connector, host).await?,
+                    None => Channel::Plain(stream),
+                };
+                greet(channel, host).await.map_err(|error| error.context(&host.to_string()))
+            };
+            match greeted.await {
+                Ok(link) => return Ok(link),
+                Err(error) => last = Some(timed_out(error, host)),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::connection_lost(format!("{host} has no address"))))
     }
 }

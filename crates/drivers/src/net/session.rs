@@ -124,7 +124,10 @@ impl<M: Machine, C: Cancel + 'static> Connection for Session<M, C> {
                 };
             }
             let (inbox, out) = self.channel.buffers();
-            match self.machine.feed(inbox, out, rows) {
+            // Mostly nothing has come yet when a request leaves.
+            let waits = inbox.bytes().is_empty() && self.machine.state() == ConnectionState::Waiting;
+            let fed = if waits { Ok(Progress::More) } else { self.machine.feed(inbox, out, rows) };
+            match fed {
                 Ok(Progress::Done(reply)) if sent => return Poll::Ready(Ok(reply)),
                 Ok(Progress::Done(_)) => return Poll::Ready(Err(self.machine.lose(M::unasked()))),
                 // The machine has more to send.

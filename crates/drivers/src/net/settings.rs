@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::given::Choice;
+use super::given::{Choice, Given, Lookup};
 use super::secret::Password;
+use crate::contract::error::ConfigError;
 
 /// What a percent-encoded part of a URL may show as it is.
 pub(crate) const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -115,6 +116,45 @@ pub struct TlsSettings {
     pub max_version: Option<TlsVersion>,
     /// Whether the server is told by which name it was called.
     pub server_name_indication: bool,
+}
+
+impl TlsSettings {
+    /// Those of a mode, with the files that the user gave by the names of `words`. The environment may say where the
+    /// system's store is.
+    pub(crate) fn given(
+        given: &Given,
+        words: &'static TlsWords,
+        mode: SslMode,
+        environment: Lookup<'_>,
+    ) -> Result<Self, ConfigError> {
+        let file = |key| given.text(key).map(|path| FileSetting { path: path.into(), given: true });
+        let path = |variable| environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let (certificate, key) = (file(words.certificate), file(words.key));
+        if certificate.is_some() != key.is_some() {
+            let (certificate, key) = (words.certificate, words.key);
+            return Err(ConfigError(format!(
+                "url: {certificate} and {key} go together; one of them is missing"
+            )));
+        }
+        let roots = match file(words.roots) {
+            None if mode == SslMode::VerifyFull => {
+                RootCertificates::System { file: path("SSL_CERT_FILE"), directory: path("SSL_CERT_DIR") }
+            }
+            // Whoever verifies nothing needs no authorities.
+            ca => RootCertificates::File(ca.filter(|_| mode == SslMode::VerifyFull)),
+        };
+        Ok(Self {
+            words,
+            mode,
+            roots,
+            certificate,
+            key,
+            protocol: None,
+            min_version: TlsVersion::V1_2,
+            max_version: None,
+            server_name_indication: true,
+        })
+    }
 }
 
 /// A file to be read.

@@ -35,13 +35,15 @@ enum Expected {
     Command {
         /// Set where rows are wanted and the statement has some.
         rows: Option<Rc<Columns>>,
+        /// Its reply is kept.
+        keeps_reply: bool,
         /// It is COMMIT, which the server may answer by rolling back.
         commit: bool,
         /// The place of the statement that is parsed before it.
         parses: Option<usize>,
     },
     /// A text without parameters, whose columns come with its rows.
-    Text { keeps_rows: bool },
+    Text { want: Want },
     /// The description of the added statement at a place.
     Description { place: usize },
     /// The end of a batch, which the server answers with `ReadyForQuery`.
@@ -155,8 +157,9 @@ impl Machine {
         if parses.is_some() {
             statement.parsed = Parsed::Asked;
         }
-        let rows = if want == Want::Rows { statement.columns.clone() } else { None };
-        self.expected.push_back(Expected::Command { rows, commit: command == Command::Commit, parses });
+        let rows = if want.has_rows() { statement.columns.clone() } else { None };
+        let (keeps_reply, commit) = (want == Want::Kept, command == Command::Commit);
+        self.expected.push_back(Expected::Command { rows, keeps_reply, commit, parses });
         if self.mode == StatementMode::Simple {
             self.expect_sync();
         } else {
@@ -184,14 +187,15 @@ impl Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
+        let (mut used, mut rest) = (0, inbox.bytes());
         while self.batches > 0 {
-            match wire::frame(&inbox.bytes()[used..]) {
+            match wire::frame(rest) {
                 Ok(Frame::Message(message, size)) => {
                     if let Err(error) = self.message(message, rows) {
                         return Err(self.lose(error));
                     }
                     used += size;
+                    rest = &rest[size..];
                     if let Some(error) = self.overflow.take() {
                         inbox.consume(used);
                         return Err(self.error.take().unwrap_or(error));
@@ -230,7 +234,7 @@ impl Machine {
             b'n' => self.described_without_columns(),
             b'D' => self.row(message.body, rows)?,
             // CommandComplete, EmptyQueryResponse.
-            b'C' | b'I' => self.completed(message.body)?,
+            b'C' | b'I' => self.completed(message.body, rows)?,
             b'Z' => self.ready(message.body)?,
             b'E' => self.failed(wire::error(message.body)),
             b'N' => self.noted(wire::error(message.body)),
@@ -260,12 +264,15 @@ impl Machine {
         };
     }
 
-    fn completed(&mut self, tag: &[u8]) -> Result<(), Error> {
-        let Some(Expected::Command { commit, .. }) = self.expected.front() else {
-            return self.completed_text(tag);
+    fn completed(&mut self, tag: &[u8], rows: &mut Rows) -> Result<(), Error> {
+        let Some(Expected::Command { commit, keeps_reply, .. }) = self.expected.front() else {
+            return self.completed_text(tag, rows);
         };
         let (affected, result) = (wire::affected(tag), self.result.take());
         self.reply = Reply { affected, result, ..Reply::default() };
+        if *keeps_reply {
+            rows.keep(self.reply);
+        }
         if *commit && tag.starts_with(b"ROLLBACK") {
             self.error.get_or_insert_with(Error::not_committed);
         }

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use nephoscope_runtime::clock::{self, Nanos};
-use nephoscope_runtime::{Runtime, Yield};
+use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::Nanos;
 
 use super::startup::{Endpoint, Link};
 use super::wire::{self, Items, Value, put_text, put_texts, put_words};
 use crate::contract::bulk::{Admin, RowEncoder, RowSource, Table};
 use crate::contract::driver::Settings;
-use crate::contract::error::{Error, ErrorClass};
-use crate::contract::interrupt::Interrupt;
+use crate::contract::error::Error;
 use crate::contract::value::{self, write_plain};
-use crate::net::reach::{is_time_out, not_in_time};
+use crate::net::asking::Asking;
+use crate::net::reach::not_in_time;
 
 /// What a manifest says of a server: lines of INFO, and settings.
 const FACTS: [&str; 6] =
@@ -21,39 +21,26 @@ const SETTINGS: [&str; 6] =
     ["maxmemory", "appendonly", "appendfsync", "save", "io-threads", "min-replicas-to-write"];
 
 pub(super) struct RedisAdmin {
-    runtime: Runtime,
     link: Link,
-    interrupt: Interrupt,
-    answer_timeout: Nanos,
-    /// Whether a question was given up: its answer may still come, and would be taken for that of the next.
-    is_given_up: bool,
+    asking: Asking,
 }
 
 impl RedisAdmin {
     pub(super) fn connect(endpoint: &Arc<Endpoint>, settings: &Settings) -> Result<Self, Error> {
-        let (runtime, interrupt) = (Runtime::new()?, settings.interrupt.clone());
+        let asking = Asking::new(settings)?;
+        let Asking { runtime, interrupt, .. } = &asking;
         let link = runtime.block_on(interrupt.or(async {
             let deadline = endpoint.deadline();
-            let mut link = endpoint.establish(&runtime, deadline).await?;
+            let mut link = endpoint.establish(runtime, deadline).await?;
             link.channel.set_deadline(deadline);
             set_up(&mut link, &settings.on_connect).await.map_err(not_in_time)?;
             Ok(link)
         }))?;
-        Ok(Self { runtime, link, interrupt, answer_timeout: settings.answer_timeout, is_given_up: false })
+        Ok(Self { link, asking })
     }
 
-    fn begin(&mut self) -> Result<(), Error> {
-        if self.is_given_up {
-            return Err(Error::connection_lost("an answer on this connection was given up"));
-        }
-        self.link.channel.set_deadline(clock::now().saturating_add(self.answer_timeout));
-        Ok(())
-    }
-
-    fn end<T>(&mut self, found: Result<T, Error>) -> Result<T, Error> {
-        let left = |error: &Error| is_time_out(error) || error.class() == ErrorClass::ConnectionLost;
-        self.is_given_up = self.interrupt.has_struck() || found.as_ref().is_err_and(left);
-        found
+    fn ask<T>(&mut self, question: impl AsyncFnOnce(&mut Link) -> Result<T, Error>) -> Result<T, Error> {
+        self.asking.ask(&mut self.link, |link| &mut link.channel, question)
     }
 }
 
@@ -127,23 +114,18 @@ fn table(answer: &[u8]) -> Result<Table, Error> {
 
 impl Admin for RedisAdmin {
     fn limit_answers(&mut self, limit: Nanos) {
-        self.answer_timeout = limit;
+        self.asking.answer_timeout = limit;
     }
 
     /// Runs one command, written as for `redis-cli`.
     fn query(&mut self, sql: &str) -> Result<Table, Error> {
-        self.begin()?;
-        let found = self.runtime.block_on(self.interrupt.or(run(&mut self.link, sql)));
-        let answer = self.end(found)?;
+        let answer = self.ask(async |link| run(link, sql).await)?;
         table(&answer)
     }
 
     /// Stores rows under their first column. Rows that were stored before an error stay.
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
-        self.begin()?;
-        let loaded = load(&mut self.link, table, columns, rows);
-        let found = self.runtime.block_on(self.interrupt.or(loaded));
-        self.end(found)
+        self.ask(async |link| load(link, table, columns, rows).await)
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {

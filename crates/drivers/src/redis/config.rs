@@ -2,17 +2,15 @@
 //!
 //! The names of the settings are those of `redis-cli`, without its hyphens.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use percent_encoding::utf8_percent_encode;
 
 use crate::contract::error::ConfigError;
-use crate::net::given::{Choice, Given, Keys, Lookup, Value, process_environment};
+use crate::net::given::{Given, Keys, Lookup, Switch, process_environment};
 use crate::net::settings::{
-    ENCODED, ENCODED_VALUE, FileSetting, Host, HostAddress, RootCertificates, SslMode, TlsSettings,
-    TlsVersion, TlsWords, redacted_host,
+    ENCODED, ENCODED_VALUE, Host, HostAddress, SslMode, TlsSettings, TlsWords, redacted_host,
 };
 use crate::net::url;
 
@@ -66,13 +64,6 @@ pub struct Config {
     shown: Vec<(&'static str, String)>,
 }
 
-#[derive(Clone, Copy, PartialEq)]
-struct Switch(bool);
-
-impl Choice for Switch {
-    const OPTIONS: &'static [(&'static str, Self)] = &[("false", Self(false)), ("true", Self(true))];
-}
-
 impl Config {
     /// Reads a URL, with this process's environment for what the URL leaves out.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
@@ -93,9 +84,10 @@ impl Config {
         Ok(Self {
             hosts,
             user: given.text("user").unwrap_or_default().to_owned(),
-            database: whole(&given, "db")?.unwrap_or(0),
+            database: given.whole("db")?.unwrap_or(0),
             tls: tls(&given, encrypts, environment)?,
-            connect_timeout: whole(&given, "connect-timeout")?
+            connect_timeout: given
+                .whole("connect-timeout")?
                 .filter(|seconds| *seconds > 0)
                 .map(|seconds| Duration::from_secs(seconds.into())),
             shown: shown.filter_map(|key| Some((key, given.text(key)?.to_owned()))).collect(),
@@ -121,36 +113,15 @@ impl Config {
     }
 }
 
-/// A whole number of 0 or more.
-fn whole(given: &Given, key: &str) -> Result<Option<u32>, ConfigError> {
-    let Some(value) = given.get(key) else { return Ok(None) };
-    value.text.parse().map(Some).map_err(|_| value.error("is not a whole number of 0 or more"))
-}
-
 fn hosts(given: &Given) -> Result<Vec<Host>, ConfigError> {
-    let list = |key| given.get(key).map(Value::list).unwrap_or_default();
-    let (names, ports) = (list("host"), list("port"));
     if let Some(socket) = given.get("socket") {
-        if !names.is_empty() {
+        if given.get("host").is_some() {
             return Err(socket.error("cannot be used with a host; leave the host out"));
         }
         let (name, address) = (socket.text.clone(), HostAddress::Unix(PathBuf::from(&socket.text)));
         return Ok(vec![Host { name, address, port: DEFAULT_PORT, password: None }]);
     }
-    let count = names.len().max(1);
-    let host = |place: usize| {
-        let name = names.get(place).copied().filter(|name| !name.is_empty()).unwrap_or("localhost");
-        let address =
-            name.parse::<IpAddr>().map_or_else(|_| HostAddress::Name(name.to_owned()), HostAddress::Ip);
-        let port = ports.get(place).or(ports.first()).filter(|port| !port.is_empty());
-        let port = port.map_or(Some(DEFAULT_PORT), |port| port.parse().ok().filter(|port| *port != 0));
-        let wrong = || {
-            let port = given.name("port");
-            ConfigError(format!("{port} is not a port; allowed are numbers from 1 to 65535"))
-        };
-        Ok(Host { name: name.to_owned(), address, port: port.ok_or_else(wrong)?, password: None })
-    };
-    (0..count).map(host).collect()
+    given.hosts(DEFAULT_PORT)
 }
 
 fn tls(given: &Given, encrypts: bool, environment: Lookup<'_>) -> Result<TlsSettings, ConfigError> {
@@ -160,35 +131,12 @@ fn tls(given: &Given, encrypts: bool, environment: Lookup<'_>) -> Result<TlsSett
     {
         return Err(value.error("is about TLS, which the scheme rediss:// asks for"));
     }
-    let file = |key| given.text(key).map(|path| FileSetting { path: path.into(), given: true });
-    let path = |variable| environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let (certificate, key) = (file("cert"), file("key"));
-    if certificate.is_some() != key.is_some() {
-        return Err(ConfigError("url: cert and key go together; one of them is missing".to_owned()));
-    }
     let mode = match (encrypts, insecure) {
         (false, _) => SslMode::Disable,
         (true, true) => SslMode::Require,
         (true, false) => SslMode::VerifyFull,
     };
-    let roots = match file("cacert") {
-        None if mode == SslMode::VerifyFull => {
-            RootCertificates::System { file: path("SSL_CERT_FILE"), directory: path("SSL_CERT_DIR") }
-        }
-        // Whoever verifies nothing needs no authorities.
-        ca => RootCertificates::File(ca.filter(|_| mode == SslMode::VerifyFull)),
-    };
-    Ok(TlsSettings {
-        words: &TLS_WORDS,
-        mode,
-        roots,
-        certificate,
-        key,
-        protocol: None,
-        min_version: TlsVersion::V1_2,
-        max_version: None,
-        server_name_indication: true,
-    })
+    TlsSettings::given(given, &TLS_WORDS, mode, environment)
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Machine {
             target.truncate(start);
             return Err(misfit);
         }
-        let (keeps, statement) = (want == Want::Rows, statement.action);
+        let (keeps, statement) = (want.has_rows(), statement.action);
         let expects: &[Expect] = match statement {
             Action::Read => &[Expect::Row { statement: place, keeps, last: true }],
             Action::Scan => &[Expect::Keys { statement: place, keeps }],

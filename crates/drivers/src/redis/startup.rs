@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos};
-use nephoscope_runtime::{Address, Runtime, Stream};
 
 use super::config::Config;
 use super::wire::{self, Items, Part, Value, put_command};
 use crate::contract::error::Error;
 use crate::net::channel::Channel;
-use crate::net::reach::{self, refused, share, timed_out};
+use crate::net::reach::Way;
 use crate::net::resolve::Resolver;
 use crate::net::secret::Password;
 use crate::net::session::Cancel;
@@ -80,49 +80,20 @@ impl Endpoint {
         runtime: &Runtime,
         deadline: Nanos,
     ) -> Result<Link, Error> {
-        let (hosts, mut last) = (&self.config.hosts, None);
-        for (tried, host) in hosts.iter().enumerate() {
-            let deadline = share(deadline, hosts.len() - tried);
-            match self.try_host(runtime, host, deadline).await {
-                Ok(link) => return Ok(link),
-                // A user whom one server has refused is not tried at another.
-                Err(error) if matches!(error.code(), "WRONGPASS" | "NOAUTH" | "NOPERM") => return Err(error),
-                Err(error) => last = Some(error),
-            }
-        }
-        Err(last.unwrap_or_else(|| Error::connection_lost("there is no host to connect to")))
-    }
-
-    async fn try_host(&self, runtime: &Runtime, host: &Host, deadline: Nanos) -> Result<Link, Error> {
-        let own = self.config.connect_timeout.map_or(Nanos::MAX, |time| time.as_nanos() as Nanos);
-        let deadline = deadline.min(clock::now().saturating_add(own));
-        let (addresses, mut last) = (reach::addresses(&self.resolver, runtime, host, deadline).await?, None);
-        for (tried, address) in addresses.iter().enumerate() {
-            let deadline = share(deadline, addresses.len() - tried);
-            match self.try_address(runtime, host, address, deadline).await {
-                Ok(link) => return Ok(link),
-                Err(error) => last = Some(timed_out(error, host)),
-            }
-        }
-        Err(last.unwrap_or_else(|| Error::connection_lost(format!("{host} has no address"))))
-    }
-
-    async fn try_address(
-        &self,
-        runtime: &Runtime,
-        host: &Host,
-        address: &Address,
-        deadline: Nanos,
-    ) -> Result<Link, Error> {
-        let stream = Stream::connect(runtime, address, deadline).await;
-        let stream = stream.map_err(|error| refused(&error, host, deadline))?;
-        let channel = match self.tls.as_ref().filter(|_| !host.is_unix()) {
-            Some(connector) => reach::encrypt(stream, connector, host).await?,
-            None => Channel::Plain(stream),
+        let way = Way {
+            runtime,
+            resolver: &self.resolver,
+            tls: self.tls.as_ref(),
+            host_timeout: self.config.connect_timeout,
         };
-        let mut link = Link { channel };
-        self.log_in(&mut link, host).await.map_err(|error| error.context(&host.to_string()))?;
-        Ok(link)
+        let greet = async |channel, host: &Host| {
+            let mut link = Link { channel };
+            self.log_in(&mut link, host).await?;
+            Ok(link)
+        };
+        // A user whom one server has refused is not tried at another.
+        let is_final = |error: &Error| matches!(error.code(), "WRONGPASS" | "NOAUTH" | "NOPERM");
+        way.first(self.config.hosts.iter(), deadline, greet, is_final).await
     }
 
     /// Version 3 of the protocol where the server has it, since 6.0; else version 2, which needs no greeting.

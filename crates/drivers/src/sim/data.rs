@@ -17,6 +17,8 @@ use crate::sim::plan::{Law, Window};
 
 /// So many markers are kept at the most; the oldest go first.
 const MARKERS: usize = 10_000;
+/// So many versions of a marker are kept at the most; the older half goes first.
+const VERSIONS: usize = 20_000;
 
 /// The statements of probes, which the simulated database understands; any other is an echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,18 +132,30 @@ impl Data {
         let tables = &mut *self.tables();
         tables.changes += 1;
         let version = Version { change: tables.changes, at, number };
-        tables.markers.entry(id).or_default().push(version);
+        let versions = tables.markers.entry(id).or_default();
+        versions.push(version);
+        if versions.len() > VERSIONS {
+            versions.drain(..VERSIONS / 2);
+        }
         if tables.markers.len() > MARKERS {
             let oldest = tables.markers.keys().copied().find(|id| *id != 0);
             oldest.and_then(|id| tables.markers.remove(&id));
         }
     }
 
-    /// The first markers of some at a time, and what they are, as an endpoint sees them: so many as a poll reads.
-    pub(crate) fn markers(&self, ids: RangeInclusive<i64>, at: Nanos, view: &View<'_>) -> Vec<(i64, i64)> {
+    /// The first markers of some at a time, and what they are, as an endpoint sees them: so many as a poll reads. One that
+    /// is read as an old one is what it was before its last change that is to be seen there.
+    pub(crate) fn markers(
+        &self,
+        ids: RangeInclusive<i64>,
+        at: Nanos,
+        view: &View<'_>,
+        mut is_old: impl FnMut() -> bool,
+    ) -> Vec<(i64, i64)> {
         let tables = self.tables();
         let visible = |(id, versions): (&i64, &Vec<Version>)| {
-            Some((*id, versions.iter().rfind(|version| view.sees(version) <= at)?.number?))
+            let mut seen = versions.iter().rev().filter(|version| view.sees(version) <= at);
+            Some((*id, seen.nth(is_old().into())?.number?))
         };
         if ids.is_empty() {
             return Vec::new();
@@ -151,7 +165,7 @@ impl Data {
 
     /// What a marker is at a time, as an endpoint sees it.
     pub(crate) fn marker(&self, id: i64, at: Nanos, view: &View<'_>) -> Option<i64> {
-        self.markers(id..=id, at, view).first().map(|(_, number)| *number)
+        self.markers(id..=id, at, view, || false).first().map(|(_, number)| *number)
     }
 }
 
@@ -179,11 +193,22 @@ mod tests {
         assert_eq!(seen(&later), [None, None, Some(1), Some(2), Some(2), None]);
         // What would be applied from 150 to 195 is applied then.
         assert_eq!([194, 195, 249].map(|at| data.marker(7, at, &stalled)), [None, Some(2), Some(2)]);
+        let old = |at: Nanos| data.markers(7..=7, at, &NOW, || true);
+        assert_eq!([110, 130, 200].map(old), [vec![], vec![(7, 1)], vec![(7, 2)]]);
         data.mark(9, Some(9), 100);
-        assert_eq!(data.markers(0..=9, 110, &NOW), [(7, 1), (9, 9)]);
-        assert_eq!(data.markers(RangeInclusive::new(8, 7), 110, &NOW), []);
+        assert_eq!(data.markers(0..=9, 110, &NOW, || false), [(7, 1), (9, 9)]);
+        assert_eq!(data.markers(RangeInclusive::new(8, 7), 110, &NOW, || false), []);
         data.empty();
         assert_eq!(data.marker(7, 1000, &NOW), None);
+    }
+
+    #[test]
+    fn of_a_marker_that_changes_often_the_newest_versions_are_kept() {
+        let data = Data::default();
+        (0..2 * VERSIONS as i64).for_each(|number| data.mark(1, Some(number), number as Nanos));
+        assert_eq!(data.marker(1, Nanos::MAX, &NOW), Some(2 * VERSIONS as i64 - 1));
+        assert_eq!(data.marker(1, 3 * VERSIONS as Nanos / 2, &NOW), Some(3 * VERSIONS as i64 / 2));
+        assert!(data.tables().markers[&1].len() <= VERSIONS);
     }
 
     #[test]
@@ -205,6 +230,6 @@ mod tests {
         assert_eq!(data.marker(0, 1, &NOW), Some(0));
         assert_eq!(data.marker(1, 1, &NOW), None);
         assert_eq!(data.tables().markers.len(), MARKERS);
-        assert_eq!(data.markers(5000..=9000, 1, &NOW).len(), POLL_ROWS);
+        assert_eq!(data.markers(5000..=9000, 1, &NOW, || false).len(), POLL_ROWS);
     }
 }

@@ -1,5 +1,5 @@
 //! A simulated database whose answer is known because it is planted: latency law, capacity, stalls, outages,
-//! failure windows, error rates, replication lag. Evaluators and the engine itself are calibrated against it.
+//! failure windows, error rates, replication lag, reads that go back. Evaluators and the engine itself are calibrated against it.
 
 mod data;
 mod plan;
@@ -216,7 +216,8 @@ impl SimConnection {
         let statement = self.statements.get(place).filter(|_| understood == Some(Understood::Poll));
         let Some(statement) = statement else { return self.echo.add(place, &self.echoed, rows) };
         let [first, last] = ["first", "last"].map(|name| parameter(statement, &self.echoed, name));
-        let seen = self.data.markers(first..=last, at, &self.server.view());
+        let is_old = || self.server.is_old_read();
+        let seen = self.data.markers(first..=last, at, &self.server.view(), is_old);
         let cells = |(id, number): (i64, i64)| [id, number].map(Value::Int).into_iter().collect::<Params>();
         let found: Vec<Params> = seen.into_iter().map(cells).collect();
         self.echo.add_rows(place, &found, rows)
@@ -245,7 +246,8 @@ impl SimConnection {
                 return Err(planted(class));
             }
         };
-        let affected = self.answer(failed)?;
+        let affected = self.answer(failed).inspect_err(|_| self.echo.forget())?;
+        self.echo.answer(rows);
         let result = match self.last.take() {
             // A server reads between the question and the answer.
             Some((place, Want::Rows)) => self.result(place, flight.departed.midpoint(flight.ends), rows),
@@ -303,6 +305,9 @@ impl Connection for SimConnection {
         if let Command::Execute(statement) = command {
             self.last = Some((statement, want));
             self.echoed.clone_from(params);
+            if want == Want::Kept {
+                self.echo.send(statement, params);
+            }
         }
         Ok(())
     }

@@ -96,6 +96,9 @@ pub struct Plan {
     /// Windows in which this replica applies nothing: what is due meanwhile is to be seen when they are over. In the
     /// order in which they begin.
     pub lag_stalls: Vec<Window>,
+    /// The probability with which a row that a probe reads is as it was before its last change that is to be seen here:
+    /// a session that has read the row before sees it go back.
+    pub old_reads: f64,
     /// The seed of all draws.
     pub seed: u64,
 }
@@ -115,18 +118,19 @@ impl Default for Plan {
             late_errors: Vec::new(),
             lag: None,
             lag_stalls: Vec::new(),
+            old_reads: 0.0,
             seed: 1,
         }
     }
 }
 
 const KEYS: &str = "latency, capacity, stall, outage, refusal, connections, failure, error, late_error, reply_lost, lag, \
-                    lag_stall, seed";
+                    lag_stall, old_read, seed";
 
 impl Plan {
     /// Reads `sim://?latency=exponential(2ms)&capacity=8&stall=5s+2s&outage=10s+500ms&refusal=12s+1s&connections=97&
     /// failure=3s+1s:read_only&error=deadlock:0.01&late_error=shutting_down:0.01&reply_lost=0.001&lag=constant(5ms)&
-    /// lag_stall=5s+1s&seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error`,
+    /// lag_stall=5s+1s&old_read=0.01&seed=7`. Windows are start and length; `stall`, `outage`, `refusal`, `failure`, `error`,
     /// `late_error` and `lag_stall` may be given several times. `capacity=4,10s:8,30s:0` changes with the time since the
     /// start of the run; 0 is a server that stands still.
     pub fn parse(url: &str) -> Result<Self, ConfigError> {
@@ -176,6 +180,7 @@ impl Plan {
                 errors.push((class_of(class)?, share(probability).ok_or(ERROR)?));
             }
             "reply_lost" => self.replies_lost = share(value).ok_or("a probability, such as 0.001")?,
+            "old_read" => self.old_reads = share(value).ok_or("a probability, such as 0.001")?,
             "seed" => self.seed = value.parse().map_err(|_| "a whole number")?,
             _ => return Err(format!("one of the keys {KEYS}")),
         }
@@ -263,7 +268,8 @@ mod tests {
         let plan = Plan::parse(
             "sim://x?latency=lognormal(2ms,0.5)&capacity=8&stall=9s%2B1s&stall=5s+2s&outage=10s+500ms\
              &failure=3s+1s:read_only&refusal=12s+1s&connections=97&error=deadlock:0.01&reply_lost=0.001&seed=7\
-             &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02&lag_stall=6s+1s&lag_stall=2s+1s",
+             &lag=bimodal(1ms,20ms,0.25)&late_error=shutting_down:0.02&lag_stall=6s+1s&lag_stall=2s+1s\
+             &old_read=0.02",
         )
         .unwrap();
         assert_eq!(plan.latency, Law::LogNormal(2 * MILLISECOND, 0.5));
@@ -279,6 +285,7 @@ mod tests {
         assert_eq!(plan.late_errors, [(ErrorClass::ShuttingDown, 0.02)]);
         assert_eq!(plan.lag, Some(Law::Bimodal(MILLISECOND, 20 * MILLISECOND, 0.25)));
         assert_eq!(plan.lag_stalls.iter().map(|stall| stall.start / SECOND).collect::<Vec<_>>(), [2, 6]);
+        assert_eq!(plan.old_reads, 0.02);
         assert_eq!(plan.seed, 7);
     }
 
@@ -313,6 +320,7 @@ mod tests {
             ("lag_stall=5", "start+length"),
             ("error=deadlock:2", "class:probability"),
             ("reply_lost=-1", "a probability"),
+            ("old_read=2", "a probability"),
             ("error=oops:0.1", "serialization, deadlock"),
             ("speed=9", "one of the keys latency"),
         ] {

@@ -122,6 +122,11 @@ impl Server {
         }
     }
 
+    /// Whether the next row that a probe reads is an old one; nothing is drawn where none is planted.
+    pub(crate) fn is_old_read(&self) -> bool {
+        self.plan.old_reads > 0.0 && uniform(&mut self.state().random) < self.plan.old_reads
+    }
+
     /// The run starts: the planted windows count from `at`, nobody is in service, and what was planted by hand is gone.
     /// Who says it again of the same run changes nothing.
     pub(crate) fn starts(&self, at: Nanos) {

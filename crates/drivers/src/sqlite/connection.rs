@@ -37,7 +37,7 @@ const TURN: Nanos = MILLISECOND;
 struct Queued {
     command: Option<Command>,
     params: Params,
-    wanted: bool,
+    want: Option<Want>,
 }
 
 /// A wait for a lock.
@@ -146,6 +146,9 @@ impl SqliteConnection {
                 Command::Execute(place) => self.execute(place, rows)?,
                 _ => self.end_or_begin(command)?,
             };
+            if self.queue[self.next].want == Some(Want::Kept) {
+                rows.keep(self.reply);
+            }
             self.next += 1;
         }
         Ok(())
@@ -214,7 +217,7 @@ impl SqliteConnection {
                 places.get(place).map(|statement| &**statement)
             }
         };
-        let kept = queued.wanted.then_some(rows);
+        let kept = queued.want.is_some_and(Want::has_rows).then_some(rows);
         let result = ready.run(database, *mode, written, &queued.params, kept);
         let wrote = !ready.is_read_only();
         if result.is_ok() {
@@ -306,7 +309,7 @@ impl SqliteConnection {
 
 impl Connection for SqliteConnection {
     fn queue(&mut self, command: Command, params: &Params, want: Want) -> Result<(), Error> {
-        let mut wanted = false;
+        let mut wanted = None;
         if let Command::Execute(place) = command {
             let statement = self.statement(place).ok_or_else(|| Statement::missing(place))?;
             statement.check_count(params)?;
@@ -315,13 +318,13 @@ impl Connection for SqliteConnection {
                     return Err(statement.misfit(param, why));
                 }
             }
-            wanted = want == Want::Rows;
+            wanted = Some(want);
         }
         if self.count == self.queue.len() {
             self.queue.push(Queued::default());
         }
         let queued = &mut self.queue[self.count];
-        (queued.command, queued.wanted) = (Some(command), wanted);
+        (queued.command, queued.want) = (Some(command), wanted);
         queued.params.clone_from(params);
         self.count += 1;
         Ok(())

@@ -10,6 +10,7 @@ mod support;
 mod added;
 mod admin;
 mod aws;
+mod cassandra;
 mod client;
 mod connecting;
 mod counting;
@@ -59,6 +60,7 @@ macro_rules! every_driver {
                 results_are_kept_side_by_side
                 the_key_of_an_inserted_row_is_told_where_it_can_be
                 rows_that_are_not_wanted_are_not_kept
+                replies_that_are_wanted_are_kept_whatever_follows_them
                 large_statements_and_large_results_may_pass_each_other;
             transactions:
                 the_state_follows_the_commands
@@ -268,6 +270,21 @@ macro_rules! every_aws {
     };
 }
 
+/// What holds for Cassandra besides.
+macro_rules! every_cassandra {
+    ($fixture:path) => {
+        tests! { $fixture;
+            cassandra:
+                values_of_every_type_come_back
+                cql_is_run_beside_verbs
+                errors_have_their_class_and_leave_a_usable_connection
+                a_statement_that_the_node_has_forgotten_is_prepared_anew
+                a_level_says_how_many_replicas_have_to_answer
+                a_load_names_what_does_not_fit;
+        }
+    };
+}
+
 /// The registered drivers: a name that begins with the driver's, its fixture, and the checks that it has to pass.
 macro_rules! drivers {
     ($($name:ident: $fixture:path => $($checks:ident)*;)*) => {
@@ -313,6 +330,9 @@ drivers! {
     s3_plain: crate::fixtures::aws::s3 => every_keyed every_aws;
     s3_pieces: crate::fixtures::aws::s3_pieces => every_keyed every_aws;
     s3_uring: crate::fixtures::aws::s3_uring => every_keyed;
+    cassandra_plain: crate::fixtures::cassandra::plain => every_keyed every_cassandra;
+    cassandra_pieces: crate::fixtures::cassandra::pieces => every_keyed every_cassandra;
+    cassandra_uring: crate::fixtures::cassandra::uring => every_keyed;
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Results: how many rows, how wide, how large, and what is kept of them.
 
-use nephoscope_drivers::{Reply, Value, Want};
+use nephoscope_drivers::{Command, Reply, Value, Want};
 
 use crate::client::Client;
 use crate::fixtures::postgres::Postgres;
@@ -74,6 +74,25 @@ pub(crate) fn rows_that_are_not_wanted_are_not_kept(fixture: &dyn Fixture) {
     let result = client.flush().unwrap().result.unwrap();
     assert_eq!(result.number(), 0);
     assert_eq!(client.rows.value(result, 0, 0), Some(Value::Int(3)));
+}
+
+pub(crate) fn replies_that_are_wanted_are_kept_whatever_follows_them(fixture: &dyn Fixture) {
+    let mut client = Client::new(&*fixture.open("results"), &[("one", "SELECT :a::int8 AS a")]);
+    let added = client.add("SELECT :a::int8 AS a, 2 AS b").unwrap();
+    client.queue_command(Command::Begin, &[], Want::Count).unwrap();
+    client.queue("one", &[Value::Int(1)], Want::Kept).unwrap();
+    client.queue("one", &[Value::Int(2)], Want::Count).unwrap();
+    client.queue_command(Command::Execute(added), &[Value::Int(3)], Want::Kept).unwrap();
+    client.queue_command(Command::Rollback, &[], Want::Count).unwrap();
+    client.flush().unwrap();
+    client.queue("one", &[Value::Int(4)], Want::Kept).unwrap();
+    client.flush().unwrap();
+    let kept: Vec<_> = client.rows.kept().to_vec();
+    let values = kept.iter().map(|reply| client.rows.value(reply.result.unwrap(), 0, 0));
+    assert_eq!(values.collect::<Vec<_>>(), [1, 3, 4].map(|value| Some(Value::Int(value))));
+    assert!(kept.iter().all(|reply| reply.affected == 1), "{kept:?}");
+    client.rows.clear();
+    assert!(client.rows.kept().is_empty());
 }
 
 pub(crate) fn large_statements_and_large_results_may_pass_each_other(fixture: &dyn Fixture) {

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod aws;
+pub(crate) mod cassandra;
 pub(crate) mod handshake;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;

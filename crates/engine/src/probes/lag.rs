@@ -36,10 +36,10 @@ const GOLDEN: f64 = 0.618_033_988_749_894_9;
 /// The silver ratio's, for the same with the order of kinds.
 const SILVER: f64 = 0.414_213_562_373_095_1;
 
-/// When a marker is intended to be sent, after the first interval's beginning: somewhere in its own interval, so that
-/// markers do not fall into step with what the server does periodically. Two of them are never closer together than 0.6
+/// When a marker or a write is intended to be sent, after the first interval's beginning: somewhere in its own interval, so
+/// that they do not fall into step with what the server does periodically. Two of them are never closer together than 0.6
 /// intervals, and those of each kind lie evenly, too.
-fn intended(number: u64, interval: f64, phase: f64) -> Nanos {
+pub(crate) fn intended(number: u64, interval: f64, phase: f64) -> Nanos {
     let place = (phase + number as f64 * GOLDEN).fract();
     ((number as f64 + place) * interval) as Nanos
 }

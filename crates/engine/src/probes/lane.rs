@@ -82,6 +82,15 @@ impl Lane {
         (0..self.rows.count(result)).filter_map(|row| Some((number(row, 0)?, number(row, 1)?))).collect()
     }
 
+    /// The first cell of a reply's first row, as a number.
+    pub(crate) fn number(&self, reply: Reply) -> Option<i64> {
+        match self.rows.value(reply.result.filter(|result| self.rows.count(*result) > 0)?, 0, 0)? {
+            Value::Int(number) => Some(number),
+            Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            _ => None,
+        }
+    }
+
     pub(crate) fn state(&self) -> ConnectionState {
         self.connection.state()
     }
@@ -135,7 +144,11 @@ impl Event {
             if self.happened.get() {
                 return Poll::Ready(());
             }
-            self.waiting.borrow_mut().push(cx.waker().clone());
+            let mut waiting = self.waiting.borrow_mut();
+            // A task that waits again and again until some time has one place here.
+            if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                waiting.push(cx.waker().clone());
+            }
             Poll::Pending
         })
         .await;

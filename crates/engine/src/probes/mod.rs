@@ -4,10 +4,12 @@
 //! [`Probes::start`] connects and begins; [`Probes::next`] gives [`Sample`]s while they go on.
 //!
 //! * `availability`: whether an endpoint serves, at a fixed rate.
+//! * `consistency`: how stale reads are, and which guarantees of a session they break.
 //! * `lag`: how long a change takes to be seen on the replicas; `marker`: what is changed; `replica`: who looks for it.
 //! * `lane`: their connections; `sample`: what they find; `spec`: what they are asked to do.
 
 mod availability;
+mod consistency;
 mod lag;
 mod lane;
 mod marker;
@@ -35,14 +37,15 @@ use crate::error::{EngineError, GiveUp};
 use crate::lock::lock;
 use crate::spec::Role;
 use availability::Prober;
+use consistency::ConsistencyProbe;
 use lag::LagProbe;
 use lane::{Endpoint, Event};
 use sample::Journal;
 
-pub use sample::{Kind, Legend, Outcome, Sample};
+pub use sample::{Check, Count, Findings, Kind, Legend, Outcome, Sample};
 #[cfg(feature = "simulated-time")]
 pub use simulation::simulate;
-pub use spec::{AvailabilitySpec, EndpointSpec, LagSpec, ProbesSpec};
+pub use spec::{AvailabilitySpec, ConsistencySpec, EndpointSpec, LagSpec, ProbesSpec, ReadFrom, Routing};
 
 /// How often whoever starts them is asked whether to give up.
 const LOOK: Duration = Duration::from_millis(100);
@@ -54,7 +57,7 @@ const END: Nanos = 2 * SECOND;
 /// Probes that are going on.
 pub struct Probes {
     legend: Legend,
-    samples: Mutex<Receiver<Vec<Sample>>>,
+    samples: Mutex<Receiver<Findings>>,
     stop: mailbox::Sender<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
     /// Why their thread has ended by itself.
@@ -104,8 +107,8 @@ impl Probes {
         &self.legend
     }
 
-    /// The next samples; `None` if there are none within the time, or none any more.
-    pub fn next(&self, timeout: Duration) -> Result<Option<Vec<Sample>>, EngineError> {
+    /// What was found next; `None` if that is nothing within the time, or nothing any more.
+    pub fn next(&self, timeout: Duration) -> Result<Option<Findings>, EngineError> {
         match lock(&self.samples).recv_timeout(timeout) {
             Ok(samples) => Ok(Some(samples)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -160,22 +163,26 @@ struct Setup {
     drivers: Vec<Arc<dyn Driver>>,
     legend: Legend,
     io: Io,
-    samples: Sender<Vec<Sample>>,
+    samples: Sender<Findings>,
     stop: mailbox::Receiver<()>,
     failure: Arc<OnceLock<String>>,
 }
 
-type Prepared = (Setup, Receiver<Vec<Sample>>, mailbox::Sender<()>);
+type Prepared = (Setup, Receiver<Findings>, mailbox::Sender<()>);
 
 /// Checks what is asked for, and opens the endpoints.
 fn prepare(spec: &ProbesSpec) -> Result<Prepared, EngineError> {
     let io = spec.check()?;
     let connect_timeout = spec.limit().max(spec::FIRST_CONNECTION);
-    let settings = Settings { connect_timeout, on_connect: spec.on_connect.clone(), ..Settings::default() };
+    let (on_connect, consistency) = (spec.on_connect.clone(), spec.level.clone());
+    let settings = Settings { connect_timeout, on_connect, consistency, ..Settings::default() };
     let mut drivers = Vec::new();
     for endpoint in &spec.endpoints {
         let driver = nephoscope_drivers::open(&endpoint.url, &settings)?;
-        if !driver.dialect().capabilities.probes {
+        let can = &driver.dialect().capabilities;
+        // Registers are rows by a key: they need no SQL.
+        let has_registers = can.stores && !can.sql && spec.availability.is_none() && spec.lag.is_none();
+        if !can.probes && !has_registers {
             let message = format!("probes need a database, and {} is none", driver.redacted_url());
             return Err(EngineError::Input(message));
         }
@@ -249,6 +256,7 @@ async fn stopped(runtime: &Runtime, stop: &mut mailbox::Receiver<()>) -> Option<
 struct Team {
     probers: Vec<Rc<Prober>>,
     lag: Option<Rc<LagProbe>>,
+    consistency: Option<Rc<ConsistencyProbe>>,
     journal: Rc<Journal>,
     rate: f64,
     limit: Nanos,
@@ -275,10 +283,19 @@ impl Team {
         let lag = spec.lag.zip(primary).map(|(lag, primary)| {
             Rc::new(LagProbe::new(runtime, primary, &replicas, lag, spec.seed, &journal))
         });
+        let consistency = spec.consistency.zip(primary).map(|(of, primary)| {
+            let read: Vec<Rc<Endpoint>> = match of.read_from {
+                ReadFrom::Ro => replicas.clone(),
+                ReadFrom::Rw => vec![Rc::clone(primary)],
+                ReadFrom::All => [primary].into_iter().chain(&replicas).cloned().collect(),
+            };
+            Rc::new(ConsistencyProbe::new(runtime, primary, &read, of, spec.seed, &journal))
+        });
         let availability = spec.availability.unwrap_or_default();
         Self {
             probers,
             lag,
+            consistency,
             journal: Rc::clone(&journal),
             rate: availability.rate,
             limit: spec.limit(),
@@ -294,6 +311,9 @@ impl Team {
         if let Some(lag) = &self.lag {
             lag.get_ready().await.map_err(|error| failed("lag", &error))?;
         }
+        if let Some(consistency) = &self.consistency {
+            consistency.get_ready().await.map_err(|error| failed("consistency", &error))?;
+        }
         Ok(())
     }
 
@@ -307,6 +327,9 @@ impl Team {
         }
         if let Some(lag) = &self.lag {
             runtime.spawn(Rc::clone(lag).run());
+        }
+        if let Some(consistency) = &self.consistency {
+            consistency.begin();
         }
         let (journal, over, of_task) = (Rc::clone(&self.journal), Rc::clone(&self.over), runtime.clone());
         runtime.spawn(async move {
@@ -323,13 +346,23 @@ impl Team {
         if let Some(lag) = &self.lag {
             lag.stop();
         }
+        if let Some(consistency) = &self.consistency {
+            consistency.stop();
+        }
         let deadline = clock::now() + self.limit + END;
-        let idle =
-            || self.probers.iter().all(|prober| prober.is_idle()) && self.lag.iter().all(|lag| lag.is_idle());
-        while !idle() && clock::now() < deadline {
+        while !self.is_idle() && clock::now() < deadline {
             runtime.sleep_until(clock::now() + MILLISECOND).await;
+        }
+        if let Some(consistency) = &self.consistency {
+            consistency.end(deadline).await;
         }
         self.over.happen();
         self.journal.hand_over();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.probers.iter().all(|prober| prober.is_idle())
+            && self.lag.iter().all(|lag| lag.is_idle())
+            && self.consistency.iter().all(|consistency| consistency.is_idle())
     }
 }

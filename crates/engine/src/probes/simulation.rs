@@ -6,14 +6,14 @@ use std::sync::mpsc::channel;
 use nephoscope_runtime::{Nanos, Runtime, Simulation as Clock};
 
 use crate::error::EngineError;
-use crate::probes::{ProbesSpec, Sample, life, prepare};
+use crate::probes::{Findings, ProbesSpec, life, prepare};
 
-/// Lets probes go on for some time, and stops them; gives all samples. Their `origin_ns` becomes the beginning. Suits
+/// Lets probes go on for some time, and stops them; gives all that they have found. Their `origin_ns` becomes the beginning. Suits
 /// drivers that wait for nothing but timers (`sim`).
 ///
 /// # Panics
 /// If this thread simulates time already.
-pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Vec<Sample>, EngineError> {
+pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Findings, EngineError> {
     let clock = Clock::begin(Clock::BEGINNING);
     let (setup, samples, stop) = prepare(&ProbesSpec { origin_ns: Clock::BEGINNING, ..spec.clone() })?;
     for driver in &setup.drivers {
@@ -35,5 +35,9 @@ pub fn simulate(spec: &ProbesSpec, time: Nanos) -> Result<Vec<Sample>, EngineErr
     }
     runtime.shut_down();
     reports.try_iter().collect::<Result<(), _>>()?;
-    Ok(samples.try_iter().flatten().collect())
+    Ok(samples.try_iter().fold(Findings::default(), |mut all, found| {
+        all.samples.extend(found.samples);
+        all.counts.extend(found.counts);
+        all
+    }))
 }

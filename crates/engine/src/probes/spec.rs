@@ -14,6 +14,9 @@ pub(crate) const FIRST_CONNECTION: Nanos = 10 * SECOND;
 /// No more markers than this may be on their way to a replica at once: the limit over the interval.
 const MOST_MARKERS: f64 = 10_000.0;
 
+/// No more sessions than this may read, or write.
+const MOST_SESSIONS: f64 = 1000.0;
+
 /// Probes of one system. Times are in the unit that a field's name ends in.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +29,12 @@ pub struct ProbesSpec {
     pub availability: Option<AvailabilitySpec>,
     /// How long a change of the first rw endpoint takes to be seen on each ro endpoint.
     pub lag: Option<LagSpec>,
+    /// How stale reads are, and which guarantees of a session they break.
+    #[serde(default)]
+    pub consistency: Option<ConsistencySpec>,
+    /// The consistency level of every connection; the system's default where there is none.
+    #[serde(default)]
+    pub level: Option<String>,
     /// SQL that each connection runs first.
     #[serde(default)]
     pub on_connect: Vec<String>,
@@ -87,19 +96,88 @@ impl Default for LagSpec {
     }
 }
 
+/// Which endpoints are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadFrom {
+    /// The read-only ones.
+    #[default]
+    Ro,
+    /// The first that takes writes.
+    Rw,
+    /// Both.
+    All,
+}
+
+/// Which endpoint a session reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Routing {
+    /// Always the same.
+    #[default]
+    Affinity,
+    /// One after the other.
+    RoundRobin,
+}
+
+/// Probes of consistency.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ConsistencySpec {
+    /// Sessions that read.
+    pub readers: usize,
+    /// The time between two reads of a session.
+    pub read_interval_ms: f64,
+    /// Sessions that write; each reads what it has written, too.
+    pub writers: usize,
+    /// The time between the intended starts of two writes of a session.
+    pub write_interval_ms: f64,
+    /// Registers; each is written by one session.
+    pub keys: usize,
+    /// Which endpoints are read,
+    pub read_from: ReadFrom,
+    /// and by whom.
+    pub routing: Routing,
+    /// Whether two sessions write at the same time and both writes are read: in which order, is looked at.
+    pub long_fork: bool,
+    /// How long a write may take, and how long it is looked for.
+    pub limit_ms: u64,
+    /// How long a read may take.
+    pub read_limit_ms: u64,
+}
+
+impl Default for ConsistencySpec {
+    fn default() -> Self {
+        Self {
+            readers: 12,
+            read_interval_ms: 1.0,
+            writers: 1,
+            write_interval_ms: 10_000.0,
+            keys: 1,
+            read_from: ReadFrom::Ro,
+            routing: Routing::Affinity,
+            long_fork: false,
+            limit_ms: 10_000,
+            read_limit_ms: 1000,
+        }
+    }
+}
+
 impl ProbesSpec {
     /// The longest that a probe waits for an answer.
     pub(crate) fn limit(&self) -> Nanos {
         let (availability, lag) = (self.availability.unwrap_or_default(), self.lag.unwrap_or_default());
-        availability.limit().max(lag.poll_limit())
+        let consistency = self.consistency.map_or(0, |consistency| consistency.read_limit());
+        availability.limit().max(lag.poll_limit()).max(consistency)
     }
 
     /// How the probes' thread is to wait. An [`EngineError::Input`] if anything of this cannot be done.
     pub(crate) fn check(&self) -> Result<Io, EngineError> {
         let bad = |message: String| Err(EngineError::Input(message));
         let has = |role| self.endpoints.iter().any(|endpoint| endpoint.role == role);
-        if self.availability.is_none() && self.lag.is_none() || self.endpoints.is_empty() {
-            return bad("probes need endpoints, and availability or lag to look at".to_owned());
+        let is_idle = self.availability.is_none() && self.lag.is_none() && self.consistency.is_none();
+        if is_idle || self.endpoints.is_empty() {
+            return bad("probes need endpoints, and availability, lag or consistency to look at".to_owned());
         }
         if self.lag.is_some() && !(has(Role::Rw) && has(Role::Ro)) {
             return bad("probes.lag needs an endpoint that takes writes and a read-only one".to_owned());
@@ -127,7 +205,59 @@ impl ProbesSpec {
                 lag.interval_ms, lag.limit_ms
             ));
         }
+        if let Some(consistency) = &self.consistency {
+            consistency.check(&has)?;
+        }
         Ok(self.io.decide()?.0)
+    }
+}
+
+impl ConsistencySpec {
+    fn check(&self, has: &dyn Fn(Role) -> bool) -> Result<(), EngineError> {
+        let bad = |message: String| Err(EngineError::Input(message));
+        if !has(Role::Rw) || self.read_from != ReadFrom::Rw && !has(Role::Ro) {
+            return bad(
+                "probes.consistency needs an endpoint that takes writes, and those that are read".to_owned()
+            );
+        }
+        let bounds = [
+            ("readers", self.readers as f64, 1.0, MOST_SESSIONS),
+            ("read_interval_ms", self.read_interval_ms, 0.1, 60_000.0),
+            ("writers", self.writers as f64, 1.0, MOST_SESSIONS),
+            ("write_interval_ms", self.write_interval_ms, 1.0, 3_600_000.0),
+            ("keys", self.keys as f64, self.writers as f64, 10.0 * MOST_SESSIONS),
+            ("limit_ms", self.limit_ms as f64, 10.0, MOST_MARKERS * self.write_interval_ms),
+            ("read_limit_ms", self.read_limit_ms as f64, 10.0, 60_000.0),
+        ];
+        for (name, value, low, high) in bounds {
+            if !(low..=high).contains(&value) {
+                return bad(format!("probes.consistency.{name} is {value}; it must be from {low} to {high}"));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn limit(&self) -> Nanos {
+        self.limit_ms * MILLISECOND
+    }
+
+    pub(crate) fn read_limit(&self) -> Nanos {
+        self.read_limit_ms * MILLISECOND
+    }
+
+    /// In nanoseconds.
+    pub(crate) fn read_interval(&self) -> f64 {
+        self.read_interval_ms * MILLISECOND as f64
+    }
+
+    /// Of each session.
+    pub(crate) fn reads_a_second(&self) -> f64 {
+        1000.0 / self.read_interval_ms
+    }
+
+    /// In nanoseconds.
+    pub(crate) fn write_interval(&self) -> f64 {
+        self.write_interval_ms * MILLISECOND as f64
     }
 }
 

@@ -8,6 +8,7 @@ use nephoscope_runtime::Nanos;
 
 use crate::histogram::{self, IntervalHistogram, WindowHistogram};
 use crate::run::heartbeat::Gap;
+use crate::run::history::History;
 use crate::run::intake::{Ending, Recycle};
 use crate::spec::{PhaseSpec, Role};
 use crate::worker::recorder::{CLASSES, ErrorNote, SeriesData, Shard, TenantGauges};
@@ -150,6 +151,8 @@ pub enum Record {
     Interval(Box<Interval>),
     /// The tool itself did not run for a while; told as soon as it is known.
     Gap(Gap),
+    /// A history has ended, and this was found in it.
+    History(Box<History>),
     /// The run has ended.
     End(Box<Ending>),
 }
@@ -232,6 +235,11 @@ impl Collector {
     /// The run ends at a time: phases that were to begin after it will not.
     pub(crate) fn end_at(&mut self, at: Nanos) {
         self.coming.retain(|begins, _| *begins <= at);
+    }
+
+    /// Lets a record be the next after those that are ready.
+    pub(crate) fn tell(&mut self, record: Record) {
+        self.ready.push_back(record);
     }
 
     /// The next record, if one is whole.

@@ -9,7 +9,9 @@ use nephoscope_runtime::Nanos;
 use nephoscope_script::{KeySpace, used_keys};
 
 use crate::run::collect::{Collector, Record, SeriesName};
+use crate::run::history::{Histories, History};
 use crate::spec::PhaseSpec;
+use crate::worker::history::Parcel;
 use crate::worker::recorder::{SeriesData, Shard};
 use crate::worker::report::{Report, WorkerTotals, add};
 use crate::worker::watchdog::Watchdog;
@@ -68,6 +70,8 @@ pub(crate) struct Intake {
     pub(crate) failure: Option<String>,
     /// Of each tenant: in whose name its tallies are added up and its keys handed out.
     pub(crate) keys: Vec<(String, TenantKeys)>,
+    /// Whoever checks the run's histories, until it has ended.
+    pub(crate) histories: Option<Histories>,
 }
 
 /// The key spaces of a tenant, by table.
@@ -136,6 +140,31 @@ impl Intake {
         }
     }
 
+    /// A history that has ended.
+    pub(crate) fn take_history(&mut self) -> Option<History> {
+        self.histories.as_ref().and_then(|histories| histories.found.try_recv().ok())
+    }
+
+    /// Whether histories are checked still, now that no transaction comes any more.
+    fn awaits_histories(&mut self) -> bool {
+        let Some(histories) = &mut self.histories else { return false };
+        if !std::mem::replace(&mut histories.told, true) {
+            let _ = histories.parcels.send(Parcel::End);
+        }
+        if histories.thread.is_finished() {
+            // What it found last comes before the end.
+            let Ok(history) = histories.found.try_recv() else {
+                let died = self.histories.take().is_some_and(|histories| histories.thread.join().is_err());
+                if died {
+                    self.failure.get_or_insert("the thread that checks histories died".to_owned());
+                }
+                return false;
+            };
+            self.collector.tell(Record::History(Box::new(history)));
+        }
+        true
+    }
+
     pub(crate) fn end_if_finished(&mut self) -> Option<Record> {
         if self.finished.len() < self.workers {
             if self.gone < self.workers {
@@ -146,6 +175,9 @@ impl Intake {
         }
         if let Some(record) = self.collector.take() {
             return Some(record);
+        }
+        if self.awaits_histories() {
+            return None;
         }
         if std::mem::replace(&mut self.collector.ended, true) {
             return None;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::histogram::{self, WindowHistogram};
 use crate::run::collect::{ErrorEvent, Interval, Record, Series, TenantInterval};
+use crate::run::history::History;
 use crate::run::intake::{Ending, Totals};
 
 fn seconds(time: Nanos) -> f64 {
@@ -32,12 +33,25 @@ pub fn record(record: &Record) -> Value {
         }),
         Record::Error(event) => error(event),
         Record::Interval(of) => interval(of),
+        Record::History(of) => history(of),
         Record::Gap(of) => json!({
             "record": "gap", "time_s": seconds(of.at), "stopped_s": seconds(of.stopped),
             "suspended_s": seconds(of.suspended),
         }),
         Record::End(of) => ending(of),
     }
+}
+
+fn history(of: &History) -> Value {
+    let mut found = nephoscope_histories::json::summary(&of.summary, of.looked);
+    found["record"] = "history".into();
+    found["tenant"] = of.tenant.clone().into();
+    found["from_s"] = seconds(of.from).into();
+    found["to_s"] = seconds(of.to).into();
+    found["file"] = of.file.clone().into();
+    found["broken"] = of.broken.clone().into();
+    found["unwritten"] = of.unwritten.clone().into();
+    found
 }
 
 fn error(event: &ErrorEvent) -> Value {

@@ -2,6 +2,7 @@
 
 mod collect;
 mod heartbeat;
+mod history;
 mod intake;
 pub mod json;
 mod open;
@@ -33,6 +34,7 @@ use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
 pub use heartbeat::Gap;
+pub use history::History;
 pub use intake::{Ending, Totals};
 pub use open::{read_source, settings};
 #[cfg(feature = "simulated-time")]
@@ -112,14 +114,15 @@ impl Run {
     pub fn change_at(&self, phase: PhaseSpec, is_phase: bool, at: Nanos) -> Result<Nanos, EngineError> {
         let control = &mut *lock(&self.control);
         let at = at.max(self.elapsed() + LEAD).max(control.last_change + 1);
-        if control.stopped || control.ends.is_some_and(|ends| ends <= at) {
-            return Err(EngineError::Failed("the run is over".to_owned()));
-        }
-        let tenants = resolve(&mut control.resolvers, &phase, at)?;
-        control.tell_start(self.origin);
+        control.put(self.origin, phase, is_phase, at)?;
         control.last_change = at;
-        let phase = is_phase.then(|| Arc::new(phase));
-        control.order(&Change { at, phase, tenants, end: false });
+        Ok(at)
+    }
+
+    /// As [`Run::change_at`] within the present phase, before what was asked for already and is still to come.
+    pub fn overtake(&self, change: PhaseSpec, at: Nanos) -> Result<Nanos, EngineError> {
+        let at = at.max(self.elapsed() + LEAD);
+        lock(&self.control).put(self.origin, change, false, at)?;
         Ok(at)
     }
 
@@ -146,6 +149,9 @@ impl Run {
             if let Some(record) = gap.map(Record::Gap).or_else(|| intake.collector.take()) {
                 return Some(record);
             }
+            if let Some(history) = intake.take_history() {
+                return Some(Record::History(Box::new(history)));
+            }
             if intake.take_reports() {
                 self.stop();
             }
@@ -165,6 +171,18 @@ impl Run {
 }
 
 impl Control {
+    /// Resolves a change and sends it to the workers.
+    fn put(&mut self, origin: Nanos, phase: PhaseSpec, is_phase: bool, at: Nanos) -> Result<(), EngineError> {
+        if self.stopped || self.ends.is_some_and(|ends| ends <= at) {
+            return Err(EngineError::Failed("the run is over".to_owned()));
+        }
+        let tenants = resolve(&mut self.resolvers, &phase, at)?;
+        self.tell_start(origin);
+        let phase = is_phase.then(|| Arc::new(phase));
+        self.order(&Change { at, phase, tenants, end: false });
+        Ok(())
+    }
+
     /// Tells the endpoints that do not know it yet when the run has started.
     fn tell_start(&mut self, origin: Nanos) {
         for endpoint in self.resolvers.iter().flat_map(Resolver::endpoints) {
@@ -225,6 +243,7 @@ pub(crate) fn prepare(
     let (announce, announced) = channel();
     let transactions: Arc<[String]> = resolvers.iter().flat_map(Resolver::series_names).collect();
     let (mut orders, mut workers, mut recycle) = (Vec::new(), Vec::new(), Vec::new());
+    let (histories, mut recorders) = history::start(spec)?;
     for number in 0..spec.threads {
         let (order_sender, order_receiver) = mailbox();
         let (used_sender, used) = channel();
@@ -245,17 +264,16 @@ pub(crate) fn prepare(
             reports: report_sender.clone(),
             shards: shard_sender.clone(),
             used,
+            history: recorders.next(),
         });
         orders.push(order_sender);
         recycle.push(used_sender);
     }
-    let keys = setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect();
     let phases = changes.iter().filter_map(|change| Some((change.at, change.phase.clone()?))).collect();
     let collector = Collector::new(series, recycle, spec.interval_ms * MILLISECOND, phases);
     let ends = changes.iter().find(|change| change.end).map(|change| change.at);
     let control =
         Control { resolvers, told: Vec::new(), orders, announce, last_change: 0, ends, stopped: false };
-    let limit = spec.script_timeout_ms * MILLISECOND;
     let intake = Intake {
         shards,
         reports,
@@ -265,9 +283,10 @@ pub(crate) fn prepare(
         workers: spec.threads,
         gone: 0,
         threads: Vec::new(),
-        watchdog: Watchdog::new(limit, transactions, SET_UP),
+        watchdog: Watchdog::new(spec.script_timeout_ms * MILLISECOND, transactions, SET_UP),
         failure: None,
-        keys,
+        keys: setups.iter().map(|setup| (setup.owner.clone(), setup.keys.clone())).collect(),
+        histories,
     };
     // A transaction without an end is interrupted meanwhile, or its worker given up.
     let patience = Duration::from_millis(spec.drain_timeout_ms + 2 * spec.script_timeout_ms) + MARGIN;

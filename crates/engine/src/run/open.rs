@@ -276,6 +276,7 @@ pub(crate) fn ending(at: Nanos, tenants: usize) -> Change {
         kind: PhaseKind::RampDown,
         seconds: None,
         labels: BTreeMap::new(),
+        history: false,
         loads: BTreeMap::new(),
     };
     Change { at, phase: Some(Arc::new(spec)), tenants: vec![TenantChange::default(); tenants], end: true }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nephoscope_datagen::MAX_THETA;
-use nephoscope_drivers::Dialect;
+use nephoscope_drivers::{Dialect, Isolation};
 use nephoscope_runtime::Nanos;
 use nephoscope_runtime::clock::{MILLISECOND, SECOND};
 use nephoscope_script::{Access, Pause, Transaction, Workload};
@@ -32,6 +32,7 @@ pub(crate) struct TenantChange {
     pub(crate) weights: Option<Arc<[f64]>>,
     pub(crate) access: Option<Access>,
     pub(crate) release: Option<bool>,
+    pub(crate) isolation: Option<Isolation>,
     pub(crate) routes: Option<RoutesChange>,
 }
 
@@ -174,7 +175,17 @@ impl Resolver {
         }
         let access = load.access.map(access).transpose()?;
         let (spacing, release) = (load.arrivals.map(spacing), load.release);
-        Ok(TenantChange { model, think: load.think, spacing, weights, access, release, routes: None })
+        let isolation = load.isolation.as_deref().map(|name| self.isolation(name)).transpose()?;
+        let think = load.think;
+        Ok(TenantChange { model, think, spacing, weights, access, release, isolation, routes: None })
+    }
+
+    /// A level that the dialect has.
+    fn isolation(&self, name: &str) -> Result<Isolation, String> {
+        let levels = self.dialect.capabilities.isolation;
+        Isolation::from_name(name)
+            .filter(|_| levels.contains(&name))
+            .ok_or_else(|| format!("isolation is {name:?}; {} has {}", self.dialect.name, levels.join(", ")))
     }
 
     fn weights(&self, mix: &MixSpec) -> Result<Arc<[f64]>, String> {
@@ -222,6 +233,7 @@ fn overlay(general: &LoadChange, own: &LoadChange) -> LoadChange {
         mix: own.mix.clone().or_else(|| general.mix.clone()),
         access: own.access.or(general.access),
         release: own.release.or(general.release),
+        isolation: own.isolation.clone().or_else(|| general.isolation.clone()),
         endpoints: own.endpoints.clone().or_else(|| general.endpoints.clone()),
     }
 }

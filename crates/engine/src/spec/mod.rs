@@ -54,6 +54,9 @@ pub struct LoadSpec {
     /// How threads wait for their sessions' sockets.
     #[serde(default)]
     pub io: IoChoice,
+    /// Where what transactions observe goes; without it, nowhere.
+    #[serde(default)]
+    pub history: Option<HistorySpec>,
     /// Who runs what against which endpoints; at least one.
     pub tenants: Vec<TenantSpec>,
     /// The course of the load; at least one phase. The first gives every tenant its load.
@@ -89,6 +92,42 @@ fn classes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorClasses, D
         let known = ErrorClass::ALL.map(ErrorClass::name).join(", ");
         D::Error::custom(format!("retry.classes: {stray:?} is no class of errors; allowed are {known}"))
     })
+}
+
+/// What becomes of what transactions observe.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistorySpec {
+    /// The folder of the histories' files; it is made with the first.
+    pub folder: PathBuf,
+    /// What orders transactions besides their dependencies.
+    pub order: HistoryOrder,
+    /// How long the files may be altogether.
+    pub most_bytes: u64,
+    /// So many witnesses of each anomaly are told.
+    pub witnesses: u64,
+}
+
+/// What orders transactions besides their dependencies.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum HistoryOrder {
+    /// Nothing.
+    None,
+    /// Their sessions.
+    Session,
+    /// Time, by the clock of this machine, and their sessions.
+    RealTime,
+}
+
+impl From<HistoryOrder> for nephoscope_histories::Order {
+    fn from(order: HistoryOrder) -> Self {
+        match order {
+            HistoryOrder::None => Self::None,
+            HistoryOrder::Session => Self::Session,
+            HistoryOrder::RealTime => Self::RealTime,
+        }
+    }
 }
 
 /// How threads wait for their sessions' sockets.
@@ -256,6 +295,9 @@ pub struct PhaseSpec {
     /// What an evaluator wants to know of it later.
     #[serde(default)]
     pub labels: BTreeMap<String, serde_json::Value>,
+    /// What transactions observe that begin in it, or later, is a history of its own.
+    #[serde(default)]
+    pub history: bool,
     /// The load of each tenant; `*` stands for all. What is not said stays as it was.
     #[serde(default)]
     pub loads: BTreeMap<String, LoadChange>,
@@ -280,6 +322,8 @@ pub struct LoadChange {
     /// Whether sessions that are not wanted close their connections, so that an idle system may pause. They make them
     /// anew when they are wanted again.
     pub release: Option<bool>,
+    /// In which isolation level transactions begin that declare none: one of the system's, in the words of SQL.
+    pub isolation: Option<String>,
     /// Other endpoints: nodes have come or gone.
     pub endpoints: Option<EndpointsSpec>,
 }

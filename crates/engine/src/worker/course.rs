@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::task::Poll;
 
 use nephoscope_drivers::Error;
+use nephoscope_histories::Transaction;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_runtime::mailbox;
 use nephoscope_runtime::{Io, Runtime};
@@ -21,6 +22,7 @@ use crate::error::EngineError;
 use crate::spec::load::Change;
 use crate::spec::routes::TenantPlan;
 use crate::spec::{RetrySpec, Role};
+use crate::worker::history::{HistoryRecorder, OwnHistory};
 use crate::worker::recorder::{Outcome, Recorder, Sample, SeriesData, Shard};
 use crate::worker::report::{Order, Report, WorkerTotals, add};
 use crate::worker::tenant::Tenant;
@@ -55,6 +57,7 @@ pub(crate) struct WorkerSetup {
     pub(crate) reports: Sender<(usize, Report)>,
     pub(crate) shards: Sender<Shard>,
     pub(crate) used: Receiver<Box<SeriesData>>,
+    pub(crate) history: Option<HistoryRecorder>,
 }
 
 /// Makes a session of a tenant and lets it run.
@@ -73,6 +76,7 @@ pub(crate) struct Course {
     reports: Sender<(usize, Report)>,
     tenants: RefCell<Vec<Rc<Tenant>>>,
     recorder: RefCell<Recorder>,
+    pub(super) history: OwnHistory,
     /// When the open interval ends: the recorder's word, where every transaction looks.
     interval_ends: Cell<Nanos>,
     pub(crate) origin: Cell<Nanos>,
@@ -88,6 +92,10 @@ pub(crate) struct Course {
     ending: Cell<bool>,
 }
 
+/// Statements are known by their places, which every thread has from a state of its own.
+const DECLARED_OTHERWISE: &str = "the workload's file does not declare the same statements in the same order each time \
+                                  it is read: a loop over next has no order; pairs has one, and so has a list";
+
 impl Course {
     /// A course with nothing done yet.
     pub(super) fn new(setup: WorkerSetup, recruit: Recruit) -> Result<Rc<Self>, EngineError> {
@@ -95,7 +103,10 @@ impl Course {
             .map_err(|error| EngineError::Failed(format!("no runtime for a worker: {error}")))?;
         let mut tenants = Vec::new();
         for tenant in &setup.tenants {
-            let (vm, _) = Vm::new(&tenant.source, &tenant.keys, setup.pipeline)?;
+            let (vm, workload) = Vm::new(&tenant.source, &tenant.keys, setup.pipeline)?;
+            if workload.statements != *tenant.plan.statements {
+                return Err(EngineError::Input(DECLARED_OTHERWISE.to_owned()));
+            }
             tenants.push(Rc::new(Tenant::new(Arc::clone(&tenant.plan), vm, setup.number, setup.workers)));
         }
         let totals = WorkerTotals {
@@ -116,6 +127,7 @@ impl Course {
             reports: setup.reports,
             tenants: RefCell::new(tenants),
             recorder: RefCell::new(recorder),
+            history: OwnHistory::new(setup.history),
             interval_ends: Cell::new(Nanos::MAX),
             origin: Cell::new(clock::now()),
             orders: RefCell::new(setup.orders),
@@ -279,6 +291,7 @@ impl Course {
         let mut recorder = self.recorder.borrow_mut();
         let gauges = || tenants.iter().map(|tenant| tenant.take_gauges(now)).collect();
         recorder.rotate(end, self.phase.get(), gauges);
+        self.history.flush();
         self.interval_ends.set(recorder.ends());
     }
 
@@ -293,6 +306,9 @@ impl Course {
             self.recorder.borrow_mut().end_phase(&self.tenants.borrow(), at);
             self.phase.set(change.at);
             self.rotate(change.at);
+        }
+        if change.phase.as_ref().is_some_and(|phase| phase.history) {
+            self.history.mark(change.at);
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);
@@ -386,6 +402,13 @@ impl Course {
     /// A connection could not be made: counted under the tenant's first transaction of the role.
     pub(crate) fn note_refusal(&self, tenant: &Tenant, role: Role, error: &Error) {
         self.recorder.borrow_mut().note(tenant.series_of(role), error, false);
+    }
+
+    /// An attempt at a transaction has ended that has observed something. Its times are on the monotonic clock.
+    #[cold]
+    pub(crate) fn observed(&self, tenant: &Rc<Tenant>, session: usize, observed: &mut Transaction) {
+        let place = self.tenants.borrow().iter().position(|other| Rc::ptr_eq(other, tenant));
+        self.history.take(place.unwrap_or_default(), session, self.origin.get(), observed);
     }
 
     pub(crate) fn transaction_name(&self, series: usize) -> &str {

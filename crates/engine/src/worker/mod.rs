@@ -2,6 +2,7 @@
 
 mod connecting;
 mod course;
+pub(crate) mod history;
 pub(crate) mod recorder;
 pub(crate) mod report;
 pub(crate) mod rest;
@@ -57,6 +58,7 @@ impl Worker {
     /// transactions that are still in flight, so what they may have done is known only now.
     pub(crate) fn end(&self, life: Result<bool, EngineError>) {
         self.runtime().shut_down();
+        self.0.history.flush();
         match life {
             Ok(true) => self.0.report(Report::Finished(Box::new(self.0.take_totals()))),
             Ok(false) => {}

@@ -9,9 +9,9 @@ mod decisions;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
-use nephoscope_drivers::{Command, Connection, ConnectionState, Error, Params, Reply, Want};
+use nephoscope_drivers::{Added, Command, Connection, ConnectionState, Error, Params, Reply, Want};
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::{Random, Script, ScriptError, Step};
@@ -46,6 +46,12 @@ impl From<Error> for Trouble {
     }
 }
 
+/// What is said of a function that has returned and left a transaction open.
+#[cold]
+fn unended() -> ScriptError {
+    ScriptError::plain("the function returned within a transaction: tx:commit() or tx:rollback() is missing")
+}
+
 /// How long a server is waited for that was asked to cancel a statement.
 const CANCEL_GRACE: Nanos = 2 * SECOND;
 /// After so many transactions without a wait (only drivers without a database do that) the others have their turn.
@@ -69,6 +75,8 @@ pub(crate) struct Session {
     random: Random,
     /// The transaction that runs.
     running: Option<usize>,
+    /// When its present attempt began, or before.
+    began: Nanos,
     /// The commands of the present attempt so far leave a transaction open.
     in_transaction: bool,
     /// How many of those that were not answered commit.
@@ -95,6 +103,7 @@ impl Session {
             lost: [false; 2],
             random: Random::new(!tenant.plan.seed, global),
             running: None,
+            began: 0,
             in_transaction: false,
             commits_unanswered: 0,
             has_committed: false,
@@ -145,8 +154,8 @@ impl Session {
     }
 
     /// Asks for work.
-    async fn turn(&self) -> Turn {
-        poll_fn(|cx| self.tenant.poll_turn(self.number, clock::now, cx)).await
+    fn turn(&self) -> impl Future<Output = Turn> {
+        poll_fn(move |cx| self.tenant.poll_turn(self.number, clock::now, cx))
     }
 
     /// Waits, but not beyond the next change of the load.
@@ -189,6 +198,7 @@ impl Session {
         }
         self.course.started(series);
         self.running = Some(transaction);
+        self.began = start;
         // A transaction may well ask nothing of a database.
         self.uninterrupted += 1;
         let mut skips = 0;
@@ -215,52 +225,75 @@ impl Session {
 
     /// Runs a transaction to its end, with its retries; `None` where it has nothing to do.
     async fn transact(&mut self, transaction: usize, role: Role, series: usize) -> Option<(Outcome, u32)> {
-        let retry = self.course.retry;
         let (mut attempts, mut has_begun) = (1, false);
         loop {
-            let error = match self.attempt(role, transaction, &mut has_begun).await {
+            let attempt = self.attempt(role, transaction, &mut has_begun).await;
+            if self.script.observed().is_some() {
+                self.observe(transaction, role, &attempt);
+            }
+            let trouble = match attempt {
                 Ok(End::Committed) => {
-                    self.course.tally(&self.tenant, self.script.take_tallies(), true);
+                    if !self.script.brings_nothing() {
+                        self.course.tally(&self.tenant, self.script.take_tallies(), true);
+                    }
                     return Some((Outcome::Committed, attempts));
                 }
                 Ok(End::Aborted) => return Some((Outcome::Aborted, attempts)),
                 Ok(End::Skipped) if attempts == 1 => return None,
                 // The attempts before have failed, and this one is none.
                 Ok(End::Skipped) => return Some((Outcome::Failed, attempts - 1)),
-                Err(Trouble::Script(error)) => {
-                    self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
-                    self.recover(role).await;
-                    return Some((Outcome::Failed, attempts));
-                }
-                Err(Trouble::Database(error)) if self.is_expected(transaction, role, &error) => {
-                    if self.may_have_committed(transaction, false) {
-                        self.course.tally(&self.tenant, self.script.take_tallies(), false);
-                    }
-                    self.forget_attempt(role).await;
-                    return Some((Outcome::Aborted, attempts));
-                }
-                Err(Trouble::Database(error)) => error,
+                Err(trouble) => trouble,
             };
-            self.course.add_error(series, &error);
-            let unknown = error.outcome_unknown() || self.is_waiting(role);
-            let uncertain = self.may_have_committed(transaction, unknown);
-            if uncertain {
-                self.count_uncertain();
-            }
-            self.affected = 0;
-            self.forget_attempt(role).await;
-            // What may have been committed is never run again: it could be there twice.
-            let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
-            if !again || self.tenant.stopped() {
-                let outcome = if uncertain { Outcome::Uncertain } else { Outcome::Failed };
+            // A future has room for whatever it may wait for, and is moved twice when it is made: what is rare is boxed.
+            let failed = Box::pin(self.fail_attempt(transaction, role, series, attempts, trouble));
+            if let Some(outcome) = failed.await {
                 return Some((outcome, attempts));
-            }
-            self.back_off(attempts).await;
-            if self.connections[role as usize].is_none() && !self.reconnect(role).await {
-                return Some((Outcome::Failed, attempts));
             }
             attempts += 1;
         }
+    }
+
+    /// An attempt has come to nothing. Tells what becomes of its transaction, or waits until it may be run again.
+    async fn fail_attempt(
+        &mut self,
+        transaction: usize,
+        role: Role,
+        series: usize,
+        attempts: u32,
+        trouble: Trouble,
+    ) -> Option<Outcome> {
+        let retry = self.course.retry;
+        let error = match trouble {
+            Trouble::Script(error) => {
+                self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
+                self.recover(role).await;
+                return Some(Outcome::Failed);
+            }
+            Trouble::Database(error) if self.is_expected(transaction, role, &error) => {
+                if self.may_have_committed(transaction, false) {
+                    self.course.tally(&self.tenant, self.script.take_tallies(), false);
+                }
+                self.forget_attempt(role).await;
+                return Some(Outcome::Aborted);
+            }
+            Trouble::Database(error) => error,
+        };
+        self.course.add_error(series, &error);
+        let unknown = error.outcome_unknown() || self.is_waiting(role);
+        let uncertain = self.may_have_committed(transaction, unknown);
+        if uncertain {
+            self.count_uncertain();
+        }
+        self.affected = 0;
+        self.forget_attempt(role).await;
+        // What may have been committed is never run again: it could be there twice.
+        let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
+        if !again || self.tenant.stopped() {
+            return Some(if uncertain { Outcome::Uncertain } else { Outcome::Failed });
+        }
+        self.back_off(attempts).await;
+        let is_connected = self.connections[role as usize].is_some() || self.reconnect(role).await;
+        (!is_connected).then_some(Outcome::Failed)
     }
 
     /// Runs one attempt. The first that comes to its function begins the transaction.
@@ -273,9 +306,10 @@ impl Session {
         (self.in_transaction, self.commits_unanswered, self.has_committed) = (false, 0, false);
         if self.connections[role as usize].is_none() {
             // The mix has come to need a role that it did not need before.
-            self.connect_while_running(role).await?;
+            Box::pin(self.connect_while_running(role)).await?;
         }
         let step = if std::mem::replace(has_begun, true) {
+            self.began = clock::now();
             self.script.retry(transaction)
         } else {
             self.script.begin(transaction)
@@ -286,27 +320,42 @@ impl Session {
     /// Runs the steps of a function, from its first on.
     async fn steps(&mut self, role: Role, mut step: Step) -> Result<End, Trouble> {
         loop {
-            match step {
-                Step::Call { command, want, flush } => {
-                    self.queue(role, command, want)?;
-                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
-                    self.affected += reply.affected;
+            let (command, want, flush) = match step {
+                Step::Call { command, want, flush } => (command, want, flush),
+                Step::Query { want, flush } => {
+                    let place = match self.add(role, flush)? {
+                        Added::Ready(place) => place,
+                        asked => Box::pin(self.place(role, flush, asked)).await?,
+                    };
+                    (Command::Execute(place), want, flush)
+                }
+                Step::Flush => {
+                    let reply = self.flush(role).await?;
                     step = self.script.resume(reply);
                 }
-                Step::Query { want, flush } => {
-                    let place = self.place(role, flush).await?;
-                    self.queue(role, Command::Execute(place), want)?;
-                    let reply = if flush { self.flush(role).await? } else { Reply::default() };
-                    self.affected += reply.affected;
+                Step::Flush => {
+                    let reply = self.flush(role).await?;
                     step = self.script.resume(reply);
                 }
                 Step::Done { aborted } => {
-                    self.settle(role).await?;
+                    let mut found = self.state(role);
+                    if found == Some(ConnectionState::Waiting) {
+                        // What the function left queued is sent.
+                        self.flush(role).await?;
+                        found = self.state(role);
+                    }
+                    if matches!(found, Some(ConnectionState::InTransaction | ConnectionState::Failed)) {
+                        return Err(Trouble::Script(unended()));
+                    }
                     return Ok(if aborted { End::Aborted } else { End::Committed });
                 }
                 Step::Skipped => return Ok(End::Skipped),
                 Step::Failed(error) => return Err(Trouble::Script(error)),
-            }
+            };
+            self.queue(role, command, want)?;
+            let reply = if flush { self.flush(role).await? } else { Reply::default() };
+            self.affected += reply.affected;
+            step = self.script.resume(reply);
         }
     }
 
@@ -329,47 +378,41 @@ impl Session {
     }
 
     /// Sends what is queued and waits for the replies, within the statement's time limit.
-    async fn flush(&mut self, role: Role) -> Result<Reply, Error> {
-        let Self { connections, script, course, uninterrupted, .. } = self;
-        let connection = connections[role as usize].as_mut();
-        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-        connection.set_deadline(course.runtime.turn_began() + course.statement_timeout);
-        *uninterrupted += 1;
-        let reply = poll_fn(|cx| {
-            let replies = connection.poll_replies(cx, script.rows());
-            if replies.is_pending() {
-                *uninterrupted = 0;
-            }
-            replies
-        })
-        .await?;
-        self.has_committed |= self.commits_unanswered > 0;
-        self.commits_unanswered = 0;
-        Ok(reply)
+    fn flush(&mut self, role: Role) -> impl Future<Output = Result<Reply, Error>> {
+        let mut begun = false;
+        poll_fn(move |cx| self.poll_flush(role, &mut begun, cx))
     }
 
-    /// The function has returned: what it left queued is sent, and what it left open is its mistake.
-    async fn settle(&mut self, role: Role) -> Result<(), Trouble> {
-        let state = |session: &Self| session.connections[role as usize].as_ref().map(|c| c.state());
-        let mut found = state(self);
-        if found == Some(ConnectionState::Waiting) {
-            self.flush(role).await?;
-            found = state(self);
+    fn poll_flush(
+        &mut self,
+        role: Role,
+        begun: &mut bool,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Reply, Error>> {
+        let Self { connections, script, course, uninterrupted, .. } = self;
+        let Some(connection) = connections[role as usize].as_mut() else {
+            return Poll::Ready(Err(Error::connection_lost("there is no connection")));
+        };
+        if !std::mem::replace(begun, true) {
+            connection.set_deadline(course.runtime.turn_began() + course.statement_timeout);
+            *uninterrupted += 1;
         }
-        match found {
-            Some(ConnectionState::InTransaction | ConnectionState::Failed) => {
-                Err(Trouble::Script(ScriptError::plain(
-                    "the function returned within a transaction: tx:commit() or tx:rollback() is missing",
-                )))
-            }
-            _ => Ok(()),
-        }
+        let Poll::Ready(reply) = connection.poll_replies(cx, script.rows())? else {
+            *uninterrupted = 0;
+            return Poll::Pending;
+        };
+        self.has_committed |= self.commits_unanswered > 0;
+        self.commits_unanswered = 0;
+        Poll::Ready(Ok(reply))
+    }
+
+    fn state(&self, role: Role) -> Option<ConnectionState> {
+        self.connections[role as usize].as_ref().map(|connection| connection.state())
     }
 
     /// Whether the server has not answered everything: the error is this side's.
     fn is_waiting(&self, role: Role) -> bool {
-        let connection = self.connections[role as usize].as_ref();
-        connection.is_some_and(|connection| connection.state() == ConnectionState::Waiting)
+        self.state(role) == Some(ConnectionState::Waiting)
     }
 
     /// Whether the attempt may have changed something for good: it has committed a part, or sent a commit whose outcome
@@ -431,5 +474,6 @@ impl Drop for Session {
         if self.running.is_some_and(|transaction| self.may_have_committed(transaction, true)) {
             self.count_uncertain();
         }
+        self.observe_unended();
     }
 }

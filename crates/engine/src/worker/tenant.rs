@@ -171,6 +171,9 @@ impl Tenant {
         if let Some(access) = change.access {
             self.vm.set_access(access);
         }
+        if change.isolation.is_some() {
+            self.vm.set_isolation(change.isolation);
+        }
         if let Some(weights) = &change.weights {
             state.mix = cumulated(weights);
         }

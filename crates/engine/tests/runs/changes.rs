@@ -37,6 +37,29 @@ fn a_rate_changed_by_hand_takes_effect_at_the_time_that_is_told() {
 }
 
 #[test]
+fn a_change_may_overtake_the_phases_that_were_asked_for_before() {
+    let base = SimBase::new("latency=constant(2ms)");
+    let first = open_phase("first", json!({"rate": 100, "mix": {"write": 1}}));
+    let (mut overtaken, mut second) = (0, 0);
+    let story = run_with(&spec(&base.url, [first]), |run| {
+        second = run.change_at(open_phase("second", json!({"rate": 900})), true, 800_000_000).unwrap();
+        wait_until(run, 0.3);
+        overtaken = run.overtake(open_phase("", json!({"rate": 500})), 0).unwrap();
+        wait_until(run, 1.0);
+        run.stop();
+    });
+    check::arrivals(&story);
+    assert!(overtaken < second, "{overtaken} is before {second}");
+    assert_eq!(story.phase_names(), ["first", "second", "drain"]);
+    let truth = (100.0 * overtaken as f64 + 500.0 * (second - overtaken) as f64) / SECOND;
+    let arrivals = story.phase("first").counted(|tenant| tenant.arrivals) as f64;
+    assert!((arrivals - truth).abs() <= 1.0, "{arrivals} arrivals, and Λ is {truth}");
+    let arrivals = story.phase("second").counted(|tenant| tenant.arrivals) as f64;
+    let truth = 900.0 * (story.phases[2].at - second) as f64 / SECOND;
+    assert!((arrivals - truth).abs() <= 1.0, "what was asked for before has its time still: {arrivals}, {truth}");
+}
+
+#[test]
 fn arrivals_change_from_even_to_poisson_and_back_on_the_way() {
     let base = SimBase::new("latency=constant(1ms)");
     let phases = [

@@ -88,6 +88,7 @@ pub fn spec(url: &str, phases: impl IntoIterator<Item = PhaseSpec>) -> LoadSpec 
         on_connect: Vec::new(),
         balance: Balance::RoundRobin,
         io: IoChoice::default(),
+        history: None,
         tenants: vec![tenant("default", url)],
         phases: phases.into_iter().collect(),
     }
@@ -122,6 +123,7 @@ pub fn open_phase(name: &str, change: Value) -> PhaseSpec {
         kind: PhaseKind::Measure,
         seconds: None,
         labels: BTreeMap::new(),
+        history: false,
         loads,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::histogram::{self, WindowHistogram};
 use nephoscope_engine::spec::PhaseSpec;
-use nephoscope_engine::{Ending, ErrorEvent, Gap, Interval, Record, Series, TenantInterval, Totals};
+use nephoscope_engine::{Ending, ErrorEvent, Gap, History, Interval, Record, Series, TenantInterval, Totals};
 
 use super::SECOND;
 
@@ -25,6 +25,7 @@ pub struct Story {
     pub intervals: Vec<Interval>,
     pub errors: Vec<ErrorEvent>,
     pub gaps: Vec<Gap>,
+    pub histories: Vec<History>,
     pub ending: Option<Ending>,
 }
 
@@ -39,6 +40,7 @@ impl Story {
             }
             Record::Error(event) => self.errors.push(event),
             Record::Gap(gap) => self.gaps.push(gap),
+            Record::History(history) => self.histories.push(*history),
             Record::End(ending) => self.ending = Some(*ending),
         }
     }

@@ -19,7 +19,7 @@ use crate::vm::sandbox;
 #[derive(Default)]
 struct Made {
     generators: Vec<Generator>,
-    /// The functions given to `derive`, in the order of the calls, for [`LuaFunction`].
+    /// The functions given to `derive` and `parent`, in the order of the calls, for [`LuaFunction`].
     functions: Vec<Function>,
 }
 
@@ -100,7 +100,7 @@ impl Arguments<'_> {
         decimal_units(&text, scale).map_err(|error| self.wrong(&format!("{what}: {error}")))
     }
 
-    fn literal(&self, value: Value) -> mlua::Result<Literal> {
+    pub(super) fn literal(&self, value: Value) -> mlua::Result<Literal> {
         Ok(match value {
             Value::String(text) => Literal::Text(text.to_string_lossy()),
             Value::Integer(number) => Literal::Integer(number),
@@ -148,7 +148,7 @@ impl Arguments<'_> {
 pub(super) type Make = fn(&mut Arguments<'_>) -> mlua::Result<Generator>;
 
 /// Every word with what makes its generator; `derive` is apart, since it needs the source.
-const WORDS: [(&str, Make); 32] = [
+const WORDS: [(&str, Make); 31] = [
     ("serial", |a| Ok(Generator::Serial { start: a.whole("the first number", Some(1.0))? })),
     ("constant", |a| {
         let value = a.next();
@@ -163,7 +163,6 @@ const WORDS: [(&str, Make); 32] = [
         Ok(Generator::Float { min: a.number("the smallest", None)?, max: a.number("the greatest", None)? })
     }),
     ("boolean", |a| Ok(Generator::Boolean { probability: a.number("the probability", Some(0.5))? })),
-    ("choice", choice),
     ("count", |a| Ok(Generator::Count { table: a.text("the children's table")? })),
     ("total", |a| {
         Ok(Generator::Total { table: a.text("the children's table")?, column: a.text("the column")? })
@@ -235,18 +234,6 @@ fn decimal(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
     Ok(generator)
 }
 
-fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
-    let values = a.list("the values")?.ok_or_else(|| a.wrong("a list of values is missing"))?;
-    let values = values.into_iter().map(|value| a.literal(value)).collect::<mlua::Result<_>>()?;
-    let mut weights = Vec::new();
-    for weight in a.list("the weights")?.unwrap_or_default() {
-        let kind = weight.type_name();
-        let wrong = || a.wrong(&format!("a weight must be a number, not {kind}"));
-        weights.push(number(&weight).ok_or_else(wrong)?);
-    }
-    Ok(Generator::Choice { values, weights })
-}
-
 /// Makes the words known to a state.
 pub(crate) fn install(lua: &Lua, source: &Source) -> mlua::Result<()> {
     let globals = lua.globals();
@@ -261,11 +248,35 @@ pub(crate) fn install(lua: &Lua, source: &Source) -> mlua::Result<()> {
     }
     lua.set_app_data(RefCell::new(Made::default()));
     let source = Arc::new(source.clone());
+    let of = Arc::clone(&source);
+    let parent = lua.create_function(move |lua, values: MultiValue| {
+        let mut arguments = Arguments { lua, word: "parent", values: values.into_iter().collect() };
+        let generator = laws::parent(&mut arguments, |a, function| kept(a, &of, function, Kind::Integer))?;
+        arguments.done()?;
+        keep(lua, generator)
+    })?;
+    globals.set("parent", parent)?;
     let derive = lua.create_function(move |lua, values: MultiValue| {
         let mut arguments = Arguments { lua, word: "derive", values: values.into_iter().collect() };
         keep(lua, derive(&mut arguments, &source)?)
     })?;
     globals.set("derive", derive)
+}
+
+/// Keeps a function that computes numbers or cells, for each thread to take it from its own state.
+fn kept(
+    a: &Arguments<'_>,
+    source: &Arc<Source>,
+    function: Function,
+    kind: Kind,
+) -> mlua::Result<Arc<dyn RowFunction>> {
+    let Some(made) = a.lua.app_data_ref::<RefCell<Made>>() else {
+        return Err(a.wrong("columns can be declared only in the file itself"));
+    };
+    let functions = &mut made.borrow_mut().functions;
+    functions.push(function);
+    let (source, index, word) = (Arc::clone(source), functions.len() - 1, a.word);
+    Ok(Arc::new(LuaFunction { source, index, kind, word }))
 }
 
 /// `derive(kind, { inputs }, function(row, random, inputs…) … end)`; the inputs may be left out.
@@ -288,13 +299,7 @@ fn derive(a: &mut Arguments<'_>, source: &Arc<Source>) -> mlua::Result<Generator
         return Err(a.wrong("a function(row, random, …) is expected as the last argument"));
     };
     a.done()?;
-    let Some(derived) = a.lua.app_data_ref::<RefCell<Made>>() else {
-        return Err(a.wrong("columns can be declared only in the file itself"));
-    };
-    let functions = &mut derived.borrow_mut().functions;
-    functions.push(function);
-    let function = LuaFunction { source: Arc::clone(source), index: functions.len() - 1, kind };
-    Ok(Generator::Function { inputs, kind, function: Arc::new(function) })
+    Ok(Generator::Function { inputs, kind, function: kept(a, source, function, kind)? })
 }
 
 /// A function of the workload file that computes cells. Each thread runs the file in a state of its own and takes
@@ -303,11 +308,13 @@ struct LuaFunction {
     source: Arc<Source>,
     index: usize,
     kind: Kind,
+    /// The word that it was given to.
+    word: &'static str,
 }
 
 impl fmt::Debug for LuaFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "derive number {} of {}", self.index + 1, self.source.lua_name)
+        write!(f, "{}, function number {} of {}", self.word, self.index + 1, self.source.lua_name)
     }
 }
 
@@ -339,7 +346,16 @@ impl RowFunction for LuaFunction {
                 })
             })
             .map_err(|error| wrong(describe(&error)))?;
-        Ok(Box::new(LuaCell { function, random, draws, since, kind: self.kind, text: Vec::new(), lua }))
+        Ok(Box::new(LuaCell {
+            function,
+            random,
+            draws,
+            since,
+            kind: self.kind,
+            word: self.word,
+            text: Vec::new(),
+            lua,
+        }))
     }
 }
 
@@ -351,6 +367,7 @@ struct LuaCell {
     /// Since when the present call goes on, once that was looked at.
     since: Rc<std::cell::Cell<Option<Nanos>>>,
     kind: Kind,
+    word: &'static str,
     text: Vec<u8>,
     lua: Lua,
 }
@@ -405,19 +422,24 @@ impl CellFunction for LuaCell {
             (Kind::Timestamp, _) if let Some(seconds) = number => {
                 Cell::Timestamp((seconds * 1e6).round() as i64)
             }
-            (kind, other) => return Err(Error::other(unfit(&self.function, kind, &other))),
+            (kind, other) => return Err(Error::other(unfit(&self.function, self.word, kind, &other))),
         })
     }
 }
 
 /// What is said of a function that gave a value of another kind.
 #[cold]
-fn unfit(function: &Function, kind: Kind, given: &Value) -> String {
+fn unfit(function: &Function, word: &str, kind: Kind, given: &Value) -> String {
     let info = function.info();
     let (file, line) = (info.short_src.unwrap_or_default(), info.line_defined.unwrap_or_default());
     let given = match given {
         Value::Number(number) => format!("the number {number}"),
         other => format!("a {}", other.type_name()),
     };
-    format!("{file}:{line}: derive: the function gave {given}, where the column is {kind}")
+    let wanted = if word == "parent" {
+        "a number of children is wanted".to_owned()
+    } else {
+        format!("the column is {kind}")
+    };
+    format!("{file}:{line}: {word}: the function gave {given}, where {wanted}")
 }

@@ -2,15 +2,17 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Function, Lua, MultiValue, Table, Value};
-use nephoscope_datagen::{Children, Generator};
+use nephoscope_datagen::{Children, Generator, RowFunction};
 
 use super::at;
 use super::columns::{Arguments, Make};
 
 /// Each word with what makes its generator.
 pub(super) const WORDS: [(&str, Make); 7] = [
+    ("choice", choice),
     ("distinct", |a| {
         Ok(Generator::Distinct { min: a.whole("the smallest", None)?, max: a.whole("the greatest", None)? })
     }),
@@ -28,7 +30,6 @@ pub(super) const WORDS: [(&str, Make); 7] = [
             theta: a.number("theta", Some(0.0))?,
         })
     }),
-    ("parent", parent),
     ("line", |a| Ok(Generator::Line { start: a.whole("the first number", Some(1.0))? })),
     ("letters", |a| {
         Ok(Generator::Letters {
@@ -40,14 +41,35 @@ pub(super) const WORDS: [(&str, Make); 7] = [
     ("pattern", |a| Ok(Generator::Pattern(a.text("the pattern")?))),
 ];
 
-/// `parent(table, min, max, column?)`, `parent(table, number, column?)` or `parent(table, weights, column?)`.
-fn parent(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
+fn choice(a: &mut Arguments<'_>) -> mlua::Result<Generator> {
+    let values = a.list("the values")?.ok_or_else(|| a.wrong("a list of values is missing"))?;
+    let values = values.into_iter().map(|value| a.literal(value)).collect::<mlua::Result<_>>()?;
+    let mut weights = Vec::new();
+    for weight in a.list("the weights")?.unwrap_or_default() {
+        let kind = weight.type_name();
+        let wrong = || a.wrong(&format!("a weight must be a number, not {kind}"));
+        weights.push(super::number(&weight).ok_or_else(wrong)?);
+    }
+    Ok(Generator::Choice { values, weights })
+}
+
+/// `parent(table, min, max, column?)`, `parent(table, number, column?)`, `parent(table, weights, column?)` or
+/// `parent(table, function, column?)`; `counting` makes a function one that counts.
+pub(super) fn parent(
+    a: &mut Arguments<'_>,
+    counting: impl FnOnce(&Arguments<'_>, Function) -> mlua::Result<Arc<dyn RowFunction>>,
+) -> mlua::Result<Generator> {
     let table = a.text("the parent table")?;
     let children = match (a.values.front(), a.values.get(1)) {
         (Some(Value::Table(weights)), _) => {
             let weights = weights.clone();
             a.next();
             Children::Weighted(weighted(a, &weights)?)
+        }
+        (Some(Value::Function(function)), _) => {
+            let function = function.clone();
+            a.next();
+            Children::Function(counting(a, function)?)
         }
         (Some(_), None | Some(Value::Nil | Value::String(_))) => {
             let number = a.count("the number of children")?;

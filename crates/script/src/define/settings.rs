@@ -14,6 +14,7 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
     let mut of = Transaction {
         name,
         read_only: false,
+        pipeline: false,
         help: String::new(),
         aborts_on: ErrorClasses::NONE,
         isolation: None,
@@ -28,10 +29,11 @@ pub(super) fn transaction(lua: &Lua, name: String, settings: Option<Table>) -> m
         table: table.clone(),
         what: what.clone(),
         unnamed: 0,
-        allowed: &["read_only", "help", "aborts_on", "isolation", "keying", "think", "limit"],
+        allowed: &["read_only", "help", "aborts_on", "isolation", "pipeline", "keying", "think", "limit"],
     }
     .check()?;
     of.read_only = flag(lua, &table.get::<Value>("read_only")?, &format!("{what}: read_only"), false)?;
+    of.pipeline = flag(lua, &table.get::<Value>("pipeline")?, &format!("{what}: pipeline"), false)?;
     of.help = text(lua, &table.get::<Value>("help")?, &format!("{what}: help"))?;
     of.aborts_on = aborts_on(lua, &what, &table.get::<Value>("aborts_on")?)?;
     of.isolation = isolation(lua, &what, &table.get::<Value>("isolation")?)?;

@@ -58,7 +58,8 @@ impl Keyed {
 
 impl Draft {
     /// The statements and the schema, and the verbs of the tables that have a key. A system without SQL has the verbs
-    /// alone, beside the invariants, which cannot be checked there. The error says what the workload does in SQL.
+    /// alone, and statements of its own language where it has one, beside the invariants, which cannot be checked there.
+    /// The error says what the workload does in SQL.
     pub(super) fn spoken(&self, of: Capabilities, dialect: &str) -> Result<(Vec<Statement>, Schema), String> {
         let (mut statements, mut schema) = self.sql();
         if !of.sql {
@@ -71,13 +72,13 @@ impl Draft {
             }
             let is_check = |name: &str| self.invariants.iter().any(|invariant| invariant.statement == name);
             let used = |one: &&Statement| !is_check(one.name()) && self.mentions(one.name());
-            if let Some(statement) = statements.iter().find(used) {
+            if let Some(statement) = statements.iter().find(used).filter(|_| !of.own_statements) {
                 let name = statement.name();
                 return Err(format!(
                     "the statement {name:?} is SQL, which {dialect} does not have; w:can \"sql\" tells whether a system has"
                 ));
             }
-            statements.retain(|one| is_check(one.name()));
+            statements.retain(|one| is_check(one.name()) || (of.own_statements && used(&one)));
             schema = Schema::default();
         }
         statements.extend(self.keyed.iter().flat_map(Keyed::statements));

@@ -95,14 +95,11 @@ end
 function Statement:close() end
 
 -- Adds a query to those of the session: reads, writes, others.
-local function count(con, class)
-  local mine = con.mine
-  mine[class] = mine[class] + 1
-end
+local function count(mine, class) mine[class] = mine[class] + 1 end
 
 function Statement:execute()
   local bound, number = self.bound, self.count
-  count(self.connection, self.class)
+  count(self.mine, self.class)
   local row
   if number == 0 then
     row = tx:one(self.handle)
@@ -117,8 +114,10 @@ function Statement:execute()
     for place = 1, number do values[place] = bound[place].value end
     row = tx:one(self.handle, unpack(values, 1, number))
   end
-  if row then return result_of(row) end
-  return self.nothing
+  -- The same object each time: in sysbench, too, a result lasts until the next query.
+  local result = self.result
+  result.row, result.place, result.nrows, result.nfields = row, 0, nil, nil
+  return result
 end
 
 -- What a query is counted as.
@@ -164,7 +163,7 @@ local Connection = {}
 Connection.__index = Connection
 
 function Connection:query(sql)
-  count(self, class_of(sql))
+  count(self.mine, class_of(sql))
   return result_of(tx:one(tx:query(sql)))
 end
 
@@ -178,7 +177,7 @@ end
 function Connection:prepare(sql)
   local text, places = with_names(sql)
   return setmetatable({
-    handle = tx:query(text), count = places, class = class_of(sql), connection = self, values = {}, nothing = result_of(),
+    handle = tx:query(text), count = places, class = class_of(sql), mine = self.mine, values = {}, result = result_of(),
   }, Statement)
 end
 
@@ -389,9 +388,11 @@ end
 values = declare_options(first.sysbench.cmdline.options)
 lent.laws(values)
 
+local CLASSES = { "reads", "writes", "others" }
+
 -- Tells of the session's queries since the last time.
 local function tell(mine)
-  for _, class in ipairs { "reads", "writes", "others" } do
+  for _, class in ipairs(CLASSES) do
     if mine[class] > 0 then tx:tally(class, mine[class]) end
     mine[class] = 0
   end

@@ -2,11 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use nephoscope_drivers::{Command, Lexer, Params, Rows, Statement, Want};
+use nephoscope_drivers::{Command, Isolation, Lexer, Params, Rows, Statement, Want};
+use nephoscope_histories::Transaction;
 use nephoscope_runtime::clock;
 
 use crate::access::{KeySpace, Picker};
@@ -32,6 +34,10 @@ pub(crate) enum Shape {
     List,
     /// A list of all results, each a list of its rows.
     Results,
+    /// Nothing: the reply is kept for [`Shape::Answers`].
+    Kept,
+    /// The replies that were kept and not yet given, each a value.
+    Answers,
 }
 
 /// A call that a C function has left for the engine.
@@ -41,6 +47,20 @@ pub(crate) struct Call {
     pub(crate) want: Want,
     pub(crate) flush: bool,
     pub(crate) shape: Shape,
+}
+
+impl Call {
+    /// A call of a statement: what is wanted of it, and whether it is waited for.
+    #[inline]
+    pub(crate) fn new(command: Command, shape: Shape, pipelines: bool) -> Self {
+        let want = match shape {
+            Shape::Nothing | Shape::Affected => Want::Count,
+            Shape::Kept => Want::Kept,
+            _ => Want::Rows,
+        };
+        let rides = matches!(shape, Shape::Nothing | Shape::Kept);
+        Self { command, want, flush: !rides || !pipelines, shape }
+    }
 }
 
 /// The command of a call of a statement that was made while the workload runs: its place is known to the connection only.
@@ -155,9 +175,13 @@ pub(crate) struct Context {
     pub(super) random_at_start: Random,
     pub(crate) picks: Picks,
     pub(crate) call: Option<Call>,
-    /// A call of the statement in `query`, which stands beside `call` so that calls by name need not ask.
-    pub(crate) asked: Option<Call>,
+    /// The statement of a call of [`MADE`].
     pub(crate) query: Option<Rc<Statement>>,
+    /// How many replies are to be kept, and how many of them were given.
+    pub(crate) sent: usize,
+    pub(crate) received: usize,
+    /// Whether what has no result rides with the next that is waited for.
+    pub(crate) pipelines: bool,
     pub(crate) aborted: bool,
     pub(crate) ending: Ending,
     /// Whether it is between `tx:begin()` and its end.
@@ -168,6 +192,8 @@ pub(crate) struct Context {
     pub(crate) tallies: Vec<(usize, f64)>,
     /// Keys that will be there when the transaction has committed: table and key.
     pub(crate) arrivals: Vec<(usize, i64)>,
+    /// What it has done and seen, for a history.
+    pub(crate) observed: Transaction,
     /// The registry's reference to the list of row objects of this session, and how many it holds and uses.
     pub(super) row_pool: c_int,
     pub(super) pooled: usize,
@@ -188,19 +214,27 @@ impl Context {
             random_at_start: Random::new(seed, session),
             picks: Picks::default(),
             call: None,
-            asked: None,
             query: None,
+            sent: 0,
+            received: 0,
+            pipelines: false,
             aborted: false,
             ending: Ending::Usual,
             within: false,
             now: None,
             tallies: Vec::with_capacity(8),
             arrivals: Vec::with_capacity(8),
+            observed: Transaction::default(),
             row_pool: mlua::ffi::LUA_NOREF,
             pooled: 0,
             used: 0,
         }
     }
+}
+
+thread_local! {
+    /// What the functions of the state share whose coroutine runs on this thread: nearer at hand than their upvalue.
+    static RUNNING: Cell<*const Shared> = const { Cell::new(ptr::null()) };
 }
 
 /// What the C functions of one state share.
@@ -216,6 +250,7 @@ pub(crate) struct Shared {
     pub(crate) panicked: Cell<Option<String>>,
     pub(crate) integers: Cell<api::Integers>,
     pub(crate) queries: Cell<api::Queries>,
+    pub(crate) seen: api::Seen,
     pub(crate) lists: RefCell<api::Lists>,
     /// How SQL is read that is made while the workload runs.
     pub(crate) lexer: Lexer,
@@ -226,12 +261,16 @@ pub(crate) struct Shared {
     pub(crate) tables: Vec<(String, Arc<KeySpace>)>,
     pub(crate) pickers: RefCell<Vec<Picker>>,
     pub(crate) loaded: Loaded,
+    /// Whether the load pipelines, and which transactions do so themselves.
     pub(crate) pipeline: bool,
+    pub(super) pipelined: Vec<bool>,
     /// How a script of sysbench draws, and how many unique numbers were drawn.
     pub(crate) laws: Laws,
     pub(crate) unique: Arc<AtomicU64>,
     /// How many sessions the phase has at most.
     pub(crate) sessions: Cell<u64>,
+    /// In which level transactions begin that say none of their own; the session's where there is none.
+    pub(crate) isolation: Cell<Option<Isolation>>,
     pub(super) transactions_begun: Cell<u64>,
 }
 
@@ -251,6 +290,7 @@ impl Shared {
             panicked: Cell::default(),
             integers: Cell::new(api::Integers::NONE),
             queries: Cell::new(api::Queries::NONE),
+            seen: api::Seen::default(),
             lexer,
             lists: RefCell::new(api::Lists::new(&workload.with_lists)),
             contexts: RefCell::default(),
@@ -261,11 +301,32 @@ impl Shared {
             pickers: RefCell::new(keys.iter().map(|_| Picker::new()).collect()),
             loaded: Loaded::new(&workload.dataset),
             pipeline,
+            pipelined: workload.transactions.iter().map(|of| of.pipeline).collect(),
             laws: Laws::DEFAULT,
             unique: Arc::default(),
             sessions: Cell::new(0),
+            isolation: Cell::new(None),
             transactions_begun: Cell::new(0),
         }
+    }
+
+    /// Lets `run` resume the coroutine of a session.
+    #[inline]
+    pub(super) fn while_running<R>(&self, context: *mut Context, run: impl FnOnce() -> R) -> R {
+        RUNNING.with(|running| {
+            self.current.store(context, Ordering::Relaxed);
+            running.set(self);
+            let result = run();
+            running.set(ptr::null());
+            self.current.store(ptr::null_mut(), Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// Those of the state that runs a coroutine on this thread, or null.
+    #[inline]
+    pub(crate) fn of_running() -> *const Self {
+        RUNNING.get()
     }
 
     /// The session for which Lua runs now, or null.

@@ -166,6 +166,7 @@ impl Vm {
                 row_metatable = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
                 api::make_integers(l, pointer);
                 api::make_queries(l, pointer);
+                api::make_names(l, pointer);
                 api::make_verbs(l, pointer);
                 api::replace_math_random(l, pointer);
                 pulse::make_known(l, pointer);
@@ -214,6 +215,11 @@ impl Vm {
     /// Says how many sessions the load has at most, over all threads: `tx.sessions`.
     pub fn set_sessions(&self, count: usize) {
         self.0.shared.sessions.set(count as u64);
+    }
+
+    /// Says in which isolation level transactions begin that declare none.
+    pub fn set_isolation(&self, level: Option<Isolation>) {
+        self.0.shared.isolation.set(level);
     }
 
     /// The names under which [`Script::take_tallies`] adds.

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Error, Params, Reply, ResultIndex, Rows, Statement, Want};
+use nephoscope_histories::Transaction;
 
-use super::{Call, Context, Core, Ending, RowObject, Shape, pulse};
+use super::{Call, Context, Core, Ending, MADE, RowObject, Shape, pulse};
 use crate::error::ScriptError;
 use crate::vm::api;
 
@@ -31,6 +32,8 @@ pub enum Step {
         /// Whether to send now and wait for the reply.
         flush: bool,
     },
+    /// The replies to everything that has left are waited for.
+    Flush,
     /// The function has returned.
     Done {
         /// The workload rolled back by its own decision.
@@ -142,11 +145,16 @@ impl Script {
         context.attempt += 1;
         context.rows.clear();
         context.call = None;
+        (context.sent, context.received) = (0, 0);
+        let shared = &self.core.shared;
+        context.pipelines = shared.pipeline || shared.pipelined.get(index).copied().unwrap_or(false);
         context.aborted = false;
         context.within = false;
         context.now = None;
         context.tallies.clear();
         context.arrivals.clear();
+        context.observed.operations.clear();
+        context.observed.elements.clear();
         context.used = 0;
     }
 
@@ -156,7 +164,7 @@ impl Script {
         let call = self.context.call.take();
         let shape = call.map_or(Shape::Nothing, |call| call.shape);
         let arguments = match shape {
-            Shape::Nothing => 0,
+            Shape::Nothing | Shape::Kept => 0,
             Shape::Affected => {
                 // SAFETY: the coroutine is alive and a yielded coroutine has room for an argument.
                 unsafe { ffi::lua_pushnumber(self.coroutine, reply.affected as f64) };
@@ -182,13 +190,17 @@ impl Script {
                 self.push_results(reply);
                 1
             }
+            Shape::Answers => match self.push_answers() {
+                Ok(answers) => answers,
+                Err(error) => return self.refused(error),
+            },
         };
         self.step::<false>(arguments)
     }
 
     /// Gives up the present transaction: its function will not be resumed.
     pub fn abandon(&mut self) {
-        (self.context.call, self.context.asked) = (None, None);
+        self.context.call = None;
         self.end_skip();
         self.context.tallies.clear();
         self.context.arrivals.clear();
@@ -217,6 +229,13 @@ impl Script {
         &mut self.context.rows
     }
 
+    /// Whether the transaction, now committed, adds nothing to the tallies, and no keys have arrived with it.
+    #[inline]
+    #[must_use]
+    pub fn brings_nothing(&self) -> bool {
+        self.context.tallies.is_empty() && self.context.arrivals.is_empty()
+    }
+
     /// What the transaction, now committed, adds to the tallies (indexes in [`Vm::tally_names`]); also makes known
     /// the keys that have arrived with it.
     pub fn take_tallies(&mut self) -> std::vec::Drain<'_, (usize, f64)> {
@@ -226,19 +245,26 @@ impl Script {
         self.context.tallies.drain(..)
     }
 
+    /// What the attempt has observed: its outcome and times are the caller's to say. `None` where it has not.
+    #[inline]
+    pub fn observed(&mut self) -> Option<&mut Transaction> {
+        Some(&mut self.context.observed).filter(|observed| !observed.operations.is_empty())
+    }
+
     /// Resumes the coroutine: for the first time in this attempt, or with a reply.
     #[inline]
     pub(super) fn step<const FIRST: bool>(&mut self, arguments: c_int) -> Step {
         let shared = &self.core.shared;
-        shared.current.store(&raw mut *self.context, Ordering::Relaxed);
+        let (coroutine, context) = (self.coroutine, &raw mut *self.context);
         // SAFETY: the coroutine is alive and its stack holds the function or is yielded, and the arguments.
-        let status = unsafe { ffi::lua_resume_(self.coroutine, arguments) };
-        shared.current.store(ptr::null_mut(), Ordering::Relaxed);
+        let status = shared.while_running(context, || unsafe { ffi::lua_resume_(coroutine, arguments) });
         if let Some(message) = shared.panicked.take() {
             return self.panicked(message);
         }
         match status {
             ffi::LUA_YIELD => match self.context.call {
+                Some(Call { command: MADE, shape: Shape::Answers, .. }) => self.receive(),
+                Some(Call { command: MADE, want, flush, .. }) => Step::Query { want, flush },
                 Some(Call { command, want, flush, .. }) => Step::Call { command, want, flush },
                 None => self.stopped(),
             },
@@ -281,15 +307,9 @@ impl Script {
         Step::Failed(ScriptError::plain(message))
     }
 
-    /// The coroutine has stopped without a call by name: it asks for a statement that it has made, or it had no end, and
-    /// was interrupted.
+    /// The coroutine has stopped without a call: it had no end, and was interrupted.
     #[cold]
     fn stopped(&mut self) -> Step {
-        let was_interrupted = self.core.shared.interruption.borrow().is_some();
-        if let Some(call) = self.context.asked.take().filter(|_| !was_interrupted) {
-            self.context.call = Some(call);
-            return Step::Query { want: call.want, flush: call.flush };
-        }
         let message = pulse::end_interruption(&self.core.shared, self.core.state);
         self.abandon();
         Step::Failed(ScriptError::plain(message.unwrap_or_default()))
@@ -349,6 +369,32 @@ impl Script {
             // SAFETY: the list of results lies below that of the rows, and has a place for it.
             unsafe { ffi::lua_rawseti(l, -2, place as ffi::lua_Integer + 1) };
         }
+    }
+
+    /// The replies that were kept are asked for: they are here, or have to be waited for.
+    fn receive(&mut self) -> Step {
+        let all_are_here = self.context.rows.kept().len() == self.context.sent;
+        if all_are_here { self.resume(Reply::default()) } else { Step::Flush }
+    }
+
+    /// Pushes the replies that were kept and not yet given: a list of rows, or the number of rows touched.
+    fn push_answers(&mut self) -> Result<c_int, String> {
+        let (l, first, sent) = (self.coroutine, self.context.received, self.context.sent);
+        let answers = (sent - first) as c_int;
+        self.context.received = sent;
+        if self.context.rows.kept().len() != sent {
+            return Err("tx:receive(): a statement that was sent is several, or was not answered".to_owned());
+        }
+        // SAFETY: the coroutine is alive and yielded.
+        self.core.unlimited(|| unsafe { ffi::lua_checkstack(l, answers + ffi::LUA_MINSTACK) });
+        for place in first..sent {
+            match self.context.rows.kept()[place] {
+                Reply { result: Some(result), .. } => self.push_list(Some(result)),
+                // SAFETY: there is room for each answer.
+                Reply { affected, .. } => unsafe { ffi::lua_pushnumber(l, affected as f64) },
+            }
+        }
+        Ok(answers)
     }
 
     fn push_list(&mut self, result: Option<ResultIndex>) {

@@ -84,7 +84,7 @@ impl Loaded {
 
     /// A session.
     pub(crate) fn session(&self, seed: u64, number: u64) -> Session<'_> {
-        Session { script: self.vm.script(seed, number).unwrap(), loaded: self, rows: 2 }
+        Session { script: self.vm.script(seed, number).unwrap(), loaded: self, rows: 2, sent: Vec::new() }
     }
 }
 
@@ -93,6 +93,8 @@ pub(crate) struct Session<'a> {
     pub(crate) script: Script,
     loaded: &'a Loaded,
     pub(crate) rows: u8,
+    /// Replies that are kept when the next flush is answered.
+    sent: Vec<Reply>,
 }
 
 impl Session<'_> {
@@ -114,17 +116,17 @@ impl Session<'_> {
             match step {
                 Step::Call { command, want, flush } => {
                     calls.push(self.shown(command, want, flush));
-                    let rows = if want == Want::Rows { self.rows } else { 0 };
-                    let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
-                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
+                    step = self.reply(want, flush);
                 }
                 Step::Query { want, flush } => {
                     let statement = Rc::clone(self.script.query().unwrap());
                     let call = format!("{}({})", statement.text(), shown(self.script.params()));
                     calls.push(ridden(&call, want, flush));
-                    let rows = if want == Want::Rows { self.rows } else { 0 };
-                    let result = (want == Want::Rows).then(|| answer(self.script.rows(), rows));
-                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
+                    step = self.reply(want, flush);
+                }
+                Step::Flush => {
+                    calls.push("flush".to_owned());
+                    step = self.reply(Want::Count, true);
                 }
                 Step::Done { aborted } => {
                     calls.extend(aborted.then(|| "aborted".to_owned()));
@@ -137,6 +139,18 @@ impl Session<'_> {
                 Step::Failed(error) => return Err(error.to_string()),
             }
         }
+    }
+
+    /// Answers a call, and where it is waited for those before it.
+    fn reply(&mut self, want: Want, flush: bool) -> Step {
+        let rows = if want.has_rows() { self.rows } else { 0 };
+        let result = want.has_rows().then(|| answer(self.script.rows(), rows));
+        let reply = Reply { affected: 3, result, ..Reply::default() };
+        self.sent.extend((want == Want::Kept).then_some(reply));
+        if flush {
+            self.sent.drain(..).for_each(|reply| self.script.rows().keep(reply));
+        }
+        self.script.resume(reply)
     }
 
     /// Runs a transaction and keeps nothing of it.
@@ -161,11 +175,11 @@ impl Session<'_> {
         let mut step = self.script.begin(index);
         loop {
             match step {
-                Step::Call { want, .. } | Step::Query { want, .. } => {
+                Step::Call { want, flush, .. } | Step::Query { want, flush } => {
                     see(self.script.params());
-                    let result = (want == Want::Rows).then(|| answer(self.script.rows(), self.rows));
-                    step = self.script.resume(Reply { affected: 3, result, ..Reply::default() });
+                    step = self.reply(want, flush);
                 }
+                Step::Flush => step = self.reply(Want::Count, true),
                 Step::Done { .. } | Step::Skipped => return Ok(()),
                 Step::Failed(error) => return Err(error.to_string()),
             }
@@ -188,7 +202,12 @@ impl Session<'_> {
 }
 
 fn ridden(call: &str, want: Want, flush: bool) -> String {
-    let (want, flush) = (if want == Want::Rows { " rows" } else { "" }, if flush { "" } else { " queued" });
+    let want = match want {
+        Want::Count => "",
+        Want::Rows => " rows",
+        Want::Kept => " kept",
+    };
+    let flush = if flush { "" } else { " queued" };
     format!("{call}{want}{flush}")
 }
 
@@ -238,7 +257,7 @@ pub(crate) const CELLS: [(&str, Value<'static>); 14] = [
     ("time", Value::Time(-45_296_500_000)),
 ];
 
-fn answer(rows: &mut Rows, count: u8) -> nephoscope_drivers::ResultIndex {
+pub(crate) fn answer(rows: &mut Rows, count: u8) -> nephoscope_drivers::ResultIndex {
     let decode = |kind: u32, cell: &[u8]| -> Value<'static> {
         CELLS.get(kind as usize).map_or_else(|| Value::Int(cell[0].into()), |(_, value)| *value)
     };

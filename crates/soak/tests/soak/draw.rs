@@ -74,6 +74,7 @@ impl Draw {
             on_connect: Vec::new(),
             balance: self.one(&[Balance::RoundRobin, Balance::Random, Balance::First]),
             io: IoChoice::Epoll,
+            history: None,
             tenants,
             phases: Vec::new(),
         };
@@ -164,6 +165,7 @@ impl Draw {
             kind: PhaseKind::Measure,
             seconds,
             labels: BTreeMap::new(),
+            history: false,
             loads,
         }
     }
@@ -233,6 +235,7 @@ pub fn roll_call() -> PhaseSpec {
         kind: PhaseKind::Measure,
         seconds: None,
         labels: BTreeMap::new(),
+        history: false,
         loads: [("*".to_owned(), load)].into(),
     }
 }

@@ -10,21 +10,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope.engine.probes import ProbeSettings
 from nephoscope.errors import MeasurementError
-from nephoscope.evaluators.acting import act_beside
+from nephoscope.evaluators.acting import act_beside, act_on, inject, node_of
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.failover.reading import read_failures
-from nephoscope.evaluators.failover.settings import FAULTS, FailoverSettings
+from nephoscope.evaluators.failover.settings import FailoverSettings
 from nephoscope.scoring.failures import over_roles, recovery
 from nephoscope.scoring.formulas import Absent, Score, f_score, r_score
-from nephoscope.settings.actions import Action
+from nephoscope.settings.actions import FAULTS, Action
 from nephoscope.settings.loads import (
     HIGHEST_RATE,
     Load,
 )
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.engine.probes import Probes as RunningProbes
@@ -41,24 +40,6 @@ _MISSING = {
     "open": "the backlog did not drain, or the latency did not come back,",
 }
 """The reason of a missing R, by kind of load."""
-
-
-def _node_of(means: Means, role: Role) -> str | None:
-    """Name a node of a role; None where the provider knows none by name."""
-    return next((node for node, of in means.provider.nodes().items() if of == role), None)
-
-
-def _act(means: Means, event: str, action: Action, node: str | None, labels: Mapping[str, Any]) -> None:
-    """Act on a node, and store when that was. Raises ``MeasurementError``."""
-    done = means.provider.act(action, node=None if action is Action.PROMOTE else node)
-    means.load.note(
-        event,
-        done.began_ns,
-        **labels,
-        action=str(action),
-        node=done.node,
-        took_s=(done.ended_ns - done.began_ns) / 1e9,
-    )
 
 
 class Failover(Evaluator):
@@ -139,7 +120,7 @@ class Failover(Evaluator):
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
             load.phase(name, "measure", of.before + of.after, level, labels)
             load.pump_until(load.planned_end - of.after)
-            node = _node_of(means, role)
+            node = node_of(means, role)
             with load.expecting(name):
                 self._inject(means, node, labels)
                 load.wait()
@@ -164,27 +145,14 @@ class Failover(Evaluator):
     def _inject(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
         """Cause the fault beside the load. Raises ``MeasurementError`` if the provider fails."""
         of = self._settings
-        actions = FAULTS[of.fault]
-        limit_s = of.action_limit + (of.pause if Action.RESUME in actions else 0.0)
-
-        def inject(given_up: threading.Event) -> None:
-            for place, action in enumerate(actions):
-                if action is Action.RESUME:
-                    given_up.wait(of.pause)
-                _act(means, "fault" if place == 0 else "action", action, node, labels)
-
-        try:
-            act_beside(means, inject, f"the fault {of.fault}", limit_s)
-        except MeasurementError as error:
-            means.load.note("fault_failed", **labels, message=str(error))
-            raise
+        inject(means, of.fault, node, labels, pause_s=of.pause, limit_s=of.action_limit)
 
     def _restore(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
         """Start a node that is still down, if possible: the next failure needs a complete system."""
         if self._settings.fault == "node-loss" and Action.START in means.provider.actions():
             act_beside(
                 means,
-                lambda _: _act(means, "action", Action.START, node, labels),
+                lambda _: act_on(means, "action", Action.START, node, labels),
                 "the start of the lost node",
                 self._settings.action_limit,
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from nephoscope.evaluators.failover.outages import LATE_S
-from nephoscope.settings.actions import Action
+from nephoscope.settings.actions import FaultName
 from nephoscope.settings.base import Role
 from nephoscope.settings.loads import (
     HIGHEST_RATE,
@@ -19,22 +19,7 @@ from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration, one_as_list
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Self
-
-
-FaultName = Literal["restart", "kill", "node-loss", "crash", "promote", "pause"]
-
-
-FAULTS: Mapping[FaultName, tuple[Action, ...]] = {
-    "restart": (Action.RESTART,),
-    "kill": (Action.KILL, Action.START),
-    "node-loss": (Action.KILL,),
-    "crash": (Action.KILL, Action.PROMOTE),
-    "promote": (Action.PROMOTE,),
-    "pause": (Action.PAUSE, Action.RESUME),
-}
-"""The actions on a node, in their order."""
 
 
 class FailoverSettings(MeasureSettings):

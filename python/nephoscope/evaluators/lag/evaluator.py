@@ -16,10 +16,10 @@ from nephoscope.engine.probes import ProbeSettings
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.lag.server_view import ServerView
-from nephoscope.evaluators.lag.settings import LagLoad, LagSettings
+from nephoscope.evaluators.lag.settings import LagSettings
 from nephoscope.evaluators.points import measured_phases
 from nephoscope.scoring.formulas import Absent, Score, c_score, over_repetitions
-from nephoscope.settings.loads import Load
+from nephoscope.settings.loads import Load, LoadBeside
 from nephoscope.statistics import Survival, block_bootstrap_ci, expected
 
 if TYPE_CHECKING:
@@ -212,12 +212,12 @@ def _within(
     return max(value - math.hypot(*below), 0.0), value + math.hypot(*above)
 
 
-def _default_loads(workload: DescribedWorkload) -> list[LagLoad]:
-    loads = [LagLoad(name="idle")]
+def _default_loads(workload: DescribedWorkload) -> list[LoadBeside]:
+    loads = [LoadBeside(name="idle")]
     if any(known["name"] == _MIX for known in workload.description["mixes"]):
         weights = workload.mix(_MIX, "")[1]
-        loads.append(LagLoad(name=_MIX, mix=_MIX))
-        loads += [LagLoad(name=transaction, mix={transaction: 1.0}) for transaction in weights]
+        loads.append(LoadBeside(name=_MIX, mix=_MIX))
+        loads += [LoadBeside(name=transaction, mix={transaction: 1.0}) for transaction in weights]
     return loads
 
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from nephoscope.settings.base import Settings
-from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, MixSetting
+from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, LoadBeside
 from nephoscope.settings.registered import MeasureSettings
 from nephoscope.settings.units import Duration
 
@@ -19,22 +18,13 @@ _MOST_MARKERS = 10_000
 """No more may be on their way at once: the engine's limit."""
 
 
-class LagLoad(Settings):
-    """A load beside which the lag is measured."""
-
-    name: Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
-    """Its name in the report."""
-    mix: MixSetting | None = None
-    """Which transactions run: see [mixes](#mixes). None: the system is idle."""
-
-
 class LagSettings(MeasureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "lag"``."""
 
     evaluator: Literal["lag"] = "lag"
-    loads: Annotated[list[LagLoad], Field(min_length=1)] | None = None
-    """The loads beside which the lag is measured: see [lag loads](#measureloads). By default none (idle) and, where the
-    workload has a mix `IUD`, that one and each of its transactions alone, as the paper does."""
+    loads: Annotated[list[LoadBeside], Field(min_length=1)] | None = None
+    """The loads beside which the lag is measured: see [loads beside](#measureloads). By default none (idle) and, where
+    the workload has a mix `IUD`, that one and each of its transactions alone, as the paper does."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 8
     """Transactions at a time."""
     access: AccessSetting | None = None

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.load.reading import read_streams
@@ -13,7 +14,7 @@ from nephoscope.evaluators.load.settings import LoadSettings, _highest, _levels,
 from nephoscope.evaluators.points import read_points
 from nephoscope.scoring.formulas import Absent
 from nephoscope.settings.loads import Load as LoadLevel
-from nephoscope.settings.loads import UniformAccess
+from nephoscope.settings.loads import UniformAccess, skew_between
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ class _Given(NamedTuple):
     level: LevelSettings
     mix: tuple[str, Mapping[str, float]] | None
     access: AccessSetting | None
+    transition: float | None = None
 
     def load(self) -> LoadLevel:
         return LoadLevel(
@@ -40,6 +42,7 @@ class _Given(NamedTuple):
             arrivals=self.level.arrivals,
             mix=self.mix[1] if self.mix else None,
             access=self.access,
+            transition=self.transition,
         )
 
 
@@ -68,6 +71,14 @@ class _Step:
         return {"streams": streams, **together}
 
 
+def _check_way(before: AccessSetting, after: AccessSetting, where: str) -> None:
+    """Refuse a transition between distributions of two kinds."""
+    try:
+        skew_between(before, after, 1.0)
+    except ValueError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
 class LoadEvaluator(Evaluator):
     """Runs phases one after another and reports throughput, latency and errors of those that are measured."""
 
@@ -83,6 +94,7 @@ class LoadEvaluator(Evaluator):
         self._index = index
         self._steps: list[_Step] = []
         chosen = False
+        before: AccessSetting = UniformAccess()
         for place, phase in enumerate(settings.phases):
             where = f"measure.{index}.phases.{place}"
             loads = []
@@ -93,7 +105,11 @@ class LoadEvaluator(Evaluator):
                 begins = place == 0 or phase.streams is not None
                 # A mix brings its own until the study chooses one; a stream begins anew.
                 own = workload.access(level.mix) if mix and (begins or not chosen) else None
-                loads.append(_Given(level, mix, level.access or own or (UniformAccess() if begins else None)))
+                access = level.access or own or (UniformAccess() if begins else None)
+                if phase.transition is not None and access is not None:
+                    _check_way(before, access, f"{of}.access")
+                before = access or before
+                loads.append(_Given(level, mix, access, phase.transition))
             self._steps.append(_Step(_name(phase, place), phase, loads))
 
     @property

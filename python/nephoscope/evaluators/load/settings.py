@@ -101,6 +101,18 @@ class PhaseSettings(LevelSettings, NamedPhase):
 
     streams: Annotated[list[StreamSettings], Field(min_length=1, max_length=MOST_STREAMS)] | None = None
     """In place of these, several loads at a time: see [streams](#streams)."""
+    transition: Duration | None = None
+    """How long the mix and the access distribution move from those before to these: see [transitions](#transitions)."""
+
+    @model_validator(mode="after")
+    def _moves(self) -> Self:
+        if self.transition is None:
+            return self
+        if not 0 < self.transition <= self.duration:
+            raise ValueError("a transition takes a time above 0, and ends within its phase")
+        if self.mix is None and self.access is None:
+            raise ValueError("a transition moves the mix or the access, and the phase gives neither")
+        return self
 
     @model_validator(mode="after")
     def _streams_alone(self) -> Self:
@@ -139,6 +151,8 @@ class LoadSettings(MeasureSettings):
             raise ValueError("the first phase needs a concurrency or a rate, or streams")
         if first.streams is None and first.mix is None:
             raise ValueError("the first phase needs a mix")
+        if first.transition is not None:
+            raise ValueError("the first phase has nothing before it that a transition could move from")
         if not any(load.has_work for phase in self.phases for load in phase.loads):
             raise ValueError("no phase has a load: every concurrency and every rate is 0")
         return self

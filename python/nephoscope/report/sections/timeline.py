@@ -17,11 +17,13 @@ from nephoscope.report.kit.charts import (
 )
 from nephoscope.report.kit.histograms import NS_PER_MS
 from nephoscope.report.kit.run import class_name
+from nephoscope.report.kit.scored import sequence, table
+from nephoscope.report.sections import course
 from nephoscope.report.view import TimelineSection
 from nephoscope.tables.numbers import count, elapsed, finite, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,6 +38,7 @@ def build(run: Run, buckets: TimeBuckets) -> TimelineSection:
     """Return the charts that share the run's time axis; charts that would be empty are left out."""
     charts = [
         _throughput(run, buckets),
+        *course.charts(run),
         _tenants(run, buckets),
         _latency(run, buckets),
         _errors(run, buckets),
@@ -65,10 +68,22 @@ def axis(run: Run) -> TimeAxis:
         ),
         moments=tuple(
             Moment(time_s=event.get("time_s"), text=_moment(event))
-            for event in run.events_of("fault", "scaling", "gap")
+            for event in (*run.events_of("fault", "scaling", "gap"), *_anomalies(run))
             if finite(event.get("time_s")) is not None
         ),
     )
+
+
+def _anomalies(run: Run) -> Iterator[Mapping[str, Any]]:
+    """Give the first anomaly of each kind in a history, when it was complete."""
+    for history in run.events_of("history"):
+        seen: set[object] = set()
+        for witness in map(table, sequence(history.get("witnesses"))):
+            ends = [finite(table(one).get("end_s")) for one in sequence(witness.get("transactions"))]
+            known = [end for end in ends if end is not None]
+            if known and witness.get("anomaly") not in seen:
+                seen.add(witness.get("anomaly"))
+                yield {"time_s": max(known), "name": witness.get("anomaly")}
 
 
 def resolution(buckets: TimeBuckets) -> str:

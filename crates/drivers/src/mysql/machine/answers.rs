@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use super::order::Effect;
 use super::prepared::Prepared;
 use super::{Machine, Phase, Step, What};
-use crate::contract::driver::Reply;
+use crate::contract::driver::{Reply, Want};
 use crate::contract::error::Error;
 use crate::contract::rows::{Rows, too_many};
 use crate::mysql::errors::ends_session;
@@ -38,7 +38,7 @@ impl Machine {
             }
             Phase::Rows if wire::is_end(payload, self.agreed.deprecates_eof) => {
                 let end = wire::end(payload, self.agreed.deprecates_eof)?;
-                self.completed(self.count, None, end.status);
+                self.completed(self.count, None, end.status, rows);
                 Ok(())
             }
             Phase::Rows => self.row(payload, rows),
@@ -73,7 +73,7 @@ impl Machine {
         match payload.first() {
             Some(0) => {
                 let end = wire::ok(payload)?;
-                self.completed(end.affected, end.inserted_id, end.status);
+                self.completed(end.affected, end.inserted_id, end.status, rows);
                 return Ok(());
             }
             Some(0xfb) => return Err(Error::other("LOAD DATA LOCAL cannot be run as a statement")),
@@ -128,11 +128,11 @@ impl Machine {
 
     /// Every column is described: rows follow, unless it was a preparation.
     fn described(&mut self, rows: &mut Rows) {
-        let Some(Step { what: What::Execute(index), keeps_rows, .. }) = self.expected.front().copied() else {
+        let Some(Step { what: What::Execute(index), want, .. }) = self.expected.front().copied() else {
             self.answered();
             return;
         };
-        let columns = self.statements[index].columns.columns.as_ref().filter(|_| keeps_rows);
+        let columns = self.statements[index].columns.columns.as_ref().filter(|_| want.has_rows());
         self.result = columns.map(|columns| rows.begin(columns));
         self.phase = Phase::Rows;
     }
@@ -162,7 +162,7 @@ impl Machine {
     }
 
     /// A result has ended.
-    fn completed(&mut self, affected: u64, inserted_id: Option<NonZeroU64>, flags: u16) {
+    fn completed(&mut self, affected: u64, inserted_id: Option<NonZeroU64>, flags: u16, rows: &mut Rows) {
         self.status = flags;
         let before = self.kept.take();
         self.earlier += u32::from(self.result.is_some() && before.is_some());
@@ -174,6 +174,9 @@ impl Machine {
         }
         let earlier = std::mem::take(&mut self.earlier);
         self.reply = Reply { affected, result: kept, earlier, inserted_id };
+        if self.expected.front().is_some_and(|step| step.want == Want::Kept) {
+            rows.keep(self.reply);
+        }
         if self.begin_failed && self.expected.front().is_some_and(|step| step.effect == Effect::Write) {
             self.error = self.error.take().map(Error::with_unknown_outcome);
         }

@@ -14,6 +14,8 @@ use super::order::only_reads;
 
 /// Where the statement's identifier lies in an EXECUTE packet: behind the header and the command.
 const IDENTIFIER: usize = wire::HEADER + 1;
+/// Where its bits for values that are null lie.
+const NULLS: usize = IDENTIFIER + 9;
 /// The length of a whole CLOSE packet.
 const CLOSE: usize = wire::HEADER + 5;
 
@@ -25,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) sql: String,
     /// Which parameter stands at each place.
     places: Vec<usize>,
+    /// EXECUTE up to the values, with the identifier, the nulls and the types still to be set.
+    head: Vec<u8>,
     /// The server's identifier, while it has the statement prepared.
     pub(crate) id: Option<u32>,
     /// It is sent as text, with the values written into it: the mode asks for that, or the server cannot prepare it.
@@ -45,8 +49,8 @@ impl Prepared {
         let sql = String::from_utf8(sql).unwrap_or_default();
         let only_reads = only_reads(&sql);
         let as_text = mode == StatementMode::Simple;
-        let columns = Described::default();
-        Self { statement, sql, places, id: None, as_text, only_reads, columns }
+        let (head, columns) = (execute_head(places.len()), Described::default());
+        Self { statement, sql, places, head, id: None, as_text, only_reads, columns }
     }
 
     /// A statement that is added to a connection in use: without parameters it is sent as the text that it is.
@@ -56,7 +60,7 @@ impl Prepared {
         }
         let only_reads = only_reads(statement.head());
         let (sql, places, columns) = (String::new(), Vec::new(), Described::default());
-        Self { statement, sql, places, id: None, as_text: true, only_reads, columns }
+        Self { statement, sql, places, head: execute_head(0), id: None, as_text: true, only_reads, columns }
     }
 
     /// Takes the answer to PREPARE and gives how many parameters and columns are described next.
@@ -84,26 +88,17 @@ impl Prepared {
     /// EXECUTE, as a whole packet. Gives the sequence number of its answer, as those below do.
     #[inline]
     pub(super) fn write_execute(&self, params: &Params, out: &mut Vec<u8>) -> Result<u8, Error> {
-        let start = wire::begin_packet(out);
-        out.push(command::EXECUTE);
-        out.extend_from_slice(&self.id.unwrap_or_default().to_le_bytes());
-        // No cursor, once.
-        out.extend_from_slice(&[0, 1, 0, 0, 0]);
-        let count = self.places.len();
-        if count > 0 {
-            let nulls = out.len();
-            out.resize(nulls + count.div_ceil(8), 0);
-            // The types follow.
-            out.push(1);
-            let types = out.len();
-            out.resize(types + 2 * count, 0);
-            for (at, place) in self.places.iter().enumerate() {
-                let value = params.get(*place).unwrap_or(Value::Null);
-                let of = types::encode(value, out).map_err(|why| self.misfit(*place, &why))?;
-                out[types + 2 * at..types + 2 * at + 2].copy_from_slice(&of);
-                if of[0] == field::NULL {
-                    out[nulls + at / 8] |= 1 << (at % 8);
-                }
+        let start = out.len();
+        out.extend_from_slice(&self.head);
+        let (nulls, types) = (start + NULLS, out.len() - 2 * self.places.len());
+        let id = self.id.unwrap_or_default();
+        out[start + IDENTIFIER..start + IDENTIFIER + 4].copy_from_slice(&id.to_le_bytes());
+        for (at, place) in self.places.iter().enumerate() {
+            let value = params.get(*place).unwrap_or(Value::Null);
+            let of = types::encode(value, out).map_err(|why| self.misfit(*place, &why))?;
+            out[types + 2 * at..types + 2 * at + 2].copy_from_slice(&of);
+            if of[0] == field::NULL {
+                out[nulls + at / 8] |= 1 << (at % 8);
             }
         }
         Ok(wire::end_packet(out, start, 0))
@@ -132,6 +127,20 @@ impl Prepared {
         let name = self.statement.params().get(place).map_or("?", String::as_str);
         Error::other(format!("{}, parameter :{name}: {why}", self.statement.name()))
     }
+}
+
+fn execute_head(places: usize) -> Vec<u8> {
+    let mut head = vec![0; wire::HEADER];
+    head.extend_from_slice(&[command::EXECUTE, 0, 0, 0, 0]);
+    // No cursor, once.
+    head.extend_from_slice(&[0, 1, 0, 0, 0]);
+    if places > 0 {
+        head.resize(NULLS + places.div_ceil(8), 0);
+        // The types follow.
+        head.push(1);
+        head.resize(head.len() + 2 * places, 0);
+    }
+    head
 }
 
 /// Writes the identifier into what [`Prepared::write_bound`] has written.

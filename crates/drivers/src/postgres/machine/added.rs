@@ -80,7 +80,7 @@ impl Machine {
         let text = place.checked_sub(TEXTS).and_then(|text| self.texts.get(text));
         let text = text.ok_or_else(|| Statement::missing(place))?;
         text.check_count(params)?;
-        self.expected.push_back(Expected::Text { keeps_rows: want == Want::Rows });
+        self.expected.push_back(Expected::Text { want });
         if self.mode == StatementMode::Simple || self.text_alone {
             wire::query(out, text.head());
             self.expect_sync();
@@ -108,7 +108,7 @@ impl Machine {
                 let place = *place;
                 self.describe(place, described_columns(body)?);
             }
-            Some(Expected::Text { keeps_rows: true }) => {
+            Some(Expected::Text { want }) if want.has_rows() => {
                 let columns = kept(&described_columns(body)?, |_| false);
                 self.text_result = columns.map(|columns| (rows.begin(&columns), columns));
             }
@@ -159,12 +159,15 @@ impl Machine {
     }
 
     #[cold]
-    pub(super) fn completed_text(&mut self, tag: &[u8]) -> Result<(), Error> {
-        let Some(Expected::Text { .. }) = self.expected.front() else {
+    pub(super) fn completed_text(&mut self, tag: &[u8], rows: &mut Rows) -> Result<(), Error> {
+        let Some(Expected::Text { want }) = self.expected.front() else {
             return Err(wire::garbage("the end of a command that was not sent"));
         };
         let result = self.text_result.take().map(|(result, _)| result);
         self.reply = Reply { affected: wire::affected(tag), result, ..Reply::default() };
+        if *want == Want::Kept {
+            rows.keep(self.reply);
+        }
         if self.mode != StatementMode::Simple {
             self.expected.pop_front();
         }

@@ -16,11 +16,8 @@ pub(super) fn write_bound(
 ) -> Result<(), Error> {
     let length_at = out.len() + statement.length_at(mode);
     out.extend_from_slice(&statement.head);
-    let count = params.len();
-    out.extend_from_slice(&(count as i16).to_be_bytes());
-    let formats = out.len();
-    out.resize(formats + 2 * count, 0);
-    out.extend_from_slice(&(count as i16).to_be_bytes());
+    // The formats stand before the number of values.
+    let formats = out.len() - 2 - 2 * statement.params.len();
     for (place, (value, of)) in params.iter().zip(&statement.params).enumerate() {
         if value == Value::Null {
             out.extend_from_slice(&(-1_i32).to_be_bytes());

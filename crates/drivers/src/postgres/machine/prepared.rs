@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
     pub(crate) params: Vec<Type>,
     /// `None` where the statement returns no rows.
     pub(super) columns: Option<Rc<Columns>>,
-    /// `Bind` up to the number of parameter formats.
+    /// `Bind` up to the values, with the formats still to be set.
     pub(super) head: Vec<u8>,
     /// `Bind` from the result formats on, and `Execute`.
     pub(super) tail: Vec<u8>,
@@ -65,6 +65,10 @@ impl Prepared {
         }
         head.extend_from_slice(&[b'B', 0, 0, 0, 0, 0]);
         wire::put_text(&mut head, &name);
+        let count = (described.params.len() as i16).to_be_bytes();
+        head.extend_from_slice(&count);
+        head.resize(head.len() + 2 * described.params.len(), 0);
+        head.extend_from_slice(&count);
         let mut tail = (columns.len() as i16).to_be_bytes().to_vec();
         for (_, of) in columns {
             tail.extend_from_slice(&i16::from(binary(*of)).to_be_bytes());

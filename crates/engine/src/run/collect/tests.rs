@@ -9,7 +9,8 @@ const LENGTH: Nanos = 100;
 
 fn phase() -> Arc<PhaseSpec> {
     let (labels, loads) = (BTreeMap::new(), BTreeMap::new());
-    Arc::new(PhaseSpec { name: String::new(), kind: PhaseKind::Measure, seconds: None, labels, loads })
+    let (name, kind, history) = (String::new(), PhaseKind::Measure, false);
+    Arc::new(PhaseSpec { name, kind, seconds: None, labels, history, loads })
 }
 
 fn shard(worker: usize, phase: Nanos, start: Nanos, end: Nanos, times: &[Nanos]) -> Shard {

@@ -228,17 +228,23 @@ impl Session {
         }
     }
 
-    /// Makes the statement known that the script has made; gives its place.
+    /// Makes the statement known that the script has made.
+    pub(super) fn add(&mut self, role: Role, alone: bool) -> Result<Added, Error> {
+        let connection = self.connections[role as usize].as_mut();
+        let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
+        connection.add(self.script.query()?, alone)
+    }
+
+    /// Gives the place of the statement that the script has made, once the server knows it.
     #[cold]
-    pub(super) async fn place(&mut self, role: Role, alone: bool) -> Result<usize, Error> {
+    pub(super) async fn place(&mut self, role: Role, alone: bool, mut added: Added) -> Result<usize, Error> {
         loop {
-            let connection = self.connections[role as usize].as_mut();
-            let connection = connection.ok_or_else(|| Error::connection_lost("there is no connection"))?;
-            match connection.add(self.script.query()?, alone)? {
+            match added {
                 Added::Ready(place) => return Ok(place),
                 Added::Asked(place) => return self.flush(role).await.map(|_| place),
                 Added::Full => self.flush(role).await?,
             };
+            added = self.add(role, alone)?;
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What a workload decides: which errors it expects, when it has nothing to do, and what a session keeps for itself.
 
 use nephoscope_drivers::Error;
+use nephoscope_histories::Outcome;
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
-use super::{Session, Trouble, UNINTERRUPTED};
+use super::{End, Session, Trouble, UNINTERRUPTED};
 use crate::spec::Role;
+use crate::worker::recorder::Outcome;
 use crate::worker::report::SET_UP;
 use crate::worker::turn::Job;
 
@@ -21,6 +23,49 @@ impl Session {
             && !error.outcome_unknown()
             && !self.is_waiting(role)
             && self.commits_unanswered <= 1
+    }
+
+    /// An attempt has come to nothing. Tells what becomes of its transaction, or waits until it may be run again.
+    pub(super) async fn fail_attempt(
+        &mut self,
+        transaction: usize,
+        role: Role,
+        series: usize,
+        attempts: u32,
+        trouble: Trouble,
+    ) -> Option<Outcome> {
+        let retry = self.course.retry;
+        let error = match trouble {
+            Trouble::Script(error) => {
+                self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
+                self.recover(role).await;
+                return Some(Outcome::Failed);
+            }
+            Trouble::Database(error) if self.is_expected(transaction, role, &error) => {
+                if self.may_have_committed(transaction, false) {
+                    self.course.tally(&self.tenant, self.script.take_tallies(), false);
+                }
+                self.forget_attempt(role).await;
+                return Some(Outcome::Aborted);
+            }
+            Trouble::Database(error) => error,
+        };
+        self.course.add_error(series, &error);
+        let unknown = error.outcome_unknown() || self.is_waiting(role);
+        let uncertain = self.may_have_committed(transaction, unknown);
+        if uncertain {
+            self.count_uncertain();
+        }
+        self.affected = 0;
+        self.forget_attempt(role).await;
+        // What may have been committed is never run again: it could be there twice.
+        let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
+        if !again || self.tenant.stopped() {
+            return Some(if uncertain { Outcome::Uncertain } else { Outcome::Failed });
+        }
+        self.back_off(attempts).await;
+        let is_connected = self.connections[role as usize].is_some() || self.reconnect(role).await;
+        (!is_connected).then_some(Outcome::Failed)
     }
 
     /// Draws a transaction in the place of one that had nothing to do, the `skips`-th in a row. The run ends where there
@@ -46,6 +91,41 @@ impl Session {
         self.course.starts_instead(skipped, series);
         self.running = Some(transaction);
         chosen
+    }
+
+    /// What an attempt has observed goes into the history, with how it ended.
+    #[cold]
+    pub(super) fn observe(&mut self, transaction: usize, role: Role, attempt: &Result<End, Trouble>) {
+        let outcome = match attempt {
+            Ok(End::Committed) => Outcome::Committed,
+            Ok(End::Aborted | End::Skipped) => self.aborted(transaction, false),
+            Err(Trouble::Script(_)) => self.aborted(transaction, true),
+            Err(Trouble::Database(error)) => {
+                self.aborted(transaction, error.outcome_unknown() || self.is_waiting(role))
+            }
+        };
+        self.record_observed(outcome);
+    }
+
+    /// The run's patience is over, and a transaction has not ended.
+    pub(super) fn observe_unended(&mut self) {
+        if let Some(transaction) = self.running {
+            let outcome = self.aborted(transaction, true);
+            self.record_observed(outcome);
+        }
+    }
+
+    /// The outcome of what has not committed as a whole: where a part of it has, or may have, nobody knows which.
+    fn aborted(&self, transaction: usize, unknown: bool) -> Outcome {
+        if self.may_have_committed(transaction, unknown) { Outcome::Unknown } else { Outcome::Aborted }
+    }
+
+    fn record_observed(&mut self, outcome: Outcome) {
+        let Self { script, course, tenant, .. } = self;
+        if let Some(observed) = script.observed() {
+            (observed.begin, observed.end, observed.outcome) = (self.began, clock::now(), outcome);
+            course.observed(tenant, tenant.global(self.number) + 1, observed);
+        }
     }
 
     /// Its number as the workload knows it.

@@ -19,6 +19,7 @@ mod laws;
 mod lists;
 mod loaded;
 mod names;
+mod observe;
 mod pick;
 mod query;
 mod rows;
@@ -31,9 +32,9 @@ pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
 pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use lists::Lists;
-pub(crate) use names::Names;
+pub(crate) use names::{Names, make_names};
 pub(crate) use pick::{PICK_HELPERS, push_pick, replace_math_random};
-pub(crate) use query::{Queries, make_queries};
+pub(crate) use query::{Queries, Seen, make_queries};
 pub(crate) use rows::{push_row_metatable, push_value};
 pub(crate) use sysbench::set_sysbench;
 pub(crate) use tx::push_tx;
@@ -103,8 +104,16 @@ unsafe fn text<'a>(l: *mut lua_State, at: c_int) -> Option<&'a [u8]> {
 
 #[inline]
 unsafe fn shared<'a>(l: *mut lua_State) -> &'a Shared {
-    // SAFETY: the first upvalue of every function made here is the pointer to `Shared`, which outlives the state.
-    unsafe { &*ffi::lua_touserdata(l, ffi::lua_upvalueindex(1)).cast::<Shared>() }
+    let running = Shared::of_running();
+    // SAFETY: the first upvalue of every function made here is the pointer to `Shared`, which outlives the state; while a
+    // coroutine runs, no other state's functions are called on its thread.
+    unsafe {
+        if running.is_null() {
+            &*ffi::lua_touserdata(l, ffi::lua_upvalueindex(1)).cast::<Shared>()
+        } else {
+            &*running
+        }
+    }
 }
 
 /// Why a call is refused where no session runs.

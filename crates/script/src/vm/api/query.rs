@@ -2,17 +2,20 @@
 //!
 //! Such a statement is an object. The same text is the same object as long as anybody has it, so that it is read once.
 
-use std::ffi::{CStr, c_int};
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
 use std::rc::Rc;
 
 use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Statement, Want};
 
 use super::lists;
-use super::tx::border;
+use super::names::{SEEN, place};
+use super::tx::{border, by_index, yield_call};
 use super::values::values;
 use super::{Message, Results, at_most, context, finish, set, shared, sheltered, surplus, text, type_name};
-use crate::vm::{Call, MADE, Shape, Shared};
+use crate::vm::{Call, Context, MADE, Shape, Shared};
 
 /// References into the registry: the metatable of such objects, and the objects that there are, by their texts.
 #[derive(Clone, Copy)]
@@ -23,6 +26,23 @@ pub(crate) struct Queries {
 
 impl Queries {
     pub(crate) const NONE: Self = Self { metatable: ffi::LUA_NOREF, known: ffi::LUA_NOREF };
+}
+
+/// The objects that were called last, by their addresses: to look at a metatable takes longer. An address is forgotten
+/// when its object goes.
+pub(crate) struct Seen([Cell<*const c_void>; SEEN]);
+
+impl Default for Seen {
+    fn default() -> Self {
+        Self([const { Cell::new(ptr::null()) }; SEEN])
+    }
+}
+
+impl Seen {
+    #[inline]
+    fn of(&self, object: *const c_void) -> &Cell<*const c_void> {
+        &self.0[place(object)]
+    }
 }
 
 /// What an object holds.
@@ -80,37 +100,65 @@ fn border_of(sql: &str) -> Option<Command> {
     (is_whole && words.next().is_none()).then_some(command)
 }
 
-/// The object at an index of the stack.
-unsafe fn at<'a>(l: *mut lua_State, shared: &Shared, at: c_int) -> Option<&'a Query> {
+/// The object at an index of the stack, and at an address.
+#[inline]
+unsafe fn at<'a>(l: *mut lua_State, shared: &Shared, at: c_int, object: *const c_void) -> Option<&'a Query> {
     // SAFETY: reading the stack, with room for two values; only objects made here have the metatable, and they live
-    // while they are on the stack.
+    // while they are on the stack. Nothing else is where one was seen before that has gone; null is no object.
+    unsafe {
+        let seen = shared.seen.of(object);
+        if seen.get() != object || object.is_null() {
+            if !has_metatable(l, shared, at) {
+                return None;
+            }
+            seen.set(object);
+        }
+        Some(&*object.cast::<Query>())
+    }
+}
+
+/// Whether the value at an index of the stack has the metatable of the objects.
+unsafe fn has_metatable(l: *mut lua_State, shared: &Shared, at: c_int) -> bool {
+    // SAFETY: reading the stack, with room for two values.
     unsafe {
         if ffi::lua_type(l, at) != ffi::LUA_TUSERDATA || ffi::lua_getmetatable(l, at) == 0 {
-            return None;
+            return false;
         }
         ffi::lua_rawgeti(l, ffi::LUA_REGISTRYINDEX, shared.queries.get().metatable.into());
         let is_one = ffi::lua_rawequal(l, -1, -2) != 0;
         ffi::lua_pop(l, 2);
-        is_one.then(|| &*ffi::lua_touserdata(l, at).cast::<Query>())
+        is_one
     }
 }
 
-/// A call of a word of `tx` with no name: with the object in its place, or by mistake.
 #[cold]
-pub(super) unsafe fn call(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
+unsafe fn no_statement(l: *mut lua_State) -> Message {
+    // SAFETY: reading the stack.
+    let kind = unsafe { type_name(l, 2) };
+    format!(
+        "the name of a statement is expected, or what tx:query gives, not {kind}; write tx:exec(\"name\", …), with a colon"
+    )
+}
+
+/// A call of a word of `tx` by what is not known as a name: `called` is where it is.
+pub(super) unsafe fn call(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    shape: Shape,
+    called: *const c_void,
+) -> Result<c_int, Message> {
     // SAFETY: as the helpers say.
     unsafe {
-        let shared = shared(l);
-        let context = context(shared)?;
-        let Some(query) = at(l, shared, 2) else {
-            return Err(format!(
-                "the name of a statement is expected, or what tx:query gives, not {}; write tx:exec(\"name\", …), with a \
-                 colon",
-                type_name(l, 2)
-            ));
-        };
-        match query {
-            Query::Border(command) => {
+        match at(l, shared, 2, called) {
+            Some(Query::Statement(statement)) => ask(l, shared, context, shape, statement),
+            Some(Query::Border(command)) => {
+                if shape == Shape::Kept {
+                    return Err(
+                        "tx:send is for statements; tx:begin(), tx:commit() and tx:rollback() have no answer"
+                            .to_owned(),
+                    );
+                }
                 let top = ffi::lua_gettop(l);
                 if top > 2 {
                     return Err(surplus(top - 2, "BEGIN, COMMIT and ROLLBACK", "no parameters"));
@@ -118,36 +166,47 @@ pub(super) unsafe fn call(l: *mut lua_State, shape: Shape) -> Result<c_int, Mess
                 border(context, *command, 1)?;
                 context.params.clear();
                 let waits = *command != Command::Begin && shape != Shape::Nothing;
-                let flush = waits || !shared.pipeline;
-                context.call = Some(Call { command: *command, want: Want::Count, flush, shape });
+                let flush = waits || !context.pipelines;
+                Ok(yield_call(l, context, Call { command: *command, want: Want::Count, flush, shape }))
             }
-            Query::Statement(statement) => return ask(l, shape, statement),
+            None => by_name(l, shared, context, shape, called),
         }
-        Ok(ffi::lua_yield(l, 0))
     }
 }
 
-/// A call by a name that no statement without lists has; `message` says what is wrong where none at all has it.
+/// A call by a name for the first time, by one of a statement with lists, or by mistake.
 #[cold]
-pub(super) unsafe fn call_with_lists(
+unsafe fn by_name(
     l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
     shape: Shape,
-    name: &[u8],
-    message: Message,
+    called: *const c_void,
 ) -> Result<c_int, Message> {
     // SAFETY: as the helpers say.
     unsafe {
-        let template = shared(l).lists.borrow().find(name).ok_or(message)?;
-        ask(l, shape, &template)
+        let name = text(l, 2).ok_or_else(|| no_statement(l))?;
+        match sheltered(shared, || shared.statements.borrow_mut().find(name, called)) {
+            Ok(index) => by_index(l, shared, context, shape, index),
+            Err(message) => {
+                let template = shared.lists.borrow().find(name).ok_or(message)?;
+                ask(l, shared, context, shape, &template)
+            }
+        }
     }
 }
 
 /// Takes the values of a statement from the stack and leaves the call for the engine.
-unsafe fn ask(l: *mut lua_State, shape: Shape, statement: &Rc<Statement>) -> Result<c_int, Message> {
+#[inline]
+unsafe fn ask(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    shape: Shape,
+    statement: &Rc<Statement>,
+) -> Result<c_int, Message> {
     // SAFETY: as the helpers say.
     unsafe {
-        let shared = shared(l);
-        let context = context(shared)?;
         let asked = sheltered(shared, || {
             if statement.has_lists() {
                 return lists::take(l, shared, context, statement);
@@ -155,12 +214,8 @@ unsafe fn ask(l: *mut lua_State, shape: Shape, statement: &Rc<Statement>) -> Res
             values(l, shared, context, statement.params(), statement.name().as_bytes())?;
             Ok(Rc::clone(statement))
         })?;
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        context.asked = Some(Call { command: MADE, want, flush, shape });
         context.query = Some(asked);
-        Ok(ffi::lua_yield(l, 0))
+        Ok(yield_call(l, context, Call::new(MADE, shape, context.pipelines)))
     }
 }
 
@@ -204,7 +259,14 @@ pub(super) unsafe extern "C-unwind" fn query(l: *mut lua_State) -> Results {
 /// Lua has done with an object.
 unsafe extern "C-unwind" fn drop_query(l: *mut lua_State) -> Results {
     // SAFETY: called by Lua, once, with an object of this metatable, which nobody else reaches.
-    unsafe { ffi::lua_touserdata(l, 1).cast::<Query>().drop_in_place() };
+    unsafe {
+        let object = ffi::lua_touserdata(l, 1);
+        let seen = shared(l).seen.of(object);
+        if ptr::eq(seen.get(), object) {
+            seen.set(ptr::null());
+        }
+        object.cast::<Query>().drop_in_place();
+    }
     0
 }
 
@@ -212,7 +274,7 @@ unsafe extern "C-unwind" fn shown(l: *mut lua_State) -> Results {
     unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
         // SAFETY: called by Lua; the text is copied to its stack.
         unsafe {
-            let words = match at(l, shared(l), 1) {
+            let words = match at(l, shared(l), 1, ffi::lua_touserdata(l, 1)) {
                 Some(Query::Statement(statement)) => statement.name(),
                 Some(Query::Border(Command::Begin)) => "BEGIN",
                 Some(Query::Border(Command::Commit)) => "COMMIT",

@@ -7,6 +7,7 @@ use mlua::ffi::{self, lua_State};
 use nephoscope_drivers::{Command, Isolation, Want};
 
 use super::integer::whole;
+use super::observe::observe;
 use super::query;
 use super::values::values;
 use super::verbs;
@@ -14,7 +15,7 @@ use super::{
     Function, Message, Results, at_most, context, finish, number, set, set_index, shared, sheltered, surplus,
     table, text, type_name,
 };
-use crate::vm::{Call, Context, Ending, Shape, Shared, wall_seconds};
+use crate::vm::{Call, Context, Ending, MADE, Shape, Shared, wall_seconds};
 
 /// Leaves a call for the engine and yields.
 #[inline]
@@ -30,23 +31,31 @@ pub(super) unsafe fn yield_call(l: *mut lua_State, context: &mut Context, call: 
 unsafe fn statement(l: *mut lua_State, shape: Shape) -> Result<c_int, Message> {
     // SAFETY: as the helpers say.
     unsafe {
-        let Some(name) = text(l, 2) else { return query::call(l, shape) };
         let shared = shared(l);
         let context = context(shared)?;
-        let index = sheltered(shared, || {
-            let mut names = shared.statements.borrow_mut();
-            let index = names.find(name)?;
-            values(l, shared, context, names.params(index), name)?;
-            Ok(index)
-        });
-        let index = match index {
-            Ok(index) => index,
-            Err(message) => return query::call_with_lists(l, shape, name, message),
+        let called = ffi::lua_topointer(l, 2);
+        let Some(index) = shared.statements.borrow().at(called) else {
+            return query::call(l, shared, context, shape, called);
         };
-        let counts = matches!(shape, Shape::Nothing | Shape::Affected);
-        let want = if counts { Want::Count } else { Want::Rows };
-        let flush = shape != Shape::Nothing || !shared.pipeline;
-        Ok(yield_call(l, context, Call { command: Command::Execute(index), want, flush, shape }))
+        by_index(l, shared, context, shape, index)
+    }
+}
+
+/// Takes the values of a statement of the workload from the stack and leaves the call for the engine.
+#[inline]
+pub(super) unsafe fn by_index(
+    l: *mut lua_State,
+    shared: &Shared,
+    context: &mut Context,
+    shape: Shape,
+    index: usize,
+) -> Result<c_int, Message> {
+    // SAFETY: as the helpers say.
+    unsafe {
+        let names = shared.statements.borrow();
+        let (params, name) = (names.params(index), names.name(index).as_bytes());
+        sheltered(shared, || values(l, shared, context, params, name))?;
+        Ok(yield_call(l, context, Call::new(Command::Execute(index), shape, context.pipelines)))
     }
 }
 
@@ -58,6 +67,46 @@ unsafe extern "C-unwind" fn exec(l: *mut lua_State) -> Results {
 unsafe extern "C-unwind" fn queue(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
     unsafe { finish(l, statement(l, Shape::Nothing)) }
+}
+
+/// The most answers that a transaction takes at once: each is a value on Lua's stack.
+const MOST_SENT: usize = 1_000;
+
+/// `tx:send(name, …)`: as `tx:queue`, and the reply is kept.
+unsafe extern "C-unwind" fn send(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            if context.sent - context.received == MOST_SENT {
+                return Err(format!("tx:send: {MOST_SENT} answers wait already; tx:receive() takes them"));
+            }
+            let yielded = statement(l, Shape::Kept)?;
+            self::context(shared(l))?.sent += 1;
+            Ok(yielded)
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
+}
+
+/// `tx:receive()`: the answers to what was sent.
+unsafe extern "C-unwind" fn receive(l: *mut lua_State) -> Results {
+    unsafe fn body(l: *mut lua_State) -> Result<c_int, Message> {
+        // SAFETY: see `exec`.
+        unsafe {
+            let context = context(shared(l))?;
+            at_most(l, 1, "tx:receive()", "nothing")?;
+            if context.sent == context.received {
+                return Err(
+                    "tx:receive() without an answer to wait for: tx:send(…) sends a statement".to_owned()
+                );
+            }
+            Ok(yield_call(l, context, Call::new(MADE, Shape::Answers, true)))
+        }
+    }
+    // SAFETY: see `exec`.
+    unsafe { finish(l, body(l)) }
 }
 
 unsafe extern "C-unwind" fn key(l: *mut lua_State) -> Results {
@@ -86,7 +135,7 @@ unsafe fn control(l: *mut lua_State, command: Command) -> Result<c_int, Message>
         let shared = shared(l);
         let context = context(shared)?;
         border(context, command, ffi::lua_gettop(l))?;
-        let flush = matches!(command, Command::Commit | Command::Rollback) || !shared.pipeline;
+        let flush = matches!(command, Command::Commit | Command::Rollback) || !context.pipelines;
         Ok(yield_call(l, context, Call { command, want: Want::Count, flush, shape: Shape::Nothing }))
     }
 }
@@ -147,7 +196,10 @@ unsafe extern "C-unwind" fn abort(l: *mut lua_State) -> Results {
 
 unsafe extern "C-unwind" fn begin(l: *mut lua_State) -> Results {
     // SAFETY: see `exec`.
-    unsafe { finish(l, control(l, Command::Begin)) }
+    unsafe {
+        let level = shared(l).isolation.get();
+        finish(l, control(l, level.map_or(Command::Begin, Command::BeginIn)))
+    }
 }
 
 /// `tx:begin()` of a transaction with an isolation level of its own.
@@ -258,8 +310,9 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
                 name => {
                     let name = String::from_utf8_lossy(name.unwrap_or(b"?")).into_owned();
                     return Err(format!(
-                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, key, one, rows, results, query, \
-                         read, scan, insert, update, delete, tally, inserted, now, null, session, sessions, attempt"
+                        "tx has no {name:?}; it has begin, commit, rollback, abort, skip, exec, queue, send, receive, key, one, rows, \
+                         results, query, read, scan, insert, update, delete, tally, inserted, observe, now, null, session, \
+                         sessions, attempt"
                     ));
                 }
             };
@@ -275,7 +328,7 @@ unsafe extern "C-unwind" fn tx_field(l: *mut lua_State) -> Results {
 pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Option<Isolation>) {
     // SAFETY: the caller has room on the stack.
     unsafe {
-        ffi::lua_createtable(l, 0, 20);
+        ffi::lua_createtable(l, 0, 23);
         for (name, function) in [
             (c"begin", begin as Function),
             (c"commit", commit),
@@ -284,6 +337,8 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Op
             (c"skip", skip),
             (c"exec", exec),
             (c"queue", queue),
+            (c"send", send),
+            (c"receive", receive),
             (c"key", key),
             (c"one", one),
             (c"rows", rows),
@@ -296,6 +351,7 @@ pub(crate) unsafe fn push_tx(l: *mut lua_State, shared: *const Shared, level: Op
             (c"delete", verbs::delete),
             (c"tally", tally),
             (c"inserted", inserted),
+            (c"observe", observe),
         ] {
             set(l, shared, name, function);
         }

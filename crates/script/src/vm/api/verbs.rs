@@ -12,7 +12,7 @@ use super::tx::yield_call;
 use super::values::parameter;
 use super::{Message, Results, at_most, context, finish, shared, sheltered, text, type_name};
 use crate::statements::verb_statement;
-use crate::vm::{Call, Context, MADE, Shape, Shared};
+use crate::vm::{Call, Context, Shape, Shared};
 
 /// The most statements that are kept for other fields than one or all.
 const MOST: usize = 256;
@@ -322,12 +322,9 @@ unsafe fn verb(l: *mut lua_State, action: Action) -> Result<c_int, Message> {
             take(l, shared, context, action).map_err(|message| format!("tx:{}: {message}", action.name()))
         })?;
         let want = if shape == Shape::Affected { Want::Count } else { Want::Rows };
-        if place != usize::MAX {
-            let call = Call { command: Command::Execute(place), want, flush: true, shape };
-            return Ok(yield_call(l, context, call));
-        }
-        context.asked = Some(Call { command: MADE, want, flush: true, shape });
-        Ok(ffi::lua_yield(l, 0))
+        // Where a statement was made, this is `MADE`.
+        let call = Call { command: Command::Execute(place), want, flush: true, shape };
+        Ok(yield_call(l, context, call))
     }
 }
 

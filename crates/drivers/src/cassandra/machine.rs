@@ -1,0 +1,392 @@
+//! The requests of a session as a state machine without I/O.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nephoscope_runtime::Inbox;
+
+use super::levels::Levels;
+use super::prepared::{Effect, Prepared};
+use super::types::take_row;
+use super::wire::{self, Fields, Frame, Part, code, garbage, kind, opcode};
+use crate::contract::added::{Added, Found, Places};
+use crate::contract::driver::{Command, ConnectionState, Reply, Want};
+use crate::contract::error::Error;
+use crate::contract::rows::{MOST_BYTES, Rows, too_many};
+use crate::contract::statement::Statement;
+use crate::contract::value::Params;
+use crate::net::frame::make_room;
+use crate::net::session::{self, Progress};
+
+/// How many requests are on their way at a time: what is beyond waits here and not at the server.
+const MOST_FLYING: usize = 128;
+/// Streams are numbered from 0 to this, and then anew.
+const LAST_STREAM: u16 = 0x7fff;
+
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Execute { statement: usize, keeps: bool },
+    Prepare(usize),
+}
+
+/// A request, and what it may be sent beside.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    what: What,
+    effect: Effect,
+}
+
+/// A request that was sent, and its answer if that has come before its turn.
+struct Flying {
+    step: Step,
+    early: Option<Early>,
+}
+
+enum Early {
+    /// Its kind and its body.
+    Whole(u8, Vec<u8>),
+    /// It was too long to be kept.
+    TooLong,
+}
+
+/// The state of one connection.
+pub(crate) struct Machine {
+    /// The statements of the workload, then those that were added.
+    statements: Vec<Prepared>,
+    places: Places,
+    levels: Levels,
+    /// In the order in which they were queued; their streams have consecutive numbers.
+    flying: VecDeque<Flying>,
+    /// The stream of the next request.
+    stream: u16,
+    /// Requests that wait for the answers to others, with where their bytes end in `held_bytes`.
+    held: VecDeque<(Step, usize)>,
+    held_bytes: Vec<u8>,
+    held_sent: usize,
+    /// The statements that the server has forgotten.
+    forgotten: Vec<usize>,
+    /// How many bytes of answers have come before their turn.
+    early: usize,
+    clock: Clock,
+    error: Option<Error>,
+    lost: bool,
+    reply: Reply,
+}
+
+/// The times of writes: the time of day, and each later than the one before.
+#[derive(Default)]
+pub(super) struct Clock(i64);
+
+impl Clock {
+    /// In microseconds since 1970.
+    #[inline]
+    pub(super) fn next(&mut self) -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as i64);
+        self.0 = now.max(self.0 + 1);
+        self.0
+    }
+}
+
+impl Machine {
+    pub(super) fn new(statements: Vec<Prepared>, levels: Levels) -> Self {
+        Self {
+            places: Places::new(statements.len()),
+            statements,
+            levels,
+            flying: VecDeque::with_capacity(8),
+            stream: 0,
+            held: VecDeque::new(),
+            held_bytes: Vec::new(),
+            held_sent: 0,
+            forgotten: Vec::new(),
+            early: 0,
+            clock: Clock::default(),
+            error: None,
+            lost: false,
+            reply: Reply::default(),
+        }
+    }
+
+    /// Whether a request may be sent beside those that are on their way.
+    fn may_fly(&self, effect: Effect) -> bool {
+        self.flying.back().is_none_or(|last| {
+            last.step.effect == effect && effect != Effect::Alone && self.flying.len() < MOST_FLYING
+        })
+    }
+
+    /// Puts a request behind those that are sent together, or behind those that wait.
+    #[inline]
+    fn put(
+        &mut self,
+        step: Step,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Self, i16, &mut Vec<u8>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let stream = self.stream as i16;
+        if self.held.is_empty() && self.may_fly(step.effect) {
+            let start = out.len();
+            write(self, stream, out).inspect_err(|_| out.truncate(start))?;
+            self.flying.push_back(Flying { step, early: None });
+        } else {
+            let mut bytes = std::mem::take(&mut self.held_bytes);
+            let start = bytes.len();
+            let written = write(self, stream, &mut bytes).inspect_err(|_| bytes.truncate(start));
+            self.held_bytes = bytes;
+            written?;
+            self.held.push_back((step, self.held_bytes.len()));
+        }
+        self.stream = (self.stream + 1) & LAST_STREAM;
+        Ok(())
+    }
+
+    fn prepare(&mut self, place: usize, out: &mut Vec<u8>) -> Result<(), Error> {
+        let step = Step { what: What::Prepare(place), effect: Effect::Read };
+        self.put(step, out, |machine, stream, out| {
+            machine.statements[place].write_prepare(stream, out);
+            Ok(())
+        })
+    }
+
+    #[inline]
+    fn execute(&mut self, place: usize, params: &Params, want: Want, out: &mut Vec<u8>) -> Result<(), Error> {
+        let Some(statement) = self.statements.get(place) else { return Err(Statement::missing(place)) };
+        let what = What::Execute { statement: place, keeps: want == Want::Rows };
+        self.put(Step { what, effect: statement.effect }, out, |machine, stream, out| {
+            let time = machine.clock.next();
+            machine.statements[place].write(params, stream, time, out)
+        })
+    }
+
+    /// Every answer is in: sends what has waited, as far as it goes together.
+    fn next_wave(&mut self, out: &mut Vec<u8>) {
+        while let Some((step, end)) = self.held.front().copied()
+            && self.may_fly(step.effect)
+        {
+            out.extend_from_slice(&self.held_bytes[self.held_sent..end]);
+            self.held_sent = end;
+            self.held.pop_front();
+            self.flying.push_back(Flying { step, early: None });
+        }
+        if self.held.is_empty() {
+            self.held_bytes.clear();
+            self.held_sent = 0;
+        }
+        if self.flying.is_empty() {
+            while let Some(place) = self.forgotten.pop() {
+                // A preparation has no value that could not fit.
+                let _ = self.prepare(place, out);
+            }
+        }
+    }
+
+    /// Takes a whole frame: an answer in its turn, or one that has to wait for those before it.
+    fn frame(&mut self, frame: Frame<'_>, out: &mut Vec<u8>, rows: &mut Rows) -> Result<(), Error> {
+        if frame.stream < 0 && frame.opcode == opcode::EVENT {
+            return Ok(());
+        }
+        let waiting = self.flying.len() + self.held.len();
+        let front = self.stream.wrapping_sub(waiting as u16) & LAST_STREAM;
+        let place = usize::from((frame.stream as u16).wrapping_sub(front) & LAST_STREAM);
+        let flying = self.flying.get_mut(place).filter(|flying| frame.stream >= 0 && flying.early.is_none());
+        let Some(flying) = flying else { return Err(garbage("the stream of an answer")) };
+        if place > 0 {
+            let is_kept = self.early + frame.body.len() <= MOST_BYTES;
+            self.early += if is_kept { frame.body.len() } else { 0 };
+            let kept = || Early::Whole(frame.opcode, frame.body.to_vec());
+            flying.early = Some(if is_kept { kept() } else { Early::TooLong });
+            return Ok(());
+        }
+        self.answer(frame.opcode, frame.body, rows)?;
+        while let Some(early) = self.flying.front_mut().and_then(|flying| flying.early.take()) {
+            match early {
+                Early::Whole(opcode, body) => {
+                    self.early -= body.len();
+                    self.answer(opcode, &body, rows)?;
+                }
+                Early::TooLong => {
+                    self.flying.pop_front();
+                    self.error.get_or_insert_with(too_many);
+                }
+            }
+        }
+        if self.flying.is_empty() {
+            self.next_wave(out);
+        }
+        Ok(())
+    }
+
+    /// Takes the answer to the first request that is on its way.
+    #[inline]
+    fn answer(&mut self, opcode: u8, body: &[u8], rows: &mut Rows) -> Result<(), Error> {
+        let Some(Flying { step, .. }) = self.flying.pop_front() else { return Err(garbage("an answer")) };
+        match opcode {
+            opcode::RESULT => {}
+            opcode::ERROR => return self.failed(step, body),
+            _ => return Err(garbage("an answer of another kind")),
+        }
+        let mut fields = Fields(body);
+        match (fields.i32()?, step.what) {
+            (kind::PREPARED, What::Prepare(place)) => {
+                let statement = &mut self.statements[place];
+                if let Err(error) = statement.prepared(fields) {
+                    self.places.forget(place);
+                    self.error
+                        .get_or_insert(error.context(&format!("statement {}", statement.statement.name())));
+                }
+            }
+            (kind::ROWS, What::Execute { statement, keeps }) => self.rows(statement, keeps, fields, rows)?,
+            // It has changed something, or defined it: how many rows, no server tells.
+            (kind::ROWS | kind::PREPARED, _) | (_, What::Prepare(_)) => {
+                return Err(garbage("a result of another kind"));
+            }
+            _ => {
+                let affected = u64::from(step.effect == Effect::Write);
+                self.reply = Reply { affected, ..Reply::default() };
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn rows(
+        &mut self,
+        statement: usize,
+        keeps: bool,
+        mut fields: Fields<'_>,
+        rows: &mut Rows,
+    ) -> Result<(), Error> {
+        let statement = &mut self.statements[statement];
+        let width = statement.take_columns(&mut fields)?;
+        let columns = Rc::clone(statement.columns(width)?);
+        let count = fields.count()?;
+        let result = keeps.then(|| rows.begin(&columns));
+        for _ in 0..count {
+            if keeps && !rows.has_room(0) {
+                self.error.get_or_insert_with(too_many);
+                return Ok(());
+            }
+            take_row(&columns, &mut fields, keeps.then_some(&mut *rows))?;
+        }
+        self.reply = Reply { affected: count as u64, result, ..Reply::default() };
+        Ok(())
+    }
+
+    #[cold]
+    fn failed(&mut self, step: Step, body: &[u8]) -> Result<(), Error> {
+        let mut error = wire::error(body);
+        if error.code().is_empty() {
+            return Err(error);
+        }
+        match step.what {
+            What::Prepare(place) => {
+                self.places.forget(place);
+                error = error.context(&format!("statement {}", self.statements[place].statement.name()));
+            }
+            // The server was started anew, or the table made anew: whoever tries again finds it prepared.
+            What::Execute { statement, .. } if error.code() == code::UNPREPARED => {
+                self.forgotten.push(statement);
+            }
+            What::Execute { .. } => {}
+        }
+        self.reply = Reply::default();
+        self.error.get_or_insert(error);
+        Ok(())
+    }
+
+    fn learn(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
+        let idle = session::Machine::state(self) != ConnectionState::Waiting;
+        let place = match self.places.find(statement, idle) {
+            Found::Known(place) => return Ok(Added::Ready(place)),
+            Found::New(place) => place,
+            Found::Full => return Ok(Added::Full),
+        };
+        let one = Prepared::added(statement, self.levels);
+        let as_text = one.as_text;
+        if place == self.statements.len() {
+            self.statements.push(one);
+        } else {
+            self.statements[place] = one;
+        }
+        if as_text {
+            return Ok(Added::Ready(place));
+        }
+        self.prepare(place, out)?;
+        Ok(Added::Asked(place))
+    }
+}
+
+impl session::Machine for Machine {
+    // No frame says good-bye: a socket that is closed does.
+    const GOODBYE: &'static [u8] = b"";
+
+    #[inline]
+    fn queue(
+        &mut self,
+        command: Command,
+        params: &Params,
+        want: Want,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        match command {
+            Command::Execute(place) => self.execute(place, params, want, out),
+            _ => Err(Error::other(
+                "Cassandra has no transactions of several statements; w:can \"transactions\" tells whether a system \
+                 has",
+            )),
+        }
+    }
+
+    fn add(&mut self, statement: &Rc<Statement>, _alone: bool, out: &mut Vec<u8>) -> Result<Added, Error> {
+        self.learn(statement, out)
+    }
+
+    fn end_batch(&mut self, _out: &mut Vec<u8>) {}
+
+    #[inline]
+    fn feed(&mut self, inbox: &mut Inbox, out: &mut Vec<u8>, rows: &mut Rows) -> Result<Progress, Error> {
+        if self.lost {
+            return Err(Error::connection_lost("the connection was lost before"));
+        }
+        let mut used = 0;
+        while !self.flying.is_empty() {
+            let taken = match wire::frame(&inbox.bytes()[used..]) {
+                Ok(Part::Whole(frame, size)) => self.frame(frame, out, rows).map(|()| size),
+                Ok(Part::Partial(size)) => {
+                    inbox.consume(used);
+                    make_room(inbox, size);
+                    return Ok(Progress::More);
+                }
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(size) => used += size,
+                Err(error) => return Err(session::Machine::lose(self, error)),
+            }
+        }
+        inbox.consume(used);
+        let reply = std::mem::take(&mut self.reply);
+        match self.error.take() {
+            None => Ok(Progress::Done(reply)),
+            Some(error) => Err(error),
+        }
+    }
+
+    fn lose(&mut self, reason: Error) -> Error {
+        self.lost = true;
+        self.error.take().unwrap_or(reason)
+    }
+
+    fn state(&self) -> ConnectionState {
+        match () {
+            () if self.lost => ConnectionState::Lost,
+            () if !self.flying.is_empty() || !self.held.is_empty() => ConnectionState::Waiting,
+            () => ConnectionState::Idle,
+        }
+    }
+
+    fn unasked() -> Error {
+        garbage("an answer before its question")
+    }
+}

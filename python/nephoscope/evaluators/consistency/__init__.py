@@ -1,0 +1,1 @@
+"""Consistency as a client sees it: staleness, the guarantees of a session, long forks."""

@@ -1,0 +1,1 @@
+"""Hermitage's cases: what each isolation level allows, shown by transactions that are interleaved by hand."""

@@ -1,0 +1,1 @@
+"""Isolation: whether what transactions see contradicts the level that they were promised."""

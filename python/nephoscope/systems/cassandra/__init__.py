@@ -1,0 +1,1 @@
+"""Cassandra as this tool runs it: its nodes, and its rings."""

@@ -1,0 +1,253 @@
+"""One Cassandra node on an address of the loopback network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nephoscope import _engine
+from nephoscope.errors import MeasurementError
+from nephoscope.systems.cassandra.install import FILES
+from nephoscope.systems.cluster.folder import ServerFolder
+from nephoscope.systems.cluster.product import Traits
+from nephoscope.systems.cluster.ring import RingNode
+from nephoscope.systems.cluster.server import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pydantic import SecretStr
+
+    from nephoscope.systems.cluster.product import Making, SettingValue
+
+TRAITS = Traits(
+    name="Cassandra",
+    program="java",
+    scheme="cassandra",
+    user="",
+    mark="commitlog",
+    configuration="cassandra.yaml",
+    password_file="none",  # noqa: S106 - the name of a file; the nodes of a ring let everybody in who is on this machine
+    stages=((signal.SIGTERM, 30.0),),
+    orphaned=signal.SIGTERM,
+    # All nodes of a ring have the same ports: none may look for another one.
+    port_taken="\0",
+)
+
+_LEAVE_S = 600.0
+_PORTS = "ports"
+_DAEMON = "org.apache.cassandra.service.CassandraDaemon"
+_TOOL = "org.apache.cassandra.tools.NodeTool"
+_RECEIVED = re.compile(r"Receiving (\d+) files?\(([^)]*)\), sending")
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The ports of a ring, the same at every node's address; that of JMX, for the node's own tool, is not."""
+
+    native: int
+    storage: int
+
+    @classmethod
+    def of(cls, home: Path, nodes: int) -> Ports:
+        """Take those that the ring in a folder has had, for its nodes know each other by them; else free ones."""
+        try:
+            native, storage = map(int, (home / _PORTS).read_text().split())
+        except (OSError, ValueError):
+            return cls(_free_port(nodes), _free_port(nodes))
+        return cls(native, storage)
+
+    def keep(self, home: Path) -> None:
+        """Write them down for the next time."""
+        (home / _PORTS).write_text(f"{self.native} {self.storage}\n")
+
+
+def _free_port(nodes: int) -> int:
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if all(_is_free(f"127.0.0.{number}", port) for number in range(1, nodes + 2)):
+            return port
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return False
+        return True
+
+
+class CassandraFolder(ServerFolder):
+    """The folder of a node. There is no password."""
+
+    traits: ClassVar[Traits] = TRAITS
+
+    def credentials(self, password: SecretStr) -> str:
+        """Write nothing."""
+        del password
+        return ""
+
+    def read_credentials(self, text: str) -> str:
+        """Read nothing."""
+        return text
+
+    def found_version(self) -> str:
+        """Tell the series that made the data."""
+        return (self.path / "version").read_text().strip()
+
+
+class CassandraServer(Server):
+    """One node on its folder."""
+
+    folder: CassandraFolder
+    _initialiser = "none"
+
+    def __init__(self, folder: CassandraFolder, making: Making, number: int, ports: Ports, heap: str) -> None:
+        """Describe the node with a number, which is the end of its address; nothing is touched."""
+        super().__init__(folder, making)
+        self.host = f"127.0.0.{number}"
+        self.port = ports.native
+        self._ports = ports
+        self._heap = heap
+        self._jmx = _free_port(0)
+
+    @property
+    def version(self) -> str:
+        """The series, as ``5.0``."""
+        return ".".join(self.install.server_version.split(".")[:2])
+
+    def url(self, database: str, address: str | None = None) -> str:
+        """Make the URL of a keyspace."""
+        return f"{self.traits.scheme}://{address or f'{self.host}:{self.port}'}/{database}"
+
+    def _initialise(self, output: int) -> None:
+        """Make an empty folder: the node makes the rest as it starts."""
+        del output
+        self.folder.data.mkdir(mode=0o700)
+        os.chown(self.folder.data, self.account.uid, self.account.gid)
+        self.folder.keep_password(self.folder.password)
+        (self.folder.path / "version").write_text(self.version)
+
+    def _initialising(self, place: Path, secret: Path) -> Sequence[str | Path]:
+        raise MeasurementError(f"{place} and {secret} are made by the node itself")
+
+    def _java(self, *words: str | Path) -> Sequence[str | Path]:
+        jars = self.install.folders[1]
+        return (self.install.program("java"), *words[:-1], "-cp", f"{jars}/*", words[-1])
+
+    def _serving(self) -> Sequence[str | Path]:
+        agent = next(self.install.folders[1].glob("jamm-*.jar"))
+        command = self._java(
+            f"@{FILES / 'node.options'}",
+            f"-Xms{self._heap}",
+            f"-Xmx{self._heap}",
+            f"-javaagent:{agent}",
+            f"-Dcassandra.config=file://{self.folder.configuration}",
+            f"-Dcassandra.storagedir={self.folder.data}",
+            f"-Dcassandra.jmx.local.port={self._jmx}",
+            f"-Dlogback.configurationFile={FILES / 'logback.xml'}",
+            _DAEMON,
+        )
+        # The last word is for whoever looks for what works on the folder; a node reads no words.
+        return (*command, self.folder.data)
+
+    def _says_ready(self, pid: int) -> bool:
+        del pid
+        return self.folder.says("Starting listening for CQL clients")
+
+    def configuration(self, settings: Mapping[str, SettingValue]) -> str:
+        """Write cassandra.yaml, of which JSON is a part."""
+        ours = {
+            "listen_address": self.host,
+            "rpc_address": self.host,
+            "storage_port": self._ports.storage,
+            "native_transport_port": self._ports.native,
+            "seed_provider": [
+                {
+                    "class_name": "org.apache.cassandra.locator.SimpleSeedProvider",
+                    "parameters": [{"seeds": f"127.0.0.1:{self._ports.storage}"}],
+                }
+            ],
+        }
+        fixed = (FILES / "node.yaml").read_text()
+        kept = [line for line in fixed.splitlines() if line.partition(":")[0] not in settings]
+        lines = [f"{name}: {json.dumps(value)}" for name, value in {**settings, **ours}.items()]
+        return "\n".join([*kept, *lines, ""])
+
+    def _apply(self, changes: Mapping[str, SettingValue | None]) -> None:
+        """Do nothing: a node reads its settings as it starts."""
+
+    def needs_restart(self, settings: Mapping[str, SettingValue]) -> bool:
+        """Have every setting wait for the next start, which tells whether the node takes it."""
+        del settings
+        return True
+
+    def make_database(self, name: str) -> None:
+        """Make a keyspace on this node alone."""
+        self.make_keyspace(name, 1)
+
+    def make_keyspace(self, name: str, replication_factor: int) -> None:
+        """Make a keyspace, or give the one of that name so many replicas."""
+        replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {replication_factor}}}"
+        self.ask(f'CREATE KEYSPACE IF NOT EXISTS "{name}" WITH replication = {replication}')
+        self.ask(f'ALTER KEYSPACE "{name}" WITH replication = {replication}')
+
+    def ask(self, cql: str) -> list[list[str | None]]:
+        """Run a statement on this node. Raises ``MeasurementError``."""
+        admin = _engine.Admin(self.url(""), connect_timeout_s=30.0)
+        try:
+            return admin.query(cql, answer_timeout_s=60.0)[1]
+        finally:
+            admin.close()
+
+    def run_tool(self, *words: str) -> None:
+        """Run Cassandra's own nodetool on this node to its end. Raises ``MeasurementError``."""
+        command = (
+            *self._java(
+                *("-Xmx64M", "-XX:TieredStopAtLevel=1", "-Dcom.sun.jndi.rmiURLParsing=legacy"),
+                # It keeps a history of its own in the home of its user, who may have none.
+                *(f"-Duser.home={self.folder.data}", _TOOL),
+            ),
+            *("-h", "127.0.0.1", "-p", str(self._jmx), *words),
+        )
+        with self.folder.opened_log() as output:
+            self.run_program(command, output, _LEAVE_S, f"nodetool {' '.join(words)} failed")
+
+
+class CassandraNode(RingNode):
+    """One node of a ring."""
+
+    server: CassandraServer
+
+    @property
+    def address(self) -> str:
+        """Its own address, also while it does not run."""
+        return f"{self.server.host}:{self.server.port}"
+
+    def facts(self) -> dict[str, object]:
+        """Tell where it is."""
+        return {**super().facts(), "host": self.server.host}
+
+    def leave(self) -> Mapping[str, Any]:
+        """Stream what it has to the others (``nodetool decommission``)."""
+        self.server.run_tool("decommission", "--force")
+        return {"how": "decommission"}
+
+    def moved(self) -> Mapping[str, Any]:
+        """Tell the files that were streamed to it, and how large they were."""
+        text = self.server.folder.log.read_text(errors="replace")
+        found = _RECEIVED.findall(text)
+        return {
+            "how": self.copied_by,
+            "files": sum(int(files) for files, _ in found),
+            "sizes": [size for _, size in found],
+        }

@@ -1,0 +1,217 @@
+"""A real ring of three Cassandra nodes: YCSB at its levels, nodes that come, go and end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from commands import call
+from nephoscope import _engine
+from nephoscope.errors import InputError, MeasurementError
+from nephoscope.settings.actions import Action
+from nephoscope.store import StoredRun
+from nephoscope.systems.cassandra.embedded import EmbeddedCassandra, EmbeddedCassandraSettings
+from nephoscope.systems.cassandra.install import jars_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(1500)]
+
+_ROWS = 1000
+
+
+def _settings(folder: Path, **others: object) -> EmbeddedCassandraSettings:
+    return EmbeddedCassandraSettings.model_validate({"data": str(folder), "database": "tests", **others})
+
+
+@pytest.fixture(scope="module")
+def ring() -> Iterator[EmbeddedCassandra]:
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java")
+    if not jars_folder().exists():
+        pytest.skip(f"there are no jars of Cassandra in {jars_folder()}")
+    folder = Path(tempfile.mkdtemp(prefix="nephoscope-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    try:
+        with EmbeddedCassandra(_settings(folder / "ring")) as provider:
+            provider.start()
+            yield provider
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _url(ring: EmbeddedCassandra) -> str:
+    (url,) = ring.endpoints("rw")
+    return url
+
+
+def _ask(ring: EmbeddedCassandra, cql: str) -> str:
+    admin = _engine.Admin(_url(ring))
+    try:
+        return str(admin.query(cql)[1][0][0])
+    finally:
+        admin.close()
+
+
+def _study(tmp_path: Path, url: str, mixes: list[str], level: str | None, duration: str = "600ms") -> str:
+    path = tmp_path / "kv.toml"
+    path.write_text(f"""[study]
+name = "kv"
+[system]
+provider = "url"
+rw = "{url}"
+[workload]
+name = "ycsb"
+[load]
+interval = "100ms"
+{f'consistency = "{level}"' if level else ""}
+[[measure]]
+evaluator = "throughput"
+mixes = {json.dumps(mixes)}
+concurrency = [3]
+warmup = "100ms"
+duration = "{duration}"
+repetitions = 1
+""")
+    return str(path)
+
+
+def _totals(run: StoredRun) -> Mapping[str, int]:
+    names = ("committed", "failed", "shutting_down", "statement_timeout", "connection_lost", "other")
+    return {name: sum(row[name] for row in run.intervals.to_pylist()) for name in names}
+
+
+def test_ycsb_runs_on_a_ring_at_each_of_its_levels(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    assert set(ring.nodes()) == {"node1", "node2", "node3"}
+    studies = [(["A", "B", "C", "D", "E", "F"], None), (["A"], "ONE"), (["A"], "read ONE write QUORUM")]
+    for mixes, level in studies:
+        ended = call("run", _study(tmp_path, _url(ring), mixes, level), "--out", str(tmp_path / "runs"))
+        assert ended.code == 0, ended.out + ended.err
+        assert "every transaction is accounted for" in ended.out
+    record = json.loads(
+        json.loads(_ask(ring, "SELECT record FROM nephoscope_data WHERE workload = 'ycsb'"))[2]
+    )
+    sure, uncertain = record["tallies"]["inserted"]
+    assert sure > 0
+    assert _ROWS + sure <= int(_ask(ring, "SELECT count(*) FROM usertable")) <= _ROWS + sure + uncertain
+    manifest = json.loads((tmp_path / "runs" / "latest" / "manifest.json").read_text())
+    assert "read ONE write QUORUM" in json.dumps(manifest)
+
+
+_OWN = """local w = workload "own"
+w:describe "CQL beside the verbs"
+w:table("things", { rows = 20, key = "id", columns = {
+  { "id", serial() }, { "size", integer(1, 9) }, { "name", letters(5, 5) } } })
+w:transaction("grow", function(tx, pick)
+  local id = pick.things()
+  local found = tx:read("things", id)
+  tx:exec("resize", { id = id, size = found.size + 1 })
+  if tx:one("sized", { id = id }).name ~= found.name then error("another row") end
+end)
+w:mix("ALL", { grow = 1 })
+"""
+_CQL = """-- name: resize
+UPDATE things SET size = :size WHERE id = :id
+-- name: sized
+SELECT size, name FROM things WHERE id = :id
+"""
+
+
+def test_a_workload_has_statements_of_cql_beside_its_verbs(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "workload.lua").write_text(_OWN)
+    (folder / "statements.sql").write_text(_CQL)
+    study = _study(tmp_path, _url(ring), ["ALL"], "QUORUM")
+    ended = call("run", study, "--set", f"workload.name={folder}", "--out", str(tmp_path / "runs"))
+    assert ended.code == 0, ended.out + ended.err
+    totals = _totals(StoredRun(tmp_path / "runs" / "latest"))
+    assert totals["committed"] > 0, totals
+    assert totals["failed"] == 0, totals
+    assert int(_ask(ring, "SELECT max(size) FROM things")) > 9
+
+
+def test_the_data_is_loaded_once_and_anew_by_force(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    study = _study(tmp_path, _url(ring), ["C"], None)
+    call("load", study)
+    assert "already loaded" in call("load", study).out
+    assert "loaded 1,000 rows" in call("load", study, "--force").out
+    assert _ask(ring, "SELECT count(*) FROM usertable") == "1000"
+    checked = call("check", study)
+    assert "invariants are SQL, which cassandra does not have" in checked.out + checked.err
+
+
+def test_what_is_not_nephoscopes_is_left_alone(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    admin = _engine.Admin(_url(ring))
+    replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+    admin.query(f"CREATE KEYSPACE others WITH replication = {replication}")
+    admin.query("CREATE TABLE others.usertable (precious int PRIMARY KEY)")
+    admin.close()
+    url = _url(ring).replace("/tests", "/others")
+    ended = call("load", _study(tmp_path, url, ["A"], None))
+    assert ended.code == 1
+    assert "the table usertable is there and was not made by nephoscope" in ended.err
+    assert _ask(ring, "SELECT count(*) FROM others.usertable") == "0"
+
+
+def test_a_level_or_a_workload_that_cassandra_does_not_have_is_refused(
+    tmp_path: Path, ring: EmbeddedCassandra
+) -> None:
+    ended = call("run", _study(tmp_path, _url(ring), ["A"], "read ONE write MOST"))
+    assert (ended.code, "cassandra has no 'read ONE write MOST'" in ended.err) == (2, True), ended.err
+    study = _study(tmp_path, _url(ring), ["RO"], None)
+    ended = call("run", study, "--set", "workload.name=sales")
+    assert (ended.code, "cassandra has no SQL" in ended.err) == (2, True), ended.err
+
+
+def test_a_quorum_outlives_a_node_and_all_does_not(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    url = _url(ring)
+    assert call("load", _study(tmp_path, url, ["C"], None)).code == 0
+    ring.act(Action.KILL, node="node3")
+    try:
+        # The others notice after some seconds; until then a level of all waits for the node that has ended.
+        ended = call("run", _study(tmp_path, url, ["C"], "QUORUM", "15s"), "--out", str(tmp_path / "quorum"))
+        assert ended.code == 0, ended.out + ended.err
+        assert _totals(StoredRun(tmp_path / "quorum" / "latest"))["committed"] > 0
+        call("run", _study(tmp_path, url, ["C"], "ALL"), "--out", str(tmp_path / "all"))
+        totals = _totals(StoredRun(tmp_path / "all" / "latest"))
+        assert totals["committed"] == 0, totals
+        assert totals["shutting_down"] + totals["statement_timeout"] > 0, totals
+    finally:
+        ring.act(Action.START, node="node3")
+    assert call("run", _study(tmp_path, url, ["C"], "QUORUM"), "--out", str(tmp_path / "again")).code == 0
+
+
+def test_a_node_joins_and_leaves_with_its_data(tmp_path: Path, ring: EmbeddedCassandra) -> None:
+    assert call("load", _study(tmp_path, _url(ring), ["C"], None)).code == 0
+    before = _ask(ring, "SELECT count(*) FROM usertable")
+    done = ring.act(Action.ADD_NODE)
+    assert (done.node, done.detail["how"], len(ring.nodes())) == ("node4", "bootstrap", 4)
+    assert done.ended_ns > done.began_ns
+    assert "127.0.0.4" in _url(ring)
+    assert [allocation.resources.nodes for allocation in ring.allocation()] == [3, 4]
+    assert _ask(ring, "SELECT count(*) FROM system.peers") == "3"
+    with pytest.raises(MeasurementError, match="node1 cannot be removed"):
+        ring.act(Action.REMOVE_NODE, node="node1")
+    ring.act(Action.REMOVE_NODE)
+    assert set(ring.nodes()) == {"node1", "node2", "node3"}
+    assert _ask(ring, "SELECT count(*) FROM usertable") == before
+    assert _ask(ring, "SELECT count(*) FROM system.peers") == "2"
+
+
+def test_settings_that_are_the_rings_own_are_refused(tmp_path: Path) -> None:
+    for wrong, message in (
+        ({"settings": {"storage_port": 7000}}, "storage_port cannot be set"),
+        ({"settings": {"Heap": 1}}, "is not the name of a setting"),
+        ({"heap": "lots"}, "String should match pattern"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _settings(tmp_path, **wrong)
+    with pytest.raises((InputError, MeasurementError), match=r"system\.version is 3\.11|missing"):
+        EmbeddedCassandra(_settings(tmp_path, version="3.11")).start()

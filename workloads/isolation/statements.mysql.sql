@@ -1,0 +1,2 @@
+-- name: append
+UPDATE lists SET elements = concat(elements, :value) WHERE id = :id;
