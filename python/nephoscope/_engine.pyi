@@ -203,6 +203,7 @@ class TraceColumns:
         offset: bytes,
         size: bytes,
         operation: bytes,
+        process: bytes,
         latency_us: bytes,
     ) -> None: ...
     def end(self) -> None: ...

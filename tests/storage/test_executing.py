@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from commands import call, finish, start, wait_for
 from nephoscope import _engine
