@@ -169,7 +169,7 @@ def block_device(tmp_path: Path) -> Iterator[str]:
         pytest.skip("a loop device takes root and losetup")
     (tmp_path / "disk.img").touch()
     os.truncate(tmp_path / "disk.img", 64 * 2**20)
-    words = ["losetup", "--find", "--show", tmp_path / "disk.img"]
+    words = ["losetup", "--find", "--show", str(tmp_path / "disk.img")]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode:
         pytest.skip(f"this machine gives no loop device: {made.stderr.strip()}")
