@@ -76,7 +76,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Refused:
+class FailedRequests:
     """Requests that failed for reasons of one class."""
 
     source: str
@@ -92,7 +92,7 @@ class Executed:
 
     courses: Sequence[Course]
     tails: Sequence[Tail]
-    refused: Sequence[Refused] = ()
+    refused: Sequence[FailedRequests] = ()
 
 
 def executed(run: StoredRun) -> Executed:
@@ -112,12 +112,12 @@ def executed(run: StoredRun) -> Executed:
     return Executed([_course(run, source, own) for source, own in phases.items()], tails, _refused(run))
 
 
-def _refused(run: StoredRun) -> list[Refused]:
-    found: dict[tuple[str, str, str], Refused] = {}
+def _refused(run: StoredRun) -> list[FailedRequests]:
+    found: dict[tuple[str, str, str], FailedRequests] = {}
     for event in run.events:
         if event["event"] == "error":
             key = (str(event["tenant"]), str(event["transaction"]), str(event["class"]))
-            known = found.get(key) or Refused(*key[:2], str(event["message"]), 0)
+            known = found.get(key) or FailedRequests(*key[:2], str(event["message"]), 0)
             found[key] = replace(known, count=known.count + int(event["count"]))
     return list(found.values())
 
