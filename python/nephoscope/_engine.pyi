@@ -208,6 +208,7 @@ class TraceColumns:
         offset: bytes,
         size: bytes,
         operation: bytes,
+        process: bytes,
         latency_us: bytes,
     ) -> None: ...
     def end(self) -> None: ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from docs_pages import ROOT
 from page_shell import do, steps_on
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from commands import call
 from nephoscope.storage.corpus import Corpus

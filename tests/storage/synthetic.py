@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nephoscope.storage.corpus import (
-    OPERATIONS,
     PROCESSES,
     TABLES,
     CapturedRun,
@@ -17,11 +16,11 @@ from nephoscope.storage.corpus import (
     CorpusWriter,
     native_columns,
 )
-from nephoscope.storage.features import KB, READ, Cell
+from nephoscope.storage.features import KB, READ, WRITE, Cell
 from nephoscope.storage.generating import CoursePart, batches, captured, compose, plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -114,6 +113,58 @@ class Law:
         return x, np.stack([foreground, random.poisson(self.steady + level * phase)])
 
 
+@dataclass(frozen=True)
+class Made:
+    """A run of a corpus that is made."""
+
+    run: CapturedRun
+    requests: Mapping[str, NDArray[Any]]
+    """Columns as ``Corpus.requests`` gives them; those that are left out are of backends' reads of a page each."""
+    transactions: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """For each type those that ended in each second."""
+
+
+def write(
+    folder: Path,
+    runs: Iterable[Made],
+    names: Sequence[str],
+    chunks: Sequence[int],
+    *,
+    view: Literal["page", "log"] = "log",
+    segment_bytes: int = SEGMENT_BYTES,
+    source: str = "synthetic",
+) -> Corpus:
+    """Write a corpus; the segments' relations and chunks are given in the order of their numbers."""
+    told = []
+    with CorpusWriter(folder) as writer:
+        for made in runs:
+            writer.requests(made.run.run, _whole(made.requests))
+            for name, count in made.transactions.items():
+                seconds = range(len(count))
+                rows = {"run": [made.run.run] * len(count), "second": seconds, "type": [name] * len(count)}
+                writer.write("transactions", {**rows, "count": count})
+            told.append(made.run)
+        writer.write("segments", {"segment": range(len(names)), "name": names, "chunk": chunks})
+        meta = CorpusMeta(view=view, segment_bytes=segment_bytes, source={"product": source}, runs=told)
+        writer.finish(meta)
+    return Corpus(folder)
+
+
+def _whole(columns: Mapping[str, NDArray[Any]]) -> dict[str, bytes]:
+    count = len(columns["time_us"])
+    usual = {
+        "segment": 0,
+        "offset": 0,
+        "bytes": PAGE,
+        "operation": READ,
+        "process": PROCESSES.index("backend"),
+        "latency_us": 1,
+    }
+    whole = {**{name: np.full(count, value) for name, value in usual.items()}, **columns}
+    kinds = {name: np.dtype(TABLES["requests"].field(name).type.to_pandas_dtype()) for name in NUMBERS}
+    return {name: column.astype(kinds.get(name, np.uint8)).tobytes() for name, column in whole.items()}
+
+
 def write_corpus(
     folder: Path,
     law: Law | None = None,
@@ -132,51 +183,28 @@ def write_corpus(
     """
     law = law or Law()
     settings = [(tps, mix, again) for tps in levels for mix in mixes for again in range(1, replicates + 1)]
-    runs = []
-    with CorpusWriter(folder) as writer:
+
+    def made() -> Iterator[Made]:
         for number, (tps, mix, again) in enumerate(settings):
             random = np.random.default_rng((seed, number))
             shares = np.array(mixes[mix])
             x, y = law.course(tps * shares, seconds, random)
-            writer.requests(number, _requests(law, tps * shares, y, random, pages(tps)))
-            _transactions(writer, number, x, types)
             weights = dict(zip(types, map(float, shares), strict=True))
-            runs.append(
-                CapturedRun(
-                    run=number, seconds=seconds, mix=mix, weights=weights, target_tps=tps, replicate=again
-                )
+            run = CapturedRun(
+                run=number, seconds=seconds, mix=mix, weights=weights, target_tps=tps, replicate=again
             )
-        names = [f"table{segment // 4}" for segment in range(law.segments)]
-        chunks = [segment % 4 for segment in range(law.segments)]
-        writer.write("segments", {"segment": range(law.segments), "name": names, "chunk": chunks})
-        writer.finish(
-            CorpusMeta(view="log", segment_bytes=SEGMENT_BYTES, source={"name": "synthetic"}, runs=runs)
-        )
-    return Corpus(folder)
+            requests = _requests(law, tps * shares, y, random, pages(tps))
+            yield Made(run, requests, dict(zip(types, x, strict=True)))
+
+    segments = range(law.segments)
+    return write(folder, made(), [f"table{at // 4}" for at in segments], [at % 4 for at in segments])
 
 
 def write_run(folder: Path, seconds: int, segment_bytes: int, **columns: NDArray[Any]) -> Corpus:
-    """Write a corpus of one run of a table: backends' reads of a page each, but for the columns that are given."""
-    count = len(columns["time_us"])
-    whole: dict[str, NDArray[Any]] = {
-        "segment": np.zeros(count),
-        "offset": np.zeros(count),
-        "bytes": np.full(count, PAGE),
-        "operation": np.full(count, READ),
-        "process": np.full(count, PROCESSES.index("backend")),
-        "latency_us": np.ones(count),
-        **columns,
-    }
-    kinds = {name: np.dtype(TABLES["requests"].field(name).type.to_pandas_dtype()) for name in NUMBERS}
-    with CorpusWriter(folder) as writer:
-        writer.requests(
-            0, {name: column.astype(kinds.get(name, np.uint8)).tobytes() for name, column in whole.items()}
-        )
-        segments = np.unique(whole["segment"]).astype(np.uint32)
-        writer.write("segments", {"segment": segments, "name": ["table"] * len(segments), "chunk": segments})
-        run = CapturedRun(run=0, seconds=seconds)
-        writer.finish(CorpusMeta(view="page", segment_bytes=segment_bytes, runs=[run]))
-    return Corpus(folder)
+    """Write a corpus of one run of a table, of the columns that are given."""
+    chunks = range(int(np.max(columns.get("segment", 0))) + 1)
+    made = Made(CapturedRun(run=0, seconds=seconds), columns)
+    return write(folder, [made], ["table"] * len(chunks), chunks, view="page", segment_bytes=segment_bytes)
 
 
 def drawn_anew(corpus: Corpus, seed: int = 3, **words: Any) -> Mapping[str, NDArray[Any]]:
@@ -187,22 +215,9 @@ def drawn_anew(corpus: Corpus, seed: int = 3, **words: Any) -> Mapping[str, NDAr
     return {name: np.concatenate([columns[name] for columns in found]) for name in found[0]}
 
 
-def _transactions(writer: CorpusWriter, run: int, x: NDArray[np.int64], types: Sequence[str]) -> None:
-    seconds = x.shape[1]
-    writer.write(
-        "transactions",
-        {
-            "run": [run] * x.size,
-            "second": [*range(seconds)] * len(types),
-            "type": [name for name in types for _ in range(seconds)],
-            "count": x.ravel(),
-        },
-    )
-
-
 def _requests(
     law: Law, rates: NDArray[np.float64], y: NDArray[np.int64], random: np.random.Generator, pages: int
-) -> dict[str, bytes]:
+) -> dict[str, NDArray[Any]]:
     weights = law.weights(rates)
     numbers, seconds = [], []
     for of_stream, law_of_cells in zip(y, weights, strict=True):
@@ -215,13 +230,12 @@ def _requests(
     segment, size = np.array(law.cells)[cell[order]].T
     written = size * KB - random.integers(KB, size=len(size))
     processes = np.array([PROCESSES.index("backend"), PROCESSES.index("checkpointer")])
-    write = OPERATIONS.index("write")
     return {
-        "time_us": time[order].astype("i8").tobytes(),
-        "segment": segment.astype("u4").tobytes(),
-        "offset": (random.integers(pages, size=len(size)) * PAGE).astype("u8").tobytes(),
-        "bytes": np.where(size == 0, PAGE, written).astype("u4").tobytes(),
-        "operation": np.where(size == 0, READ, write).astype("u1").tobytes(),
-        "process": processes[stream[order]].astype("u1").tobytes(),
-        "latency_us": random.exponential(100, len(size)).astype("f4").tobytes(),
+        "time_us": time[order],
+        "segment": segment,
+        "offset": random.integers(pages, size=len(size)) * PAGE,
+        "bytes": np.where(size == 0, PAGE, written),
+        "operation": np.where(size == 0, READ, WRITE),
+        "process": processes[stream[order]],
+        "latency_us": random.exponential(100, len(size)),
     }

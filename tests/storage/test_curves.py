@@ -6,10 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Literal
 
+import planted
 import pytest
-import synthetic_corpora
+from planted import Planted
 from synthetic import MIXES, PAGE, SEGMENT_PAGES, Law, write_corpus
-from synthetic_corpora import Planted
 from typer.testing import CliRunner
 
 from browser import CHROMIUM, browse_page
@@ -137,7 +137,7 @@ def test_the_poisson_model_goes_to_any_page_once_it_is_saved_too(hot: Corpus, tm
 
 @pytest.mark.parametrize("view", ["log", "page"])
 def test_a_captured_curve_is_that_of_describe(view: Literal["log", "page"], tmp_path: Path) -> None:
-    corpus = synthetic_corpora.write_corpus(tmp_path / "corpus", Planted(seconds=20), view=view)
+    corpus = planted.write_corpus(tmp_path / "corpus", Planted(seconds=20), view=view)
     (run,) = corpus.runs
     curve, described = Curves(corpus).captured(run), describe_run(corpus, run).whole_curve
     assert curve is not None

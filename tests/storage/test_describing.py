@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from commands import call
 from nephoscope.errors import InputError

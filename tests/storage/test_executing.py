@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from commands import call, finish, start, wait_for
 from nephoscope import _engine
@@ -20,6 +22,7 @@ from nephoscope.storage.sources import poisson_of, read_sources
 from nephoscope.store.reader import StoredRun
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -157,6 +160,39 @@ def test_a_file_that_is_not_ours_is_left_alone(corpus: Corpus, tmp_path: Path) -
     done = call("storage", "run", f"{corpus.folder}:0", "--target", url, "--out", tmp_path / "runs")
     assert (done.code, "--overwrite" in done.err) == (2, True), done.err
     assert (tmp_path / "thesis").read_text() == "all of it"
+
+
+@pytest.fixture
+def block_device(tmp_path: Path) -> Iterator[str]:
+    """Give a block device of 64 MiB: a file by the kernel's loop driver."""
+    if os.geteuid() != 0 or not shutil.which("losetup"):
+        pytest.skip("a loop device takes root and losetup")
+    (tmp_path / "disk.img").touch()
+    os.truncate(tmp_path / "disk.img", 64 * 2**20)
+    words = ["losetup", "--find", "--show", str(tmp_path / "disk.img")]
+    made = subprocess.run(words, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"this machine gives no loop device: {made.stderr.strip()}")
+    device = made.stdout.strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_a_corpus_is_executed_on_a_block_device(block_device: str, corpus: Corpus, tmp_path: Path) -> None:
+    words = ("storage", "run", f"{corpus.folder}:1", "--repetitions", "1", "--out", tmp_path / "runs")
+    refused = call(*words, "--target", f"file://{block_device}")
+    assert (refused.code, "--overwrite takes it" in " ".join(refused.err.split())) == (2, True)
+    done = call(*words, "--target", f"file://{block_device}?direct=on", "--overwrite")
+    assert done.code == 0, done.err
+    [tail] = [one for one in executed(StoredRun(tmp_path / "runs" / "latest")).tails if one.operation == ALL]
+    assert (tail.done, tail.failed) == (len(corpus.requests(1)["time_us"]), 0)
+    # What was written by O_DIRECT is on the disk below: the last write has left its time in its page.
+    times = corpus.requests(1)["time_us"][corpus.requests(1)["operation"] == OPERATIONS.index("write")]
+    assert int(times[-1]) in np.fromfile(tmp_path / "disk.img", np.uint64).reshape(-1, 512)[:, 1]
+    again = call(*words, "--target", f"file://{block_device}")
+    assert again.code == 0, "the mark of an earlier run is not known again"
 
 
 def test_poisson_has_the_rate_and_the_requests_of_its_source(corpus: Corpus) -> None:

@@ -9,7 +9,7 @@ from synthetic import write_corpus
 
 from commands import call
 from nephoscope.errors import InputError
-from nephoscope.storage.corpus import Corpus
+from nephoscope.storage.corpus import PROCESSES, Corpus
 from nephoscope.storage.features import features
 from nephoscope.storage.generating import CoursePart, batches, captured, compose, part_of, plan, whole
 
@@ -51,6 +51,15 @@ def test_all_outputs_hold_the_same_requests(corpus: Corpus, tmp_path: Path) -> N
     of_csv = csv.read_csv(tmp_path / "made.csv")
     for name in ("time_us", "segment", "offset", "bytes"):
         assert of_csv[name].to_pylist() == of_corpus[name].tolist()
+    columns = "time=time_us,offset=offset,bytes=bytes,operation=operation,name=segment,process=process"
+    again = call("storage", "import", tmp_path / "made.csv", tmp_path / "again", "--columns", columns)
+    assert again.code == 0, again.err
+    imported, segments = Corpus(tmp_path / "again").requests(0), Corpus(tmp_path / "again").table("segments")
+    assert set(of_corpus["process"]) == {PROCESSES.index("backend"), PROCESSES.index("other")}
+    for name in ("offset", "bytes", "operation", "process"):
+        assert imported[name].tolist() == of_corpus[name].tolist()
+    of_number = segments["name"].to_numpy()
+    assert of_number[imported["segment"]].astype(int).tolist() == of_corpus["segment"].tolist()
     version, added, opened, *lines = (tmp_path / "made.iolog").read_text().splitlines()
     assert version == "fio version 3 iolog"
     assert (added, opened) == ("0 nephoscope.data add", "0 nephoscope.data open")

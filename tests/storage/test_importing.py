@@ -18,7 +18,7 @@ import pytest
 from commands import call
 from nephoscope.errors import InputError
 from nephoscope.settings.units import parse_bytes
-from nephoscope.storage.corpus import OPERATIONS, Corpus
+from nephoscope.storage.corpus import OPERATIONS, PROCESSES, Corpus
 from nephoscope.storage.features import features
 from nephoscope.storage.importing import LINE_FORMATS, How, Slice, import_traces
 from nephoscope.storage.trace_columns import parse_columns
@@ -33,6 +33,7 @@ COLUMNS = "time=ts*1000000,offset=lba*512,bytes=size,operation=op,name=disk"
 
 
 def made(tmp_path: Path, text: str, how: How, name: str = "trace.txt") -> Corpus:
+    tmp_path.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
     import_traces([str(tmp_path / name)], tmp_path / "corpus", how)
     return Corpus(tmp_path / "corpus")
@@ -181,6 +182,18 @@ def test_a_wrong_row_is_reported_with_its_line(tmp_path: Path, text: str, wrong:
         made(tmp_path, text, how)
     assert wrong in str(refused.value)
     assert not (tmp_path / "corpus" / "corpus.json").exists()
+
+
+def test_a_column_of_processes(tmp_path: Path) -> None:
+    columns = parse_columns("time=at,offset=at,bytes=at,operation=op,process=who")
+    corpus = made(
+        tmp_path, "at,op,who\n1,r,Checkpointer\n2,w, backend\n3,w,unknown\n", How("csv", (), columns)
+    )
+    assert [PROCESSES[at] for at in corpus.requests(0)["process"]] == ["checkpointer", "backend", "unknown"]
+    with pytest.raises(
+        InputError, match=r"line 2: process, column who, is `postgres` \(allowed: unknown, back"
+    ):
+        made(tmp_path / "other", "at,op,who\n1,r,postgres\n", How("csv", (), columns))
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import html
 import json
 import re
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from commands import call, start
 from nephoscope.errors import InputError
@@ -43,6 +44,34 @@ def test_a_corpus_is_executed_on_a_page_store_that_is_served(tmp_path: Path) -> 
     # As long as planted at least: nothing is faster than that, however busy the machine is.
     assert writes.latency.of_rank(1) >= 20
     assert reads.latency.of_rank(1) >= 10
+
+
+def test_a_run_of_which_most_requests_fail_ends_with_an_error(tmp_path: Path) -> None:
+    """A store that is full refuses every write: its words are the verdict, and nothing is taken for measured."""
+    writing = write_corpus(tmp_path / "writing", Planted(rate=100, seconds=2, read_share=0.2))
+    reading = write_corpus(tmp_path / "reading", Planted(rate=100, seconds=2, read_share=0.9))
+    with start("storage", "serve", "--memory", "4KiB", cwd=tmp_path) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        words = ("--target", url, "--repetitions", "1", "--out", tmp_path / "runs", "--json")
+        mostly = call("storage", "run", writing.folder, *words)
+        run = StoredRun(tmp_path / "runs" / "latest")
+        partly = call("storage", "run", reading.folder, *words)
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=60)
+    tails = {tail.operation: tail for tail in executed(run).tails}
+    failed, ended = tails["write"].failed, tails["all"].done + tails["all"].failed
+    assert tails["write"].done < tails["write"].failed
+    assert f"writing: {failed:,} of {ended:,} requests failed" in " ".join(mostly.err.split())
+    assert (mostly.code, run.manifest["status"]) == (1, "failed")
+    [verdict] = json.loads(mostly.out)["verdicts"]
+    assert verdict["level"] == "problem"
+    assert "The target said: " in verdict["detail"], verdict
+    assert verdict["detail"] in html.unescape((run.folder / "report.html").read_text())
+    told = call("report", run.folder, "--format", "markdown")
+    assert (told.code, f"problem: writing: {failed:,} of" in told.out) == (0, True), told.err
+    # Where most requests are done, the verdict alone tells of the others.
+    assert (partly.code, json.loads(partly.out)["verdicts"][0]["level"]) == (0, "problem"), partly.err
 
 
 def test_a_service_has_an_end_and_a_table(tmp_path: Path) -> None:

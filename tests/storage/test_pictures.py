@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from planted import Planted, write_corpus
 
 from browser import CHROMIUM, browse_page, sheets_of
 from nephoscope.report.page import render_with

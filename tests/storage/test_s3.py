@@ -5,11 +5,14 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
 import xml.etree.ElementTree as ET
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,10 +20,12 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlencode
 
 import pytest
-from synthetic_corpora import Planted, write_corpus
+from certificates import Certificates
+from planted import Planted, write_corpus
 
 from commands import Ended, call
 from nephoscope.storage.executed import Tail, executed
+from nephoscope.storage.executed_verdicts import verdicts_of
 from nephoscope.store.reader import StoredRun
 
 if TYPE_CHECKING:
@@ -44,26 +49,34 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+@contextmanager
+def _served(*options: str | Path, context: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Run moto's server with a bucket; gives its host and port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        found = f"127.0.0.1:{free.getsockname()[1]}"
-    words = [str(MOTO), "-m", "moto.server", "-H", "127.0.0.1", "-p", found.rpartition(":")[2]]
+        port = free.getsockname()[1]
+    found = f"localhost:{port}"
+    words = [MOTO, "-m", "moto.server", "-H", "localhost", "-p", str(port), *options]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            _wait(found, server)
-            _ask(found, "PUT", "/pages")
+            _wait(found, server, context)
+            _ask(found, "PUT", "/pages", context=context)
             yield found
         finally:
             server.terminate()
 
 
-def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with _served() as found:
+        yield found
+
+
+def _wait(address: str, server: subprocess.Popen[bytes], context: ssl.SSLContext | None) -> None:
     until = time.monotonic() + 60
     while True:
         try:
-            _ask(address, "GET", "/moto-api/data.json")
+            _ask(address, "GET", "/moto-api/data.json", context=context)
         except OSError:
             if time.monotonic() > until or server.poll() is not None:
                 raise
@@ -73,9 +86,18 @@ def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def _ask(
-    address: str, method: str, path: str, body: str = "", headers: Mapping[str, str] | None = None
+    address: str,
+    method: str,
+    path: str,
+    body: str = "",
+    headers: Mapping[str, str] | None = None,
+    *,
+    context: ssl.SSLContext | None = None,
 ) -> bytes:
-    connection = http.client.HTTPConnection(address, timeout=30)
+    if context is None:
+        connection = http.client.HTTPConnection(address, timeout=30)
+    else:
+        connection = http.client.HTTPSConnection(address, timeout=30, context=context)
     try:
         connection.request(method, path, body or None, dict(headers or {}))
         answer = connection.getresponse()
@@ -128,14 +150,49 @@ def test_a_corpus_is_executed_on_an_object_store(address: str, corpus: Corpus, t
     assert "never-shown" not in done.out + done.err
 
 
+@pytest.mark.skipif(
+    not shutil.which("openssl"), reason="openssl, which makes the certificates, is not installed"
+)
+def test_a_corpus_is_executed_over_tls(
+    corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificates = Certificates(tmp_path)
+    certificates.sign("store", "DNS:localhost")
+    context = ssl.create_default_context(cafile=certificates.root)
+    pair = ("-c", tmp_path / "store.crt", "-k", tmp_path / "store.key")
+    with _served(*pair, context=context) as address:
+        target = f"s3://pages/tls?endpoint=https://{address}&object={OBJECT}"
+        for name in ("SSL_CERT_DIR", "SSL_CERT_FILE"):
+            monkeypatch.delenv(name, raising=False)
+        unknown = _run(corpus, target, tmp_path / "unknown")
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificates.root))
+        other = _run(corpus, target.replace("localhost", "127.0.0.1"), tmp_path / "other")
+        done = _run(corpus, target, tmp_path / "runs")
+        plain = _run(corpus, target.replace("https", "http"), tmp_path / "plain")
+    assert done.code == 0, done.err
+    tails = _measured(tmp_path / "runs")
+    assert (tails["all"].done, tails["all"].failed) == (len(corpus.requests(0)["time_us"]), 0)
+    assert tails["read"].done > 0
+    # An authority that nobody has named, a name that is not in the certificate, and no TLS at all.
+    assert [one.code for one in (unknown, other, plain)] == [2, 2, 2], (unknown.err, other.err, plain.err)
+    assert "certificate" in unknown.err.lower(), unknown.err
+    assert "certificate" in other.err.lower(), other.err
+
+
 def test_objects_of_another_size_are_failures(address: str, corpus: Corpus, tmp_path: Path) -> None:
     endpoint = f"endpoint=http://{address}"
     assert _run(corpus, f"s3://pages/size?{endpoint}&object={OBJECT}", tmp_path / "as-filled").code == 0
     done = _run(corpus, f"s3://pages/size?{endpoint}&object={2 * OBJECT}&fill=no", tmp_path / "larger")
-    assert done.code == 0, done.err
     tails = _measured(tmp_path / "larger")
     # A write of a part reads the object first; a read may lie where there is something.
     assert (tails["write"].done, tails["write"].failed > 0, tails["read"].failed > 0) == (0, True, True)
+    said = " ".join(done.out.split())
+    assert "objects of another size lie there" in said, "the target's words are not told"
+    assert "There is no latency of them." in said
+    failed, ended = tails["all"].failed, tails["all"].failed + tails["all"].done
+    assert done.code == int(2 * failed > ended)
+    if done.code:
+        assert f"corpus: {failed} of {ended} requests failed" in " ".join(done.err.split())
 
 
 class _Iam:
@@ -231,7 +288,9 @@ def test_a_store_that_asks_to_slow_down(corpus: Corpus, tmp_path: Path) -> None:
     tails = _measured(tmp_path / "runs")
     # Each refusal is a failure of its own, because nothing is retried.
     assert tails["write"].failed == len(_Slow.refused) > 0
-    assert "SlowDown" in str(StoredRun(tmp_path / "runs" / "latest").events)
+    [verdict] = verdicts_of(executed(StoredRun(tmp_path / "runs" / "latest")))
+    assert (verdict.level, "status 503 (SlowDown)" in verdict.detail) == ("problem", True), verdict
+    assert verdict.text.startswith(f"corpus: {len(_Slow.refused)} of ")
     assert (tails["read"].failed, tails["all"].done + tails["all"].failed) == (
         0,
         len(corpus.requests(0)["time_us"]),

@@ -1,4 +1,4 @@
-"""A PostgreSQL with TLS, whose certificate can be exchanged, and the authority that signs them."""
+"""A PostgreSQL with TLS, whose certificate can be exchanged."""
 
 from __future__ import annotations
 
@@ -10,64 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from certificates import Certificates
 
 from commands import wait_for
 from databases import query
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.systems.cluster.server import free_port
-from nephoscope.systems.machine.account import Account, server_accounts
+from nephoscope.systems.machine.account import server_accounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_CA = """[ca]
-default_ca=d
-[d]
-database={0}/index
-new_certs_dir={0}
-rand_serial=yes
-default_md=sha256
-policy=p
-unique_subject=no
-[p]
-commonName=supplied
-"""
 # The server is gone when its standard input ends: also when the tests are killed.
 _UNTIL_END_OF_INPUT = '"$@" & server=$!; read _; kill -QUIT $server; wait $server'
-
-
-class Certificates:
-    """An authority in a folder."""
-
-    def __init__(self, folder: Path, owner: Account) -> None:
-        self.root = folder / "root.crt"
-        self._folder = folder
-        self._owner = owner
-        (folder / "ca.conf").write_text(_CA.format(folder))
-        (folder / "index").touch()
-        self._openssl(
-            "req -x509 -newkey ec:p256 -noenc -days 30 -subj /CN=root -keyout root.key -out root.crt"
-        )
-
-    def _openssl(self, line: str) -> None:
-        words = line.replace("ec:p256", "ec -pkeyopt ec_paramgen_curve:P-256").split()
-        subprocess.run(["openssl", *words], cwd=self._folder, check=True, capture_output=True)
-
-    def sign(
-        self, name: str, names: str, start: str = "20200101000000Z", end: str = "20491231000000Z"
-    ) -> None:
-        """Make ``name.crt`` and ``name.key`` for alternative names in OpenSSL's words."""
-        (self._folder / f"{name}.ext").write_text(f"subjectAltName={names}\n")
-        self._openssl(f"req -newkey ec:p256 -noenc -subj /CN={name} -keyout {name}.key -out {name}.csr")
-        self._openssl(
-            f"ca -batch -notext -config ca.conf -cert root.crt -keyfile root.key -in {name}.csr"
-            f" -startdate {start} -enddate {end} -extfile {name}.ext -out {name}.crt"
-        )
-        key = self._folder / f"{name}.key"
-        key.chmod(0o600)
-        if self._owner.other:
-            shutil.chown(key, self._owner.uid, self._owner.gid)
 
 
 class TlsServer:

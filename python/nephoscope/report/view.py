@@ -12,7 +12,16 @@ from typing import Literal
 from pydantic import SerializeAsAny
 
 from nephoscope.report.kit.charts import TimeAxis, TimeChart, XYChart
-from nephoscope.report.kit.parts import Estimate, Fact, FactTable, Level, Number, Part, Percentiles
+from nephoscope.report.kit.parts import (
+    Estimate,
+    Fact,
+    FactTable,
+    Level,
+    Number,
+    Part,
+    Percentiles,
+    Verdict,
+)
 
 
 class ScoreRow(Part):
@@ -106,15 +115,6 @@ class Headline(Part):
     cost_per_minute: Number = None
     p_unit: str = "TPS per $/min"
     note: str = ""
-
-
-class Verdict(Part):
-    """The verdicts on the measurement itself."""
-
-    level: Level
-    text: str
-    detail: str = ""
-    time_s: Number = None
 
 
 class TimelineSection(Part):

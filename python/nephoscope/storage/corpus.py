@@ -6,6 +6,8 @@ import errno
 import json
 import os
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
@@ -89,6 +91,31 @@ _NATIVE: Mapping[str, str] = {
     "process": "=u1",
     "latency_us": "=f4",
 }
+
+
+@dataclass(frozen=True)
+class Relations:
+    """To which relation, file or device each segment belongs; a relation's number is its lowest segment's."""
+
+    of: NDArray[np.int64]
+    """The relation's number, by the number of the segment: (M,)."""
+    chunk: NDArray[np.int64]
+    """Which piece of it the segment is, likewise."""
+    segment_bytes: int
+
+    @cached_property
+    def several(self) -> list[int]:
+        """The relations of several segments."""
+        numbers, counts = np.unique(self.of, return_counts=True)
+        return [int(number) for number in numbers[counts > 1]]
+
+    def segments_of(self, relations: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give the segment of each chunk of relations, -1 where there is none: (G,) gives (G, K)."""
+        found = np.full((len(relations), int(self.chunk.max(initial=0)) + 1), -1, dtype=np.int64)
+        for place, relation in enumerate(relations):
+            own = np.flatnonzero(self.of == relation)
+            found[place, self.chunk[own]] = own
+        return found
 
 
 def native_columns(columns: Mapping[str, bytes]) -> dict[str, NDArray[Any]]:
@@ -176,6 +203,19 @@ class Corpus:
     def types(self) -> list[str]:
         """The names of the transactions, in alphabetical order; empty for a trace without."""
         return sorted({str(name) for name in self.table("transactions")["type"].to_pylist()})
+
+    @cached_property
+    def relations(self) -> Relations:
+        """To which relations segments belong."""
+        table = self.table("segments")
+        segment = table["segment"].to_numpy().astype(np.int64)
+        size = int(segment.max(initial=-1)) + 1
+        of, chunk = np.arange(size), np.zeros(size, dtype=np.int64)
+        codes = pc.rank(table["name"], tiebreaker="dense").to_numpy().astype(np.int64)
+        first = np.full(int(codes.max(initial=0)) + 1, size, dtype=np.int64)
+        np.minimum.at(first, codes, segment)
+        of[segment], chunk[segment] = first[codes], table["chunk"].to_numpy()
+        return Relations(of, chunk, self.meta.segment_bytes)
 
     def table(self, name: str, run: int | None = None) -> pa.Table:
         """Read a table, of one run if it has runs and one is given.

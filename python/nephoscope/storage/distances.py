@@ -76,6 +76,17 @@ def divergence(truth: NDArray[np.float64], found: NDArray[np.float64], smoothing
     return float(np.sum(p[seen] * np.log(p[seen] / q[seen])))
 
 
+def cell_divergence(
+    truth: tuple[Sequence[Cell], NDArray[np.float64]], found: tuple[Sequence[Cell], NDArray[np.float64]]
+) -> float:
+    """Return the divergence of weighted cells, over every cell that either of both has."""
+    place = {cell: at for at, cell in enumerate(sorted({*truth[0], *found[0]}))}
+    spread = np.zeros((2, len(place)))
+    for row, (cells, weights) in zip(spread, (truth, found), strict=True):
+        row[[place[cell] for cell in cells]] = weights
+    return divergence(*spread)
+
+
 def named_cells(
     cells: Sequence[Cell], weights: NDArray[np.float64], names: Mapping[int, str]
 ) -> dict[tuple[str, int], float]:

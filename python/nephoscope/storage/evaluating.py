@@ -14,8 +14,8 @@ from nephoscope.errors import InputError
 from nephoscope.statistics.intervals import MeanEstimate, mean_ci
 from nephoscope.storage.distances import (
     Rhythm,
+    cell_divergence,
     curve_distance,
-    divergence,
     log_distance,
     mean_write_bytes,
     read_share,
@@ -109,7 +109,7 @@ def foretold(
 
     The mean is the one expected; deviation, dispersion and autocorrelation are means over ``DRAWS`` sequences.
     """
-    mean, weights = model.predict(rates, at)
+    mean, weights, cells = model.predict(rates, at, seconds)
     drawn = [
         rhythm(model.sample(rates, seconds, seed + draw, at).counts.sum(axis=0)) for draw in range(DRAWS)
     ]
@@ -117,24 +117,19 @@ def foretold(
     z = mean @ weights
     if not z.sum():
         z = weights.sum(axis=0)
-    written = mean_write_bytes(model.cells, z, model.write_bytes)
-    return Sight(of_draws, model.cells, z, read_share(model.cells, z), written)
+    written = mean_write_bytes(cells, z, model.write_bytes)
+    return Sight(of_draws, cells, z, read_share(cells, z), written)
 
 
 def errors(truth: Sight, found: Sight) -> dict[str, float | None]:
     """Compare, by the names of ``FIGURES``; None where the truth is 0 and a figure is relative to it."""
-    cells = sorted({*truth.cells, *found.cells})
-    place = {cell: at for at, cell in enumerate(cells)}
-    p, q = np.zeros(len(cells)), np.zeros(len(cells))
-    p[[place[cell] for cell in truth.cells]] = truth.z
-    q[[place[cell] for cell in found.cells]] = found.z
     written = truth.write_bytes or 0.0
     return {
         "mean": relative_error(found.rhythm.mean, truth.rhythm.mean),
         "deviation": relative_error(found.rhythm.deviation, truth.rhythm.deviation),
         "dispersion": log_distance(found.rhythm.dispersion, truth.rhythm.dispersion),
         "lag1": abs(found.rhythm.lag1 - truth.rhythm.lag1),
-        "divergence": divergence(p, q),
+        "divergence": cell_divergence((truth.cells, truth.z), (found.cells, found.z)),
         "read_share": relative_error(found.read_share, truth.read_share),
         "write_bytes": relative_error(found.write_bytes or 0.0, written),
         "miss_ratio": curve_distance(truth.curve, found.curve) if truth.curve and found.curve else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,11 +77,23 @@ class Course:
 
 
 @dataclass(frozen=True)
+class FailedRequests:
+    """Requests that failed for reasons of one class."""
+
+    source: str
+    operation: str
+    words: str
+    """What the target said of the first of them."""
+    count: int
+
+
+@dataclass(frozen=True)
 class Executed:
     """All of a run."""
 
     courses: Sequence[Course]
     tails: Sequence[Tail]
+    refused: Sequence[FailedRequests] = ()
 
 
 def executed(run: StoredRun) -> Executed:
@@ -98,7 +110,17 @@ def executed(run: StoredRun) -> Executed:
             tail = _tail(run, source, operation, own, phases[first.source] if first else None)
             if tail is not None:
                 tails.append(tail)
-    return Executed([_course(run, source, own) for source, own in phases.items()], tails)
+    return Executed([_course(run, source, own) for source, own in phases.items()], tails, _refused(run))
+
+
+def _refused(run: StoredRun) -> list[FailedRequests]:
+    found: dict[tuple[str, str, str], FailedRequests] = {}
+    for event in run.events:
+        if event["event"] == "error":
+            key = (str(event["tenant"]), str(event["transaction"]), str(event["class"]))
+            known = found.get(key) or FailedRequests(*key[:2], str(event["message"]), 0)
+            found[key] = replace(known, count=known.count + int(event["count"]))
+    return list(found.values())
 
 
 def _buckets(run: StoredRun, phases: Sequence[Phase], operation: str, kind: Any) -> Buckets:  # noqa: ANN401 - a literal

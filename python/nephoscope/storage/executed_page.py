@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from nephoscope import __version__
 from nephoscope.report.kit.charts import Axis, Line, TimeAxis, XYChart, category
-from nephoscope.report.kit.parts import Grid, Part, grid
+from nephoscope.report.kit.parts import Grid, Part, Verdict, grid
 from nephoscope.storage.executed import ALL
 from nephoscope.storage.executed_tables import notes_of, tables_of
+from nephoscope.storage.executed_verdicts import verdicts_of
 from nephoscope.tables.numbers import number
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class ExecutedView(Part):
 
     title: str
     said: str
+    verdicts: tuple[Verdict, ...]
     axis: TimeAxis
     tails: tuple[XYChart, ...]
     tables: tuple[Grid, ...]
@@ -47,6 +49,7 @@ def build(run: StoredRun, found: Executed) -> ExecutedView:
     return ExecutedView(
         title=" and ".join(course.source for course in found.courses),
         said=f"Executed on {facts['target']}, at most {facts['depth']} requests in flight.",
+        verdicts=tuple(verdicts_of(found)),
         axis=TimeAxis(start_s=0, end_s=max((phase.end_s for phase in run.phases), default=0.0)),
         tails=tuple(charts),
         tables=tuple(grid(table) for table in tables),

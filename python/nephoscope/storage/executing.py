@@ -68,7 +68,7 @@ def execute(
     """Execute each source as often as there are repetitions; gives the run directory.
 
     The order of the sources moves on by one from repetition to repetition. What a signal interrupts is kept, and the
-    interruption comes back with it.
+    interruption comes back with it. A run of which most requests of a source failed has the status ``failed``.
 
     Raises:
         InputError: the target cannot be taken.
@@ -92,6 +92,8 @@ def execute(
         with shielded():
             writer.finish("failed", str(error), run.totals)
         raise
+    if status == "measured" and (reason := run.mostly_failed()):
+        status = "failed"
     with shielded():
         writer.finish(status, reason, run.totals)
     return folder, interruption
@@ -114,6 +116,17 @@ class _Run:
         self.settings = settings
         self.origin_ns = _engine.monotonic_ns()
         self.totals = {"started": 0, "in_flight": 0}
+        self.ended: dict[str, tuple[int, int]] = {}
+        """Of each source, how many requests were done, and how many failed."""
+
+    def mostly_failed(self) -> str | None:
+        """Say of which sources more requests failed than were done: what is left of them is no sample of them."""
+        words = [
+            f"{source}: {failed:,} of {done + failed:,} requests failed"
+            for source, (done, failed) in self.ended.items()
+            if failed > done
+        ]
+        return "; ".join(words) or None
 
     def one(self, phase: int, repetition: int, source: Source) -> None:
         """Execute a source once; an interruption ends it, and what was measured is written first."""
@@ -180,6 +193,8 @@ class _Run:
     def _end(self, record: dict[str, Any], phase: int, repetition: int) -> None:
         for name in self.totals:
             self.totals[name] += record[name]
+        done, failed = self.ended.get(record["source"], (0, 0))
+        self.ended[record["source"]] = (done + record["done"], failed + record["failed"])
         self.writer.event(record.pop("end_s"), EXECUTED, phase=phase, repetition=repetition, **record)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.storage.corpus import CapturedRun, Corpus
+    from nephoscope.storage.corpus import CapturedRun, Corpus, Relations
 
 Stream = Literal["foreground", "background"]
 """Requests that a client waits for, and those of the server's own processes."""
@@ -26,11 +26,32 @@ KB = 1024
 _BEHIND_SEGMENT = 2**16
 
 
+EDGES = (*(n / 16 for n in range(4)), *(n / 8 for n in range(2, 16)), *(n / 2 for n in range(4, 9)))
+"""Distances from the end of a relation, in segments, at which bins begin and end; what is farther away is not near."""
+BINS = len(EDGES) - 1
+NEAR = 2**24
+"""Numbers from here on are of no segment: NEAR + relation · BINS + bin is a bin of distances from a relation's end."""
+_BEGINNING = 0.1
+"""The part of a run in which the end is looked for that a relation had when the run began."""
+
+
 class Cell(NamedTuple):
     """A cell of Z: a segment, and the size of the buffer in KB, rounded up; 0 is a read."""
 
     segment: int
     size_kb: int
+
+
+@dataclass(frozen=True)
+class NearEnds:
+    """Where a run's requests are, counted from the ends of their relations: N combinations that occur."""
+
+    rows: NDArray[np.int64]
+    """Segment, size in KB, and place in ``EDGES`` of the distance, -1 for none: (N, 3)."""
+    z: NDArray[np.float64]
+    """Requests of each, by stream: (2, N)."""
+    ends: Mapping[int, tuple[float, float]]
+    """By relation of several segments, where it ended when the run began and when it ended, in segments."""
 
 
 @dataclass(frozen=True)
@@ -50,21 +71,25 @@ class Features:
     """Requests in each cell, by stream, not normalised: (2, C)."""
     write_bytes: Mapping[int, NDArray[np.uint32]]
     """The sizes of the writes in bytes, sorted, by their ``size_kb``; at most 4,096 of each, evenly chosen."""
+    near: NearEnds | None = None
+    """Z by distance from the ends of relations; None where it was not asked for."""
+    relations: Relations | None = None
+    """To which relations segments belong, likewise."""
 
 
 def features(corpus: Corpus, run: CapturedRun, types: Sequence[str]) -> Features:
     """Derive X, Y and Z of a run; requests for durability (sync) and discards are in none of them."""
-    return derived(corpus.requests(run.run), transactions(corpus, run, types), run, types)
+    requests = corpus.requests(run.run)
+    found = derived(requests, transactions(corpus, run, types), run, types)
+    return replace(found, near=near_ends(requests, run.seconds, corpus.relations), relations=corpus.relations)
 
 
 def derived(
     requests: Mapping[str, NDArray[Any]], x: NDArray[np.float64], run: CapturedRun, types: Sequence[str]
 ) -> Features:
     """Derive Y and Z of requests that were read already, as ``Corpus.requests`` gives them; X is given."""
-    columns = _counted(requests)
+    columns = _counted(requests, run.seconds)
     place = columns["time_us"] // 1_000_000
-    inside = (place >= 0) & (place < run.seconds)
-    columns, place = {name: column[inside] for name, column in columns.items()}, place[inside]
     stream = stream_of(columns["process"])
     y = np.zeros((len(STREAMS), run.seconds))
     np.add.at(y, (stream, place), 1)
@@ -90,9 +115,41 @@ def cells_of(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     return columns["segment"].astype(np.int64) * _BEHIND_SEGMENT + sizes
 
 
-def _counted(columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    counted = np.isin(columns["operation"], (READ, WRITE))
+def _counted(columns: Mapping[str, NDArray[Any]], seconds: int) -> dict[str, NDArray[Any]]:
+    time = columns["time_us"]
+    counted = np.isin(columns["operation"], (READ, WRITE)) & (time >= 0) & (time < seconds * 1_000_000)
     return {name: column[counted] for name, column in columns.items()}
+
+
+def near_ends(requests: Mapping[str, NDArray[Any]], seconds: int, relations: Relations) -> NearEnds:
+    """Count a run's requests by their distance from the ends of relations, as far as these have several segments.
+
+    A relation's end is the last place that was accessed by the end of the first tenth of a run, and by the run's end;
+    it moves evenly.
+    """
+    columns = _counted(requests, seconds)
+    segment = columns["segment"].astype(np.int64)
+    cell, stream = cells_of(columns), stream_of(columns["process"])
+    relation, share = relations.of[segment], columns["time_us"] / (seconds * 1e6)
+    position = relations.chunk[segment] + columns["offset"] / relations.segment_bytes
+    bins, ends = np.full(len(segment), -1), {}
+    for number in relations.several:
+        own = np.flatnonzero(relation == number)
+        if not len(own):
+            continue
+        last = float(position[own].max())
+        early = own[share[own] < _BEGINNING]
+        first = float(position[early].max()) if len(early) else last
+        first = max(0.0, first - (last - first) * _BEGINNING / (1 - _BEGINNING))
+        ends[number] = (first, last)
+        distance = np.maximum(first + (last - first) * share[own] - position[own], 0)
+        bins[own] = np.where(distance < EDGES[-1], np.searchsorted(EDGES, distance, side="right") - 1, -1)
+    codes, at = np.unique(cell * (BINS + 1) + bins + 1, return_inverse=True)
+    z = np.zeros((len(STREAMS), len(codes)))
+    np.add.at(z, (stream, at), 1)
+    of_cell, bin_of = codes // (BINS + 1), codes % (BINS + 1) - 1
+    rows = np.column_stack([of_cell // _BEHIND_SEGMENT, of_cell % _BEHIND_SEGMENT, bin_of])
+    return NearEnds(rows, z, ends)
 
 
 def transactions(corpus: Corpus, run: CapturedRun, types: Sequence[str]) -> NDArray[np.float64]:

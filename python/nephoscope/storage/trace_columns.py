@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
-from nephoscope.storage.corpus import OPERATIONS
+from nephoscope.storage.corpus import OPERATIONS, PROCESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ COLUMN_FORMATS: Mapping[str, str] = {
 }
 """The formats with named columns, and what they are."""
 _NEEDED = ("time", "offset", "bytes", "operation")
-_FIELDS = (*_NEEDED, "name", "latency")
+_FIELDS = (*_NEEDED, "name", "process", "latency")
 _NUMBERS = frozenset({"time", "offset", "bytes", "latency"})
 _TERM = re.compile(r"([a-z]+)=([^,=*/]+)(?:([*/])([0-9]{1,12}))?")
 _WORDS: Mapping[str, str] = {
@@ -59,7 +59,7 @@ class Term:
 
 
 Columns = dict[str, Term]
-"""What each field is made of: time and latency in µs, offset and bytes in bytes, operation, name."""
+"""What each field is made of: time and latency in µs, offset and bytes in bytes, operation, name, process."""
 
 
 def parse_columns(text: str) -> Columns:
@@ -155,7 +155,8 @@ class ColumnReader:
             np.rint(self._numbers(batch, "time")).astype("=i8").tobytes(),
             self._whole(batch, "offset").tobytes(),
             self._whole(batch, "bytes").tobytes(),
-            self._operations(batch).tobytes(),
+            self._words(batch, "operation", _WORDS, OPERATIONS).tobytes(),
+            self._processes(batch).tobytes(),
             latency.astype("=f4").tobytes(),
         )
 
@@ -214,14 +215,22 @@ class ColumnReader:
         whole: NDArray[np.uint64] = np.rint(values).astype("=u8")
         return whole
 
-    def _operations(self, batch: pa.RecordBatch) -> NDArray[np.uint8]:
-        column = self._text(batch, "operation")
-        words: Any = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-        places: Any = pc.index_in(words, pa.array(list(_WORDS)))
-        self._wrong("operation", places.is_null().to_numpy(zero_copy_only=False), column, ", ".join(_WORDS))
-        numbers = np.array([OPERATIONS.index(name) for name in _WORDS.values()], np.uint8)
+    def _words(
+        self, batch: pa.RecordBatch, field: str, words: Mapping[str, str], names: Sequence[str]
+    ) -> NDArray[np.uint8]:
+        """Give the places in ``names`` of what a column of words says; ``words`` are those that are allowed."""
+        column = self._text(batch, field)
+        found: Any = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+        places: Any = pc.index_in(found, pa.array(list(words)))
+        self._wrong(field, places.is_null().to_numpy(zero_copy_only=False), column, ", ".join(words))
+        numbers = np.array([names.index(name) for name in words.values()], np.uint8)
         chosen: NDArray[np.uint8] = numbers[places.to_numpy(zero_copy_only=False)]
         return chosen
+
+    def _processes(self, batch: pa.RecordBatch) -> NDArray[np.uint8]:
+        if "process" not in self._columns:
+            return np.full(batch.num_rows, PROCESSES.index("unknown"), np.uint8)
+        return self._words(batch, "process", {name: name for name in PROCESSES}, PROCESSES)
 
     def _names(self, batch: pa.RecordBatch) -> tuple[list[str], NDArray[np.int32]]:
         if "name" not in self._columns:

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nephoscope_storage::trace::{Entry, FORMATS, Format, Intake, Reader, guess};
-use nephoscope_storage::{Columns, Operation, Segments};
+use nephoscope_storage::{Columns, Operation, Process, Segments};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -109,8 +109,9 @@ impl TraceColumns {
     }
 
     /// Takes rows of which the first has the number `first`: places in `names` (u32), times (i64), offsets (u64), sizes
-    /// (u64), operations (u8) and latencies (f32), as native bytes. Raises `InputError` with the number of a row.
-    #[pyo3(signature = (first, names, name, time_us, offset, size, operation, latency_us))]
+    /// (u64), operations and processes (u8) and latencies (f32), as native bytes. Raises `InputError` with the number of a
+    /// row.
+    #[pyo3(signature = (first, names, name, time_us, offset, size, operation, process, latency_us))]
     #[allow(clippy::too_many_arguments)] // Each is a column.
     fn push(
         &mut self,
@@ -122,6 +123,7 @@ impl TraceColumns {
         offset: &[u8],
         size: &[u8],
         operation: &[u8],
+        process: &[u8],
         latency_us: &[u8],
     ) -> PyResult<()> {
         let segments = &mut locked(&self.segments);
@@ -136,7 +138,9 @@ impl TraceColumns {
                     operation: *Operation::ALL.get(usize::from(*operation)).ok_or("no such operation")?,
                     latency_us: f32::from_ne_bytes(cell(latency_us, row)?),
                 };
-                self.intake.take(segments, name, &entry)
+                let [process] = cell(process, row)?;
+                let process = *Process::ALL.get(usize::from(process)).ok_or("no such process")?;
+                self.intake.take_of(segments, name, &entry, process)
             })();
             taken
                 .map_err(|why| errors::input(py, &format!("{} {}: {why}", self.place, first + row as u64)))?;

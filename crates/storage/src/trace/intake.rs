@@ -40,18 +40,32 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Takes an entry of the file or device `name`.
+    /// Takes an entry of the file or device `name`; whose it is is not known, as in most traces.
     ///
     /// # Errors
     ///
     /// If it is too large, too far away, or out of order by more than the window.
     pub fn take(&mut self, segments: &mut Segments, name: &str, entry: &Entry) -> Result<(), String> {
+        self.take_of(segments, name, entry, Process::Unknown)
+    }
+
+    /// Takes an entry that a process of a known kind has made; as [`Self::take`] besides.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::take`].
+    pub fn take_of(
+        &mut self,
+        segments: &mut Segments,
+        name: &str,
+        entry: &Entry,
+        process: Process,
+    ) -> Result<(), String> {
         let bytes = u32::try_from(entry.bytes)
             .map_err(|_| format!("a request of {} bytes (allowed: up to {})", entry.bytes, u32::MAX))?;
         self.check_time(entry.time_us)?;
         let (segment, offset) = segments.place(name, entry.offset)?;
-        let (operation, process) = (entry.operation, Process::Unknown);
-        let latency_us = entry.latency_us;
+        let Entry { operation, latency_us, .. } = *entry;
         self.kept.push(Request {
             time_us: entry.time_us,
             segment,

@@ -24,6 +24,15 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Verdict(Part):
+    """What the instrument says of its own figures."""
+
+    level: Level
+    text: str
+    detail: str = ""
+    time_s: Number = None
+
+
 class Fact(Part):
     """A label and its value."""
 

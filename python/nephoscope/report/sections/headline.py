@@ -14,8 +14,8 @@ from nephoscope.tables.numbers import finite
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nephoscope.report.kit.parts import Verdict
     from nephoscope.report.kit.run import Run, ShownPoint
-    from nephoscope.report.view import Verdict
 
 
 def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:

@@ -10,8 +10,9 @@ from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS
 from nephoscope.tables.numbers import count, dollars, finite, number, percent, spread
 
 if TYPE_CHECKING:
+    from nephoscope.report.kit.parts import Verdict
     from nephoscope.report.kit.run import Run
-    from nephoscope.report.view import MixRow, Verdict
+    from nephoscope.report.view import MixRow
 
 
 def build(run: Run, rows: tuple[MixRow, ...], verdicts: tuple[Verdict, ...]) -> tuple[KeyFigure, ...]:

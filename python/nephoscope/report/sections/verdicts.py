@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nephoscope.report.view import Verdict
+from nephoscope.report.kit.parts import Verdict
 from nephoscope.tables.numbers import count, finite
 
 if TYPE_CHECKING:

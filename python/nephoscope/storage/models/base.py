@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from nephoscope.errors import InputError
+from nephoscope.storage.distances import cell_divergence
 from nephoscope.storage.features import STREAMS, Cell
 from nephoscope.storage.forecast import Forecast
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from nephoscope.storage.features import Features
+    from nephoscope.storage.corpus import Relations
+    from nephoscope.storage.features import Features, NearEnds
     from nephoscope.storage.models.drift import Drift
+    from nephoscope.storage.models.growth import Growth
 
     Vector = NDArray[np.float64]
     State = Mapping[str, NDArray[Any]]
@@ -52,6 +55,10 @@ class Training:
     """Sizes of writes in bytes, by ``size_kb``, of all runs."""
     order: Vector
     """The number of each run in its corpus, which is its place in time: (R,)."""
+    near: Sequence[NearEnds] = ()
+    """Z of each run by distance from the ends of relations; none where that is not known."""
+    relations: Relations | None = None
+    """To which relations segments belong, likewise."""
 
     @cached_property
     def rates(self) -> Vector:
@@ -99,6 +106,7 @@ def training(runs: Sequence[Features]) -> Training:
     z = np.zeros((len(runs), len(STREAMS), len(cells)))
     for number, one in enumerate(runs):
         z[number][:, [place[cell] for cell in one.cells]] = one.z
+    near = [one.near for one in runs if one.near is not None]
     asked = [one.run.target_tps for one in runs]
     achieved = np.array([float(one.x.sum(axis=0).mean()) for one in runs])
     alike = _together(achieved, _SAME_UNASKED)
@@ -116,6 +124,8 @@ def training(runs: Sequence[Features]) -> Training:
         targets=np.array(targets),
         write_bytes=_merged([one.write_bytes for one in runs]),
         order=np.array([one.run.run for one in runs], dtype=float),
+        near=near if len(near) == len(runs) else (),
+        relations=runs[0].relations,
     )
 
 
@@ -189,6 +199,12 @@ class Placement(Half):
     any_page: ClassVar[bool] = False
     """Whether any page of a segment is as likely as any other, in the place of the learned law of offsets."""
 
+    def refitted(self, data: Training) -> Self:
+        """Fit another one to other cells of the same runs; what this one has chosen is kept where it can be."""
+        other = type(self)()
+        other.fit(data)
+        return other
+
     @abstractmethod
     def weights(self, rates: Vector) -> Vector:
         """Foretell each cell's share by stream, (2, C), at transactions a second by type, (T,).
@@ -234,6 +250,8 @@ class Prediction(NamedTuple):
     """Requests a second by stream: (2,)."""
     weights: Vector
     """Each cell's share by stream: (2, C)."""
+    cells: Sequence[Cell]
+    """The C cells."""
 
 
 VALIDATED = ("mean", "deviation", "read_share", "write_bytes")
@@ -281,16 +299,18 @@ class Model:
     """What other parts have learned, as arrays by name: offsets inside segments, and bursts."""
     drift: Drift | None = None
     """How it changes with time; None where it does not."""
+    growth: Growth | None = None
+    """How relations grow; ``cells`` then has distances from their ends. None where none grows."""
 
-    def predict(self, rates: Vector, at: float | None = None) -> Prediction:
+    def predict(self, rates: Vector, at: float | None = None, seconds: float = 0.0) -> Prediction:
         """Foretell means and shares at transactions a second by type, (T,).
 
         ``at`` is the number of the run at whose time this would be; None for the last one that was learned from.
+        ``seconds`` is how long it would last: so long do tables grow in it.
         """
         mean = self.intensity.mean(rates)
-        return Prediction(
-            mean if self.drift is None else mean * self.drift.mean(at), self._weights(rates, at)
-        )
+        cells, weights = self._placed(rates, at, seconds)
+        return Prediction(mean if self.drift is None else mean * self.drift.mean(at), weights, cells)
 
     def sample(self, rates: Vector, seconds: int, seed: int, at: float | None = None) -> Forecast:
         """Foretell S seconds at transactions a second by type, (T,); ``at`` as of ``predict``."""
@@ -307,9 +327,26 @@ class Model:
     ) -> Forecast:
         if self.drift is not None:
             counts = in_whole(counts * self.drift.mean(at)[:, None], random)
-        weights = self._weights(rates, at)
-        return Forecast(counts, self.cells, weights, self.write_bytes, self.known.nearest(rates))
+        cells, weights = self._placed(rates, at, counts.shape[1])
+        return Forecast(counts, cells, weights, self.write_bytes, self.known.nearest(rates))
 
-    def _weights(self, rates: Vector, at: float | None) -> Vector:
+    def _placed(
+        self, rates: Vector, at: float | None, seconds: float, without: float | None = None
+    ) -> tuple[Sequence[Cell], Vector]:
         weights = self.placement.weights(rates)
-        return weights if self.drift is None else self.drift.weights(weights, at)
+        if self.drift is not None:
+            weights = self.drift.weights(weights, at, without)
+        if self.growth is None:
+            return self.cells, weights
+        return self.growth.placed(self.cells, weights, self.growth.ends_at(rates, seconds, at, without))
+
+    def apart(self, data: Training) -> float:
+        """Give the mean K-L divergence of Z of the runs that it was trained on, in nats.
+
+        Of each run, what time and growth change is foretold from the other runs.
+        """
+        found = []
+        for run, (at, rates, z) in enumerate(zip(data.order, data.rates, data.z, strict=True)):
+            cells, weights = self._placed(rates, float(at), float(data.seconds[run]), float(at))
+            found.append(cell_divergence((data.cells, z.sum(axis=0)), (cells, z.sum(axis=1) @ weights)))
+        return float(np.mean(found))

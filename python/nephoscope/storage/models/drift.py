@@ -57,11 +57,16 @@ class Drift:
             ]
         )
 
-    def weights(self, foretold: Vector, at: float | None) -> Vector:
-        """Correct foretold shares, (2, C), as of a run's number; None for the last."""
+    def weights(self, foretold: Vector, at: float | None, without: float | None = None) -> Vector:
+        """Correct foretold shares, (2, C), as of a run's number; None for the last.
+
+        ``without`` is the number of a run that must not be known.
+        """
         rows = []
         for stream, width in enumerate(self.widths[1]):
             near = self._near(int(width), at)
+            if near is not None and without is not None:
+                near = near * (self.order != without)
             ratio = 1.0 if near is None else _ratio(near, self.captured[:, stream], self.foretold[:, stream])
             rows.append(foretold[stream] * ratio)
         return shares(np.array(rows))

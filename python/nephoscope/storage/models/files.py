@@ -11,9 +11,10 @@ import numpy as np
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.files import check_named, read_regular, replacing
-from nephoscope.storage.features import Cell
+from nephoscope.storage.features import NEAR, Cell
 from nephoscope.storage.models.base import VALIDATED, Known, Model, expect
 from nephoscope.storage.models.drift import Drift
+from nephoscope.storage.models.growth import Growth
 from nephoscope.storage.models.registry import halves
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def save(model: Model, path: Path) -> None:
         ("placement", model.placement.state()),
         ("patterns", model.patterns),
         ("drift", {} if model.drift is None else model.drift.state()),
+        ("growth", {} if model.growth is None else model.growth.state()),
     ):
         arrays.update({f"{part}.{name}": array for name, array in state.items()})
     try:
@@ -123,9 +125,12 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Model:
         dict(header["origin"]),
         _part(arrays, "patterns"),
         Drift.restored(drift, len(cells)) if (drift := _part(arrays, "drift")) else None,
+        Growth.restored(growth, cells, len(types)) if (growth := _part(arrays, "growth")) else None,
     )
-    mean, weights = model.predict(rates.mean(axis=0))
-    if mean.shape != (2,) or weights.shape != (2, len(cells)):
+    if model.growth is None and any(cell.segment >= NEAR for cell in cells):
+        raise ValueError("cells are counted from the ends of relations, and no growth says where these are")
+    mean, weights, placed = model.predict(rates.mean(axis=0))
+    if mean.shape != (2,) or weights.shape != (2, len(placed)):
         raise ValueError("its parts do not fit each other")
     return model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -156,21 +156,31 @@ class MixturePlacement(Placement):
         """The further part's exponent of the TPS, by stream."""
         self.middle = 1.0
         """The TPS at which the further part counts once."""
+        self.forms: Sequence[Form] = ()
+        """Of each stream, once they are chosen."""
+
+    def refitted(self, data: Training) -> Self:
+        """Fit another one to other cells of the same runs, in the forms of this one."""
+        other = type(self)()
+        other.forms = self.forms
+        other.fit(data)
+        return other
 
     def fit(self, data: Training) -> None:
         """Learn; each stream's form is chosen by leaving one TPS level out."""
         self.middle = float(np.exp(np.mean(np.log(np.maximum(data.tps, np.finfo(float).tiny)))))
-        parts, exponents = [], []
+        parts, forms = [], []
         for stream in range(2):
             counts = data.z[:, stream]
             # Requests as foretold, placed as captured: an episode in one run must not outweigh the others.
             law = fit_mean(data, stream)
             targets = shares(counts) * (law(data.rates) / data.tps**law.exponent)[:, None]
             rows = Rows(data.rates, targets, _weight(counts.sum(axis=1)), by_chance(data.rates, data.seconds))
-            form = self._chosen(rows, counts, data.levels)
+            form = self.forms[stream] if self.forms else self._chosen(rows, counts, data.levels)
             parts.append(_solve(self._design(data.rates, form), rows, form))
-            exponents.append(form.exponent or 0.0)
-        self.parts, self.exponents = np.array(parts), np.array(exponents)
+            forms.append(form)
+        self.forms = forms
+        self.parts, self.exponents = np.array(parts), np.array([form.exponent or 0.0 for form in forms])
 
     def _design(self, rates: Vector, form: Form) -> Vector:
         further = np.zeros(len(rates))

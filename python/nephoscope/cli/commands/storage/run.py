@@ -12,7 +12,7 @@ from rich.text import Text
 
 from nephoscope.cli.consoles import ERR, OUT
 from nephoscope.cli.options import FormatOption, JsonOption, OutOption
-from nephoscope.errors import InputError
+from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.units import parse_duration
 from nephoscope.visible import json_text, visible
 
@@ -104,10 +104,15 @@ def run(
     folder, interruption = execute(
         found, settings, place, out, lambda text: said.print(visible(text), highlight=False)
     )
-    show(StoredRun(folder), form, as_json=as_json)
+    stored = StoredRun(folder)
+    show(stored, form, as_json=as_json)
     said.print(f"{visible(str(folder))}", highlight=False)
     if interruption is not None:
         raise interruption
+    if stored.manifest["status"] == "failed":
+        raise MeasurementError(
+            f"{stored.manifest['reason']}; what is left of them tells nothing of the target"
+        )
 
 
 def _seconds(option: str, value: str) -> float:
@@ -132,10 +137,12 @@ def _settings(**given: object) -> ExecutionSettings:
 
 def show(stored: StoredRun, form: str, page: Path | None = None, *, as_json: bool = False) -> Sequence[Table]:
     """Print what a run has measured and write its page, into its directory if no other place is given."""
+    from nephoscope.cli.printing import MARKS  # noqa: PLC0415
     from nephoscope.report.page import render_with  # noqa: PLC0415
     from nephoscope.storage.executed import executed  # noqa: PLC0415
     from nephoscope.storage.executed_page import TEMPLATE, build  # noqa: PLC0415
     from nephoscope.storage.executed_tables import notes_of, tables_of  # noqa: PLC0415
+    from nephoscope.storage.executed_verdicts import verdicts_of  # noqa: PLC0415
     from nephoscope.store.layout import FILES  # noqa: PLC0415
     from nephoscope.store.writer import write_whole  # noqa: PLC0415
     from nephoscope.tables.model import markdown, terminal  # noqa: PLC0415
@@ -143,13 +150,19 @@ def show(stored: StoredRun, form: str, page: Path | None = None, *, as_json: boo
     if not stored.phases:
         return []
     found = executed(stored)
-    tables, notes = tables_of(found), notes_of(found)
+    tables, notes, verdicts = tables_of(found), notes_of(found), verdicts_of(found)
     write_whole(page or stored.folder / FILES.report, render_with(TEMPLATE, build(stored, found)))
     if as_json:
-        sys.stdout.write(json_text({table.name: list(table.rows) for table in tables}) + "\n")
+        rows = {table.name: list(table.rows) for table in tables}
+        told = [one.model_dump(include={"level", "text", "detail"}) for one in verdicts]
+        sys.stdout.write(json_text({**rows, "verdicts": told}) + "\n")
     elif form == "markdown":
-        sys.stdout.write(markdown(tables, notes))
+        said = [f"{one.level}: {one.text} {one.detail}" for one in verdicts]
+        sys.stdout.write(markdown(tables, [*said, *notes]))
     else:
         parts = [part for table in tables for part in (terminal(table), Text())]
+        for one in verdicts:
+            mark, style = MARKS[one.level]
+            parts.append(Text(visible(f"{mark} {one.text} {one.detail}"), style=style))
         OUT.print(Group(*parts, *(Text(f"· {note}", style="cyan") for note in notes)))
     return tables

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from synthetic import PAGE, Made, write
 
-from nephoscope.storage.corpus import OPERATIONS, PROCESSES, CapturedRun, Corpus, CorpusMeta, CorpusWriter
+from nephoscope.storage.corpus import PROCESSES, CapturedRun
+from nephoscope.storage.features import READ, WRITE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-PAGE = 8192
+    from nephoscope.storage.corpus import Corpus
+
 SEGMENT_BYTES = 2**20
 
 
@@ -44,30 +48,27 @@ def write_corpus(
 ) -> Corpus:
     """Write a corpus of these runs."""
     random = np.random.default_rng(seed)
-    most = max(planted.segments for planted in runs)
-    with CorpusWriter(folder) as writer:
+
+    def made() -> Iterator[Made]:
         for number, planted in enumerate(runs):
-            writer.requests(number, requests(planted, random))
-            _write_transactions(writer, number, planted, random)
-        segments = np.arange(most, dtype=np.uint32)
-        writer.write(
-            "segments",
-            {"segment": segments, "name": [f"{names}_{n // 4}" for n in range(most)], "chunk": segments % 4},
-        )
-        told = [
-            CapturedRun(
-                run=n, seconds=one.seconds, mix="RW", weights={"pay": 0.3, "read": 0.7}, target_tps=one.tps
+            weights = {"pay": 0.3, "read": 0.7}
+            run = CapturedRun(
+                run=number, seconds=planted.seconds, mix="RW", weights=weights, target_tps=planted.tps
             )
-            for n, one in enumerate(runs)
-        ]
-        writer.finish(
-            CorpusMeta(view=view, segment_bytes=SEGMENT_BYTES, runs=told, source={"product": "synthetic"})
-        )
-    return Corpus(folder)
+            drawn = requests(planted, random)
+            counts = {
+                name: random.poisson(share * planted.tps, planted.seconds) for name, share in weights.items()
+            }
+            yield Made(run, drawn, counts)
+
+    segments = range(max(planted.segments for planted in runs))
+    relations = [f"{names}_{at // 4}" for at in segments]
+    chunks = [at % 4 for at in segments]
+    return write(folder, made(), relations, chunks, view=view, segment_bytes=SEGMENT_BYTES)
 
 
-def requests(planted: Planted, random: np.random.Generator) -> dict[str, bytes]:
-    """Draw the requests of a run, as the engine gives them."""
+def requests(planted: Planted, random: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Draw the requests of a run."""
     counts = random.poisson(rates(planted, random))
     total = int(counts.sum())
     time_us = np.repeat(np.arange(planted.seconds), counts) * 1_000_000 + random.integers(0, 1_000_000, total)
@@ -75,18 +76,15 @@ def requests(planted: Planted, random: np.random.Generator) -> dict[str, bytes]:
     likely = 0.5 ** np.arange(len(planted.sizes))
     sizes = random.choice(np.array(planted.sizes), total, p=likely / likely.sum())
     is_background = ~is_read & (random.random(total) < planted.background)
-    columns: dict[str, NDArray[Any]] = {
-        "time_us": np.sort(time_us).astype("i8"),
-        "segment": zipf(planted.segments, planted.skew, total, random).astype("u4"),
-        "offset": (zipf(SEGMENT_BYTES // PAGE, 0.8, total, random) * PAGE).astype("u8"),
-        "bytes": np.where(is_read, PAGE, sizes).astype("u4"),
-        "operation": np.where(is_read, OPERATIONS.index("read"), OPERATIONS.index("write")).astype("u1"),
-        "process": np.where(
-            is_background, PROCESSES.index("checkpointer"), PROCESSES.index("backend")
-        ).astype("u1"),
-        "latency_us": random.lognormal(np.where(is_read, 5.0, 4.0), 0.6, total).astype("f4"),
+    return {
+        "time_us": np.sort(time_us),
+        "segment": zipf(planted.segments, planted.skew, total, random),
+        "offset": zipf(SEGMENT_BYTES // PAGE, 0.8, total, random) * PAGE,
+        "bytes": np.where(is_read, PAGE, sizes),
+        "operation": np.where(is_read, READ, WRITE),
+        "process": np.where(is_background, PROCESSES.index("checkpointer"), PROCESSES.index("backend")),
+        "latency_us": random.lognormal(np.where(is_read, 5.0, 4.0), 0.6, total),
     }
-    return {name: column.tobytes() for name, column in columns.items()}
 
 
 def rates(planted: Planted, random: np.random.Generator) -> NDArray[np.float64]:
@@ -106,18 +104,3 @@ def zipf(count: int, exponent: float, total: int, random: np.random.Generator) -
     """Draw places from 0 to ``count`` - 1 by Zipf's law."""
     likely = np.arange(1, count + 1) ** -exponent
     return random.choice(count, total, p=likely / likely.sum())
-
-
-def _write_transactions(
-    writer: CorpusWriter, number: int, planted: Planted, random: np.random.Generator
-) -> None:
-    for name, share in (("pay", 0.3), ("read", 0.7)):
-        writer.write(
-            "transactions",
-            {
-                "run": np.full(planted.seconds, number, np.int32),
-                "second": np.arange(planted.seconds, dtype=np.int32),
-                "type": [name] * planted.seconds,
-                "count": random.poisson(share * planted.tps, planted.seconds),
-            },
-        )
