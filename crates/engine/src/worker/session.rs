@@ -253,49 +253,6 @@ impl Session {
         }
     }
 
-    /// An attempt has come to nothing. Tells what becomes of its transaction, or waits until it may be run again.
-    async fn fail_attempt(
-        &mut self,
-        transaction: usize,
-        role: Role,
-        series: usize,
-        attempts: u32,
-        trouble: Trouble,
-    ) -> Option<Outcome> {
-        let retry = self.course.retry;
-        let error = match trouble {
-            Trouble::Script(error) => {
-                self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
-                self.recover(role).await;
-                return Some(Outcome::Failed);
-            }
-            Trouble::Database(error) if self.is_expected(transaction, role, &error) => {
-                if self.may_have_committed(transaction, false) {
-                    self.course.tally(&self.tenant, self.script.take_tallies(), false);
-                }
-                self.forget_attempt(role).await;
-                return Some(Outcome::Aborted);
-            }
-            Trouble::Database(error) => error,
-        };
-        self.course.add_error(series, &error);
-        let unknown = error.outcome_unknown() || self.is_waiting(role);
-        let uncertain = self.may_have_committed(transaction, unknown);
-        if uncertain {
-            self.count_uncertain();
-        }
-        self.affected = 0;
-        self.forget_attempt(role).await;
-        // What may have been committed is never run again: it could be there twice.
-        let again = retry.classes.contains(error.class()) && !uncertain && attempts < retry.attempts;
-        if !again || self.tenant.stopped() {
-            return Some(if uncertain { Outcome::Uncertain } else { Outcome::Failed });
-        }
-        self.back_off(attempts).await;
-        let is_connected = self.connections[role as usize].is_some() || self.reconnect(role).await;
-        (!is_connected).then_some(Outcome::Failed)
-    }
-
     /// Runs one attempt. The first that comes to its function begins the transaction.
     async fn attempt(
         &mut self,

@@ -1,7 +1,7 @@
 //! What a workload decides: which errors it expects, when it has nothing to do, and what a session keeps for itself.
 
 use nephoscope_drivers::Error;
-use nephoscope_histories::Outcome;
+use nephoscope_histories::Outcome as Observed;
 use nephoscope_runtime::Yield;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
@@ -97,7 +97,7 @@ impl Session {
     #[cold]
     pub(super) fn observe(&mut self, transaction: usize, role: Role, attempt: &Result<End, Trouble>) {
         let outcome = match attempt {
-            Ok(End::Committed) => Outcome::Committed,
+            Ok(End::Committed) => Observed::Committed,
             Ok(End::Aborted | End::Skipped) => self.aborted(transaction, false),
             Err(Trouble::Script(_)) => self.aborted(transaction, true),
             Err(Trouble::Database(error)) => {
@@ -116,11 +116,11 @@ impl Session {
     }
 
     /// The outcome of what has not committed as a whole: where a part of it has, or may have, nobody knows which.
-    fn aborted(&self, transaction: usize, unknown: bool) -> Outcome {
-        if self.may_have_committed(transaction, unknown) { Outcome::Unknown } else { Outcome::Aborted }
+    fn aborted(&self, transaction: usize, unknown: bool) -> Observed {
+        if self.may_have_committed(transaction, unknown) { Observed::Unknown } else { Observed::Aborted }
     }
 
-    fn record_observed(&mut self, outcome: Outcome) {
+    fn record_observed(&mut self, outcome: Observed) {
         let Self { script, course, tenant, .. } = self;
         if let Some(observed) = script.observed() {
             (observed.begin, observed.end, observed.outcome) = (self.began, clock::now(), outcome);
