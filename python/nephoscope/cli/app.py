@@ -1,6 +1,7 @@
 """The command line.
 
-Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``, ``gate``); 4 slower (``gate``).
+Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``,
+``gate``, ``bisect``, ``verify``); 4 slower (``gate``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,17 @@ from typing import Annotated
 import typer
 
 from nephoscope import __version__
-from nephoscope.cli.commands import data, deciding, experiment, lists, measuring, reading, storage
+from nephoscope.cli.commands import (
+    cards,
+    data,
+    deciding,
+    experiment,
+    following,
+    lists,
+    measuring,
+    reading,
+    storage,
+)
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
@@ -90,6 +101,11 @@ for _command in (
     reading.report,
     deciding.compare,
     deciding.gate,
+    following.history,
+    following.bisect,
+    cards.card,
+    cards.verify,
+    cards.board,
     reading.score,
     measuring.calibrate,
     lists.workloads,
