@@ -12,7 +12,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "fuzzing"))
 with atheris.instrument_imports(include=["fuzz_targets", "json", "nephoscope", "tomllib"]):
     import fuzz_targets
 
-TARGETS = {"study": fuzz_targets.study, "run_directory": fuzz_targets.run_directory}
+TARGETS = {
+    "study": fuzz_targets.study,
+    "run_directory": fuzz_targets.run_directory,
+    "card": fuzz_targets.card,
+}
 
 
 def main() -> None:

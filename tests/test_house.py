@@ -22,6 +22,7 @@ GROUND = {"", "__version__", "errors", "masking", "visible", "files", "interrupt
 """What everybody may know."""
 
 ROOMS: dict[str, set[str]] = {
+    "": {"results"},
     "statistics": set(),
     "dialects": set(),
     "settings": set(),
@@ -52,8 +53,12 @@ ROOMS: dict[str, set[str]] = {
         "results", "evaluators", "report", "report.kit", "tables", "scoring", "statistics", "store", "study",
         "settings", "dialects", "engine", "collectors", "systems", "systems.machine",
     },
+    "cards": {
+        "results", "report.kit", "tables", "scoring", "statistics", "store", "settings",
+    },
     "experiments": {
         "measuring", "results", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
+        "systems.shell",
     },
 }  # fmt: skip
 """A room, and the rooms that it may know besides itself. A module's name in place of a room's allows that one alone."""

@@ -32,6 +32,10 @@ NOT_RUN = {
     "'s3://bucket/prefix?endpoint=http://127.0.0.1:9000&region=us-east-1&object=65536'": (
         "an object store of the reader's; tests/storage/test_s3.py has one"
     ),
+    "nephoscope bisect bench.toml --good v1.4 --bad main --command './build-and-start \"$NEPHOSCOPE_VERSION\"'"
+    " --response p95_ms@RW": "a database of the reader's; tests/bisection bisects a repository",
+    "nephoscope bisect bench.toml --versions images.txt --command 'docker run --detach --rm --name db"
+    ' "$NEPHOSCOPE_VERSION" && echo postgresql://bench@localhost/bench\'': "images of the reader's",
     "make quickstart": "tests/quickstart runs what it runs, nephoscope quickstart; the tests are built by make",
     "make test": "it is what runs these tests",
     "export BENCH_URL='postgresql://bench@db.example.com/bench?sslmode=verify-full'": "a server of the reader's",

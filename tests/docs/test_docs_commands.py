@@ -31,10 +31,13 @@ TOML = [block for block in BLOCKS if block.language == "toml"]
 # Where the commands of a page are given to a shell, as they stand.
 RUN_BY = {
     "README.md": "test_docs_first_study.py",
+    "docs/bisect.md": "test_docs_records.py",
+    "docs/cards.md": "test_docs_records.py",
     "docs/coming-from.md": "test_docs_coming_from.py",
     "docs/extending.md": "test_docs_extending.py",
     "docs/first-study.md": "test_docs_first_study.py",
     "docs/gate.md": "test_docs_gate.py",
+    "docs/history.md": "test_docs_records.py",
     "docs/report.md": "test_docs_stored.py",
     "docs/score.md": "test_docs_stored.py",
     **{

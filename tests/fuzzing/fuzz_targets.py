@@ -9,8 +9,12 @@ import shutil
 import tomllib
 from typing import TYPE_CHECKING
 
+from nephoscope.cards.board import read_board
+from nephoscope.cards.card import read_card, text_of
+from nephoscope.cards.page import TEMPLATE, build
 from nephoscope.errors import InputError
 from nephoscope.measuring.measurement import page_of
+from nephoscope.report.page import render_with
 from nephoscope.results.scores import scores_of, scores_or_why, scores_text
 from nephoscope.store import FILES, StoredRun
 from nephoscope.store.protocol import Selection
@@ -58,6 +62,26 @@ def run_directory(folder: Path, data: bytes) -> None:
     except InputError:
         return
     assert _read(run) == stored
+
+
+def card(folder: Path, data: bytes) -> None:
+    """A card is refused with ``InputError``, or is the same when it is written out and read again, and has a board."""
+    path = folder / "card.json"
+    path.write_bytes(data)
+    try:
+        first, _ = read_card(path)
+        board = read_board([path])
+    except InputError:
+        return
+    assert render_with(TEMPLATE, build(board))
+    text = text_of(first)
+    path.write_text(text, encoding="utf-8")
+    again, signed_again = read_card(path)
+    assert again == first
+    assert text_of(again) == text
+    # Once we have written it, what is signed is the same ever after.
+    path.write_text(text_of(again), encoding="utf-8")
+    assert read_card(path)[1] == signed_again
 
 
 def _unpack(run: Path, data: bytes) -> None:

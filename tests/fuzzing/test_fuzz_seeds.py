@@ -10,7 +10,7 @@ import pytest
 CORPUS = Path(__file__).parent.parent.parent / "fuzz" / "corpus"
 SEEDS = [
     pytest.param(getattr(fuzz_targets, target), seed, id=f"{target}-{seed.name}")
-    for target in ("study", "run_directory")
+    for target in ("study", "run_directory", "card")
     for seed in sorted((CORPUS / target).iterdir())
 ]
 

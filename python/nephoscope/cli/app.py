@@ -1,6 +1,7 @@
 """The command line.
 
-Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``, ``gate``); 4 slower (``gate``).
+Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``,
+``gate``, ``bisect``, ``verify``); 4 slower (``gate``).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import typer
 
 from nephoscope import __version__
 from nephoscope.cli.commands import (
+    cards,
     data,
     deciding,
     experiment,
+    following,
     histories,
     lists,
     measuring,
@@ -101,6 +104,11 @@ for _command in (
     reading.report,
     deciding.compare,
     deciding.gate,
+    following.history,
+    following.bisect,
+    cards.card,
+    cards.verify,
+    cards.board,
     reading.score,
     measuring.calibrate,
     lists.workloads,

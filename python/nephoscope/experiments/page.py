@@ -11,7 +11,18 @@ import numpy as np
 from nephoscope import __version__
 from nephoscope.experiments.responses import response
 from nephoscope.experiments.tables import effect_unit, tables_of
-from nephoscope.report.kit.charts import Axis, HeatChart, Line, Mark, TimeAxis, XYChart, category, course
+from nephoscope.report.kit.charts import (
+    Axis,
+    HeatChart,
+    Line,
+    Mark,
+    TimeAxis,
+    XYChart,
+    axis_around,
+    axis_of_names,
+    category,
+    course,
+)
 from nephoscope.report.kit.parts import Grid, Part, grid
 from nephoscope.tables.numbers import number
 
@@ -67,19 +78,6 @@ def build(found: Results) -> ExperimentView:
     )
 
 
-def _names(title: str, names: Sequence[str]) -> Axis:
-    """Return an axis of names at 1, 2, 3 …."""
-    ticks = tuple((float(place), name) for place, name in enumerate(names, start=1))
-    return Axis(title=title, low=0.5, high=len(names) + 0.5, ticks=ticks)
-
-
-def _axis(title: str, unit: str, values: Sequence[float], ticks: Sequence[tuple[float, str]] = ()) -> Axis:
-    """Return a linear axis that shows all values, with a little room."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = 0.08 * ((high - low) or abs(high) or 1)
-    return Axis(title=title, unit=unit, low=low - room, high=high + room, ticks=tuple(ticks))
-
-
 def _effects(analysis: Analysis) -> XYChart:
     unit = effect_unit(analysis)
     effects = sorted(analysis.effects, key=lambda effect: -abs(effect.value))
@@ -108,8 +106,8 @@ def _effects(analysis: Analysis) -> XYChart:
         message=f"Clear: {said}." if said else "No effect is clear.",
         note="The change from the first level to the last, with 95 % intervals; the largest first. Clear: at 5 % for "
         "all effects together.",
-        x=_names("", [effect.label for effect in effects]),
-        y=_axis("effect", unit, ends),
+        x=axis_of_names("", [effect.label for effect in effects]),
+        y=axis_around("effect", unit, ends),
         lines=(zero, *(line for line in lines if line.data)),
     )
 
@@ -166,9 +164,9 @@ def _means(found: Results, analysis: Analysis, one: int, other: int | None, effe
     second = experiment.factors[other].name if other is not None else ""
     numeric = across.values
     horizontal = (
-        _axis(across.name, "", numeric, list(zip(numeric, across.names, strict=True)))
+        axis_around(across.name, "", numeric, list(zip(numeric, across.names, strict=True)))
         if numeric
-        else _names(across.name, across.names)
+        else axis_of_names(across.name, across.names)
     )
     return XYChart(
         id=f"means-{analysis.response}-{across.name}-{second}",
@@ -176,7 +174,7 @@ def _means(found: Results, analysis: Analysis, one: int, other: int | None, effe
         unit=unit,
         message=_said(effect, effect_unit(analysis)),
         x=horizontal,
-        y=_axis(analysis.response, unit, ends),
+        y=axis_around(analysis.response, unit, ends),
         lines=tuple(lines),
     )
 
@@ -261,8 +259,8 @@ def _front(found: Results, one: str, other: str) -> XYChart:
         title=f"{one} and {other}",
         message=f"Not dominated: {', '.join(best) if best else 'none for certain'}.",
         note=f"Numbers are those of the treatments below; better is {ways}. 95 % intervals decide who dominates whom.",
-        x=_axis(one, response(one).unit, xs),
-        y=_axis(other, response(other).unit, ys),
+        x=axis_around(one, response(one).unit, xs),
+        y=axis_around(other, response(other).unit, ys),
         lines=tuple(lines),
         marks=tuple(marks),
     )
@@ -284,7 +282,7 @@ def _boxes(found: Results) -> tuple[XYChart, ...]:
             message=f"Lowest median: {number(medians[low])} ms, {found.experiment.label(own[low].treatment)}.",
             note="Boxes from the 25th to the 75th percentile with the median, whiskers from the 5th to the 95th, of "
             "all runs of a treatment.",
-            x=_names("treatment", _short(found, own)),
+            x=axis_of_names("treatment", _short(found, own)),
             y=Axis(title="latency", unit="ms", low=0, high=1.05 * max(box[4] for _, box in boxes)),
             lines=(
                 Line(

@@ -75,10 +75,16 @@ def whole_runs(runs: Path) -> list[StoredRun]:
     return found
 
 
-def runs_at(place: Path) -> list[StoredRun]:
-    """Read a run directory, or a folder of runs of one study, the earliest first. Raises ``InputError``."""
+def runs_in(place: Path) -> list[StoredRun]:
+    """Read a run directory, or the whole runs of a folder, the earliest first. Raises ``InputError``."""
     if (place / FILES.manifest).is_file() or not place.is_dir() or not (found := whole_runs(place)):
         return [StoredRun(place)]
+    return found
+
+
+def runs_at(place: Path) -> list[StoredRun]:
+    """Read a run directory, or a folder of runs of one study, the earliest first. Raises ``InputError``."""
+    found = runs_in(place)
     if other := next((run for run in found if run.study != found[0].study), None):
         raise InputError(
             f"{place} holds runs of several studies, {found[0].name} and {other.name} among them; "

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import tomllib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import InputError
 from nephoscope.results.environment import differences
+from nephoscope.results.figures import FIGURES, KINDS, Key, Kind, label_of, points_of, together, values_of
 from nephoscope.results.scores import scores_of
 from nephoscope.statistics import LEAST_BETWEEN, Between, Comparison, between_runs, block_means, compare
-from nephoscope.store.protocol import Selection
 from nephoscope.tables.columns import text
 from nephoscope.tables.model import ABSENT, Column, Row, Table, ends
 
@@ -59,32 +57,6 @@ class Compared:
     """The points that only one side has; they are among the notes."""
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A figure that points have."""
-
-    name: str
-    unit: str
-    field: str
-    """The path of the figure in a point."""
-    higher_is_better: bool
-    quantile: float | None = None
-    """The share below it, of a percentile: that of all repetitions together is no mean of theirs."""
-
-
-_KINDS = (
-    _Kind("TPS", "1/s", "tps", higher_is_better=True),
-    _Kind("p50", "ms", "p50", higher_is_better=False, quantile=0.50),
-    _Kind("p95", "ms", "p95", higher_is_better=False, quantile=0.95),
-    _Kind("p99", "ms", "p99", higher_is_better=False, quantile=0.99),
-    _Kind("client CPU", "µs", "cpu_us", higher_is_better=False),
-)
-
-
-FIGURES: Sequence[str] = tuple(kind.name for kind in _KINDS)
-"""The names of the figures that are compared."""
-
-
 def compare_runs(
     baseline: StoredRun,
     candidate: StoredRun,
@@ -120,10 +92,10 @@ def _compared(ours: _Side, theirs: _Side, figures: Sequence[str]) -> Compared:
     first, *others = [*ours.runs, *theirs.runs]
     notes = list(dict.fromkeys(note for other in others for note in differences(first, other)))
     lacking = [
-        *(f"only in the baseline: {_label(key)}" for key in ours.points if key not in theirs.points),
-        *(f"only in the candidate: {_label(key)}" for key in theirs.points if key not in ours.points),
+        *(f"only in the baseline: {label_of(key)}" for key in ours.points if key not in theirs.points),
+        *(f"only in the candidate: {label_of(key)}" for key in theirs.points if key not in ours.points),
     ]
-    kinds = [kind for kind in _KINDS if kind.name in figures]
+    kinds = [kind for kind in KINDS if kind.name in figures]
     pooled = {
         kind.name: between_runs([group for key in common for group in _groups(ours, theirs, key, kind)])
         for kind in kinds
@@ -172,10 +144,6 @@ def _said(name: str, side: _Side) -> list[Said]:
     ]
 
 
-Key = tuple[str, float | None, float | None, str]
-"""Mix, concurrency, rate, and the entry of ``[[measure]]``: its evaluator and its number among that evaluator's."""
-
-
 class _Side:
     """The runs of one side of a comparison: one, whose repetitions are its series, or several, each a value."""
 
@@ -187,32 +155,32 @@ class _Side:
         self.by_run = by_run
         self.runs = [run for run, _ in runs]
         self.scores = [scores for _, scores in runs]
-        self._points = [_points(run, scores) for run, scores in runs]
+        self._points = [points_of(run, scores) for run, scores in runs]
         first, *others = self._points
         self.points = [key for key in first if all(key in of for of in others)]
 
-    def values(self, key: Key, kind: _Kind) -> list[float]:
+    def values(self, key: Key, kind: Kind) -> list[float]:
         """Return a figure of each run; of one run a side that of each repetition."""
         if self.by_run:
-            return [_together([run], [of[key]], kind) for run, of in self._each(key, kind)]
-        return [value for _, of in self._each(key, kind) for value in _values(of[key], kind)]
+            return [together([run], [of[key]], kind) for run, of in self._each(key, kind)]
+        return [value for _, of in self._each(key, kind) for value in values_of(of[key], kind)]
 
-    def figure(self, key: Key, kind: _Kind) -> float:
+    def figure(self, key: Key, kind: Kind) -> float:
         """Return a figure of all repetitions together, as the runs' own tables have it."""
         each = self._each(key, kind)
-        return _together([run for run, _ in each], [of[key] for _, of in each], kind)
+        return together([run for run, _ in each], [of[key] for _, of in each], kind)
 
-    def _each(self, key: Key, kind: _Kind) -> list[tuple[StoredRun, dict[Key, list[Mapping[str, Any]]]]]:
+    def _each(self, key: Key, kind: Kind) -> list[tuple[StoredRun, dict[Key, list[Mapping[str, Any]]]]]:
         """List the runs that have a figure of a point."""
         pairs = zip(self.runs, self._points, strict=True)
-        return [(run, of) for run, of in pairs if _values(of[key], kind)]
+        return [(run, of) for run, of in pairs if values_of(of[key], kind)]
 
-    def is_at_least(self, key: Key, kind: _Kind) -> bool:
+    def is_at_least(self, key: Key, kind: Kind) -> bool:
         """Tell whether a figure is only a lower bound in any repetition."""
         points = (point for of in self._points for point in of[key])
         return any(kind.field in (point["latency_ms"] or {}).get("at_least", ()) for point in points)
 
-    def series(self, key: Key, kind: _Kind) -> list[float] | None:
+    def series(self, key: Key, kind: Kind) -> list[float] | None:
         """Return the TPS of the intervals of a single repetition, in place of repetitions."""
         points = self._points[0][key]
         if self.by_run or len(points) != 1 or kind.field != "tps":
@@ -228,7 +196,7 @@ class _Side:
         usual = max(longest.values(), default=0.0)
         return [rates[start] / longest[start] for start in rates if longest[start] >= 0.98 * usual > 0]
 
-    def group(self, key: Key, kind: _Kind) -> list[float]:
+    def group(self, key: Key, kind: Kind) -> list[float]:
         """Return the series of a figure within a single run: its repetitions, or blocks of a single one.
 
         Runs that are values each show what changes between them: there is nothing to estimate then.
@@ -240,62 +208,12 @@ class _Side:
         return self.values(key, kind)
 
 
-def _points(run: StoredRun, scores: Mapping[str, Any]) -> dict[Key, list[Mapping[str, Any]]]:
-    """Group the points of a run; steps of a search are omitted."""
-    found: dict[Key, list[Mapping[str, Any]]] = {}
-    labels = {phase.number: phase.labels for phase in run.phases}
-    entries = _entries(run)
-    for point in scores["points"]:
-        of = labels.get(point["phase"], {})
-        if not of.get("search"):
-            mix = point["mix"] or str(of.get("load") or "load")
-            key = (mix, point["concurrency"], point["rate"], entries.get(point["measure"], ""))
-            found.setdefault(key, []).append(point)
-    return found
-
-
-def _values(points: Sequence[Mapping[str, Any]], kind: _Kind) -> list[float]:
-    """Return a figure of each repetition."""
-    found = [
-        point[kind.field] if kind.field in point else (point["latency_ms"] or {}).get(kind.field)
-        for point in points
-    ]
-    return [float(value) for value in found if value is not None]
-
-
-def _together(runs: Sequence[StoredRun], points: Sequence[Sequence[Mapping[str, Any]]], kind: _Kind) -> float:
-    """Return a figure of the repetitions of runs together: a percentile is that of their merged histograms."""
-    if kind.quantile is None:
-        values = [value for of in points for value in _values(of, kind)]
-        return math.fsum(values) / len(values)
-    merged = []
-    for run, of in zip(runs, points, strict=True):
-        phases = frozenset(point["phase"] for point in of)
-        merged += [
-            run.merged(Selection(phases=phases)),
-            run.merged(Selection(phases=phases, kind="censored")),
-        ]
-    for other in merged[1:]:
-        merged[0].add(other)
-    return merged[0].quantile(kind.quantile) / 1e6
-
-
-def _entries(run: StoredRun) -> dict[int, str]:
-    """Name the entries of ``[[measure]]``, so that those of two studies can be matched."""
-    try:
-        measures = tomllib.loads(run.study).get("measure", [])
-    except tomllib.TOMLDecodeError:
-        return {}
-    names = [str(entry.get("evaluator")) if isinstance(entry, dict) else "" for entry in measures]
-    return {place: f"{name} {names[:place].count(name) + 1}" for place, name in enumerate(names)}
-
-
-def _groups(ours: _Side, theirs: _Side, key: Key, kind: _Kind) -> list[list[float]]:
+def _groups(ours: _Side, theirs: _Side, key: Key, kind: Kind) -> list[list[float]]:
     return [group for side in (ours, theirs) if len(group := side.group(key, kind)) > 1]
 
 
 def _figure(
-    sides: tuple[_Side, _Side], key: Key, kind: _Kind, pooled: Between | None, comparisons: int
+    sides: tuple[_Side, _Side], key: Key, kind: Kind, pooled: Between | None, comparisons: int
 ) -> Figure | None:
     """Compare a figure of a point; None where a run does not have it."""
     ours, theirs = sides
@@ -322,18 +240,12 @@ def _figure(
     if (bounds[0] and baseline <= candidate) or (bounds[1] and candidate <= baseline):
         comparison = replace(comparison, verdict="cannot tell")
     at_least = tuple(name for name, bound in zip(("baseline", "candidate"), bounds, strict=True) if bound)
-    name = f"{_label(key)} {kind.name}"
+    name = f"{label_of(key)} {kind.name}"
     return Figure(name, kind.unit, baseline, candidate, comparison, at_least, kind.higher_is_better)
 
 
-def _label(key: Key) -> str:
-    mix, concurrency, rate, _ = key
-    level = f" c={concurrency:g}" if concurrency is not None else ""
-    return mix + (f" {rate:g}/s" if rate is not None else level)
-
-
 def _keys(groups: Iterable[Key]) -> str:
-    return ", ".join(_label(key) for key in groups) or "nothing"
+    return ", ".join(label_of(key) for key in groups) or "nothing"
 
 
 # --- as a table -------------------------------------------------------------------------------------------------

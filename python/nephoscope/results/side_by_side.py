@@ -18,7 +18,7 @@ from nephoscope.scoring.formulas import Absent, Score
 from nephoscope.scoring.given_scores import SystemScores
 from nephoscope.store import StoredRun
 from nephoscope.tables import given as score_tables
-from nephoscope.tables.columns import RunFigures, text
+from nephoscope.tables.columns import RunFigures, resources_text, text
 from nephoscope.tables.model import Row, Table
 
 if TYPE_CHECKING:
@@ -100,24 +100,12 @@ def paper_tables(runs: Sequence[RunFigures]) -> list[Table]:
 
 def _with_resources(table: Table, runs: Sequence[RunFigures]) -> Table:
     """Add the column of resources, as in Table V."""
-    said = {run.name: _resources(run) for run in runs}
+    said = {run.name: resources_text(run.reader.manifest.get("system", {}).get("resources")) for run in runs}
     rows = [{**row, "resources": said.get(row["system"], "")} for row in table.rows]
     first, *rest = table.columns
     return replace(
         table, columns=[first, text("resources", "What the system has.", "resources"), *rest], rows=rows
     )
-
-
-def _resources(run: RunFigures) -> str:
-    """Write the declared resources of a node, how many nodes there are, and what they share."""
-    given = run.reader.manifest.get("system", {}).get("resources") or {}
-    units = (("vcores", "vCores"), ("memory_gb", "GB"), ("storage_gb", "GB stored"))
-    node = ", ".join(f"{given[key]:g} {unit}" for key, unit in units if given.get(key))
-    shared = [f"{given['iops']:g} IOPS"] if given.get("iops") else []
-    if given.get("network_gbps"):
-        shared.append(f"{given['network_gbps']:g} Gbps {given.get('network', '')}".rstrip())
-    nodes = f"{given.get('nodes', 1)} × ({node})" if node else ""  # noqa: RUF001 - times
-    return ", ".join(part for part in (nodes, *shared) if part)
 
 
 def _warnings(runs: Sequence[RunFigures], stored: Sequence[StoredRun]) -> list[str]:

@@ -251,6 +251,8 @@ def o_score(
     if not gaps:
         of_each = _o_by_repetition(used, {name: scale_factor * powers[name] for name in used}, floors)
         ci95, detail["interval"] = _interval_of_o(used, terms, of_each)
+        if of_each:
+            detail["by_repetition"] = of_each
     return Score(
         value=value,
         unit=DEFINITIONS["O"].unit,

@@ -10,6 +10,7 @@ and widens its intervals by Bonferroni's rule, so that the chance of any false v
 """
 
 from nephoscope.statistics.censored import Survival, expected, is_at_least, quantile_rank
+from nephoscope.statistics.changes import MOST_VALUES, ChangePoint, change_points
 from nephoscope.statistics.comparison import (
     LEAST_BETWEEN,
     Between,
@@ -35,15 +36,19 @@ from nephoscope.statistics.intervals import (
     moving_mean_ci,
     no_less_than_0,
 )
+from nephoscope.statistics.sequential import Searched, search
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
 
 __all__ = [
     "LEAST_BETWEEN",
+    "MOST_VALUES",
     "SEED",
     "Between",
+    "ChangePoint",
     "Comparison",
     "MeanEstimate",
+    "Searched",
     "SteadyState",
     "Survival",
     "Verdict",
@@ -53,6 +58,7 @@ __all__ = [
     "block_length",
     "block_means",
     "clustered_interval",
+    "change_points",
     "compare",
     "effective_sample_size",
     "expected",
@@ -65,6 +71,7 @@ __all__ = [
     "no_less_than_0",
     "quantile_rank",
     "r_squared",
+    "search",
     "steady_state",
     "wilson_interval",
 ]

@@ -365,18 +365,19 @@ class StoredRun:
         """Return percentiles in ns for each window of time, of the selected histograms added up."""
         return [
             [float(total.quantile(p / 100)) if total and total.count else None for p in percentiles]
-            for total in self._by_window(windows, selection)
+            for total in self.merged_by_window(windows, selection)
         ]
 
     def histograms(
         self, windows: Sequence[tuple[float, float]], selection: Selection = ALL
     ) -> Sequence[Sequence[tuple[int, int]]]:
         """Return the selected histograms of each window of time as buckets; windows as for `percentiles`."""
-        return [total.buckets() if total else [] for total in self._by_window(windows, selection)]
+        return [total.buckets() if total else [] for total in self.merged_by_window(windows, selection)]
 
-    def _by_window(
+    def merged_by_window(
         self, windows: Sequence[tuple[float, float]], selection: Selection
     ) -> list[_engine.Histogram | None]:
+        """Add up the selected histograms of each window of time; windows as for `percentiles`."""
         sums: list[_engine.Histogram | None] = [None] * len(windows)
         starts = [start for start, _ in windows]
         for entry in self._selected(selection):

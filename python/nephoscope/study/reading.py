@@ -52,6 +52,9 @@ class StudyTable(Settings):
     """A sentence for the report."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The seed of the load: of picked keys, of arrivals, of the order of transactions."""
+    tuned: bool | None = None
+    """Whether the server's settings were chosen for this workload. Left out, it is where the study sets any
+    (`system.settings`, `load.on_connect`). A [board](cards.md#boards) ranks what is tuned only beside what is not."""
 
 
 class WorkloadTable(Settings):

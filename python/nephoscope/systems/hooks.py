@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
-import subprocess
-import tempfile
-import threading
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, ValidationError, field_validator
 
 from nephoscope.errors import MeasurementError
-from nephoscope.masking import masked
 from nephoscope.settings.actions import Action
 from nephoscope.settings.base import Settings
 from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration
+from nephoscope.systems.shell import Shell, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import IO
-
-_SHOWN = 2000
-"""So many characters of a command's output are in an error message: the last."""
-
-_KILLED_S = 5.0
-"""How long a killed command is waited for: one that the kernel holds, at a disk that is gone say, does not end."""
 
 _LEAST_PERIOD_S = 0.05
 """Starting a shell takes some milliseconds itself."""
@@ -87,9 +74,7 @@ class Hooks:
     def __init__(self, settings: HookSettings) -> None:
         """Take the commands."""
         self._settings = settings
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
-        self._ended = False
+        self._shell = Shell(settings.timeout)
 
     def actions(self) -> frozenset[Action]:
         """Tell for what there are commands."""
@@ -121,15 +106,11 @@ class Hooks:
 
         May be called from any thread, and where none runs.
         """
-        with self._lock:
-            for process in self._running:
-                _kill(process)
+        self._shell.cancel()
 
     def end(self) -> None:
         """Kill what is running, and run nothing more."""
-        with self._lock:
-            self._ended = True
-        self.cancel()
+        self._shell.end()
 
     def allocation(self) -> Resources | None:
         """Ask what the system is given now; None where there is no command for that.
@@ -146,7 +127,7 @@ class Hooks:
         except ValidationError as error:
             said = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'text'}: {e['msg']}" for e in error.errors())
             raise MeasurementError(
-                f"system.hooks.allocation has to print a JSON object of resources. {said}{_shown(text)}"
+                f"system.hooks.allocation has to print a JSON object of resources. {said}{shown(text)}"
             ) from None
 
     def _run(self, name: str, environment: Mapping[str, str]) -> str:
@@ -154,58 +135,4 @@ class Hooks:
         command = self._settings.command(name)
         if command is None:
             raise MeasurementError(f"the study has no command for {name}: system.hooks.{name}")
-        # Files and not pipes: a server that the command starts may hold them open for as long as it likes.
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            code = self._wait(command, environment, output, errors)
-            said = _text(output)
-            if code != 0:
-                limit = self._settings.timeout
-                what = f"did not end within {limit:g} s" if code is None else f"ended with exit code {code}"
-                shown = _shown(said + _text(errors))
-                raise MeasurementError(f"the command system.hooks.{name} {what}{shown}")
-        return said
-
-    def _wait(
-        self, command: str, environment: Mapping[str, str], output: IO[bytes], errors: IO[bytes]
-    ) -> int | None:
-        """Run a command; return its exit code, or None where it took too long and was killed."""
-        with self._lock:
-            if self._ended:
-                raise MeasurementError("the system has been given back: no command is run any more")
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", command],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                env={**os.environ, **environment},
-                start_new_session=True,  # a group of its own, that can be killed as a whole
-            )
-            self._running.add(process)
-        try:
-            return process.wait(self._settings.timeout)
-        except subprocess.TimeoutExpired:
-            return None
-        finally:
-            with self._lock:
-                self._running.discard(process)
-                _kill(process)  # also where somebody has interrupted us
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_KILLED_S)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a command that has not ended, with all that it has started; whoever waits for it sees its end."""
-    if process.poll() is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-def _shown(text: str) -> str:
-    """Make the end of an error message of what a command said, without secrets: they are masked before it is cut."""
-    shown = masked(text.strip())
-    return f". It said:\n{shown[-_SHOWN:]}" if shown else ""
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode(errors="replace")
+        return self._shell.run(f"system.hooks.{name}", command, environment)

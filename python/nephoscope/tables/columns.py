@@ -141,6 +141,18 @@ def with_spread(score: Mapping[str, Any], digits: str = ",.0f", *, by_ends: bool
     return spread("value", digits, by_ends=by_ends)(row)
 
 
+def resources_text(resources: Mapping[str, Any] | None) -> str:
+    """Write the declared resources of a node, how many nodes there are, and what they share."""
+    given = resources or {}
+    units = (("vcores", "vCores"), ("memory_gb", "GB"), ("storage_gb", "GB stored"))
+    node = ", ".join(f"{given[key]:g} {unit}" for key, unit in units if given.get(key))
+    shared = [f"{given['iops']:g} IOPS"] if given.get("iops") else []
+    if given.get("network_gbps"):
+        shared.append(f"{given['network_gbps']:g} Gbps {given.get('network', '')}".rstrip())
+    nodes = f"{given.get('nodes', 1)} × ({node})" if node else ""  # noqa: RUF001 - times
+    return ", ".join(part for part in (nodes, *shared) if part)
+
+
 def score_line(name: ScoreName, score: Score) -> str:
     """Write a score with its interval, its unit and its meaning."""
     about = DEFINITIONS.get(name)

@@ -289,10 +289,7 @@ impl Session {
                 Step::Flush => {
                     let reply = self.flush(role).await?;
                     step = self.script.resume(reply);
-                }
-                Step::Flush => {
-                    let reply = self.flush(role).await?;
-                    step = self.script.resume(reply);
+                    continue;
                 }
                 Step::Done { aborted } => {
                     let mut found = self.state(role);

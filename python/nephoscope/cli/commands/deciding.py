@@ -58,7 +58,8 @@ def compare(
     from nephoscope.cli.printing import comparison, comparison_json  # noqa: PLC0415
     from nephoscope.measuring.series import runs_at  # noqa: PLC0415
     from nephoscope.results.answers import DECIDING  # noqa: PLC0415
-    from nephoscope.results.compare import FIGURES, comparison_table  # noqa: PLC0415
+    from nephoscope.results.compare import comparison_table  # noqa: PLC0415
+    from nephoscope.results.figures import FIGURES  # noqa: PLC0415
     from nephoscope.tables.model import markdown  # noqa: PLC0415
 
     accepted = None if margin is None else _margin(margin)
@@ -137,7 +138,7 @@ def _margin(text: str) -> float:
 
 
 def _figures(named: Sequence[str] | None, default: Sequence[str]) -> Sequence[str]:
-    from nephoscope.results.compare import FIGURES  # noqa: PLC0415
+    from nephoscope.results.figures import FIGURES  # noqa: PLC0415
 
     by_name = {name.casefold(): name for name in FIGURES}
     if unknown := next((name for name in named or () if name.casefold() not in by_name), None):

@@ -238,6 +238,21 @@ def category(index: int) -> tuple[str, Dash]:
     return f"c{index % CATEGORIES}", dashes[index // CATEGORIES % len(dashes)]
 
 
+def axis_of_names(title: str, names: Sequence[str]) -> Axis:
+    """Return an axis of names at 1, 2, 3 …."""
+    ticks = tuple((float(place), name) for place, name in enumerate(names, start=1))
+    return Axis(title=title, low=0.5, high=len(names) + 0.5, ticks=ticks)
+
+
+def axis_around(
+    title: str, unit: str, values: Sequence[float], ticks: Sequence[tuple[float, str]] = ()
+) -> Axis:
+    """Return a linear axis that shows all values, with a little room."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = 0.08 * ((high - low) or abs(high) or 1)
+    return Axis(title=title, unit=unit, low=low - room, high=high + room, ticks=tuple(ticks))
+
+
 def course(
     name: str,
     look: tuple[str, Dash],
