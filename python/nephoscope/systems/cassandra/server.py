@@ -213,7 +213,7 @@ class CassandraServer(Server):
         """Run Cassandra's own nodetool on this node to its end. Raises ``MeasurementError``."""
         command = (
             *self._java(
-                *("-Xmx64M", "-XX:TieredStopAtLevel=1", "-Dcom.sun.jndi.rmiURLParsing=legacy"),
+                *(f"@{FILES / 'node.options'}", "-Xmx64M", "-Dcom.sun.jndi.rmiURLParsing=legacy"),
                 # It keeps a history of its own in the home of its user, who may have none.
                 *(f"-Duser.home={self.folder.data}", _TOOL),
             ),
