@@ -161,8 +161,15 @@ class CassandraServer(Server):
         return (*command, self.folder.data)
 
     def _says_ready(self, pid: int) -> bool:
+        """Look for what it says before it listens, which is after it has joined; then try."""
         del pid
-        return self.folder.says("Starting listening for CQL clients")
+        if not self.folder.says("Starting listening for CQL clients"):
+            return False
+        try:
+            socket.create_connection((self.host, self.port), 1.0).close()
+        except OSError:
+            return False
+        return True
 
     def configuration(self, settings: Mapping[str, SettingValue]) -> str:
         """Write cassandra.yaml, of which JSON is a part."""
