@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SESSIONS = 32
 _SCALE = 10
 _FIELDS = ", ".join(f"field{number}" for number in range(10))
-_READ = f"SELECT {_FIELDS} FROM usertable WHERE ycsb_key = ?"
+_READ = f"SELECT {_FIELDS} FROM {{}}.usertable WHERE ycsb_key = ?"
 _FLOOR = 1.4
 
 
@@ -37,7 +37,7 @@ def floor(folder: Path) -> Iterator[Result]:
         admin = _engine.Admin(url)
         key = str(admin.query("SELECT ycsb_key FROM usertable LIMIT 1")[1][0][0])
         admin.close()
-        made = [connected(url, _READ) for _ in range(_SESSIONS)]
+        made = [connected(url, _READ.format(url.rpartition("/")[2])) for _ in range(_SESSIONS)]
         sockets = [stack.enter_context(one) for one, _ in made]
         question = read(*made[0], key)
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from benches.costs import Question
 
-_STARTUP, _QUERY, _PREPARE, _EXECUTE = 1, 7, 9, 10
+_STARTUP, _PREPARE, _EXECUTE = 1, 9, 10
 _ERROR = 0
 _LOCAL_ONE = 10
 _VALUES_SKIP_TIMESTAMP = 0x23
@@ -20,13 +20,14 @@ _HEADER = 9
 
 
 def connected(url: str, cql: str) -> tuple[socket.socket, bytes]:
-    """Connect, and prepare a statement; give its identifier, too. Raises ``RuntimeError`` for the server's error."""
+    """Connect, and prepare a statement that names its keyspace, for servers warn of others; give its identifier, too.
+
+    Raises ``RuntimeError`` for an error of the server.
+    """
     parts = urlsplit(url)
     made = socket.create_connection((parts.hostname or "", parts.port or 9042))
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _ask(made, _STARTUP, struct.pack(">H", 1) + _string(b"CQL_VERSION") + _string(b"3.0.0"))
-    use = f'USE "{parts.path.lstrip("/")}"'.encode()
-    _ask(made, _QUERY, struct.pack(">I", len(use)) + use + struct.pack(">HB", _LOCAL_ONE, 0))
     prepared = _ask(made, _PREPARE, struct.pack(">I", len(cql)) + cql.encode())
     (size,) = struct.unpack_from(">H", prepared, 4)
     return made, prepared[6 : 6 + size]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,14 @@ duration = "{duration}"
 repetitions = 1
 """)
     return str(path)
+
+
+def _await_peers(ring: EmbeddedCassandra, wanted: str) -> None:
+    """Wait until the first node has heard of the others: gossip takes a moment."""
+    end = time.monotonic() + 60
+    while (found := _ask(ring, "SELECT count(*) FROM system.peers")) != wanted:
+        assert time.monotonic() < end, f"the first node knows {found} others"
+        time.sleep(0.2)
 
 
 def _totals(run: StoredRun) -> Mapping[str, int]:
@@ -196,13 +205,13 @@ def test_a_node_joins_and_leaves_with_its_data(tmp_path: Path, ring: EmbeddedCas
     assert done.ended_ns > done.began_ns
     assert "127.0.0.4" in _url(ring)
     assert [allocation.resources.nodes for allocation in ring.allocation()] == [3, 4]
-    assert _ask(ring, "SELECT count(*) FROM system.peers") == "3"
+    _await_peers(ring, "3")
     with pytest.raises(MeasurementError, match="node1 cannot be removed"):
         ring.act(Action.REMOVE_NODE, node="node1")
     ring.act(Action.REMOVE_NODE)
     assert set(ring.nodes()) == {"node1", "node2", "node3"}
     assert _ask(ring, "SELECT count(*) FROM usertable") == before
-    assert _ask(ring, "SELECT count(*) FROM system.peers") == "2"
+    _await_peers(ring, "2")
 
 
 def test_settings_that_are_the_rings_own_are_refused(tmp_path: Path) -> None:

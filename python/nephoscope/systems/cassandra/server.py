@@ -161,8 +161,15 @@ class CassandraServer(Server):
         return (*command, self.folder.data)
 
     def _says_ready(self, pid: int) -> bool:
+        """Look for what it says before it listens, which is after it has joined; then try."""
         del pid
-        return self.folder.says("Starting listening for CQL clients")
+        if not self.folder.says("Starting listening for CQL clients"):
+            return False
+        try:
+            socket.create_connection((self.host, self.port), 1.0).close()
+        except OSError:
+            return False
+        return True
 
     def configuration(self, settings: Mapping[str, SettingValue]) -> str:
         """Write cassandra.yaml, of which JSON is a part."""
@@ -213,7 +220,7 @@ class CassandraServer(Server):
         """Run Cassandra's own nodetool on this node to its end. Raises ``MeasurementError``."""
         command = (
             *self._java(
-                *("-Xmx64M", "-XX:TieredStopAtLevel=1", "-Dcom.sun.jndi.rmiURLParsing=legacy"),
+                *(f"@{FILES / 'node.options'}", "-Xmx64M", "-Dcom.sun.jndi.rmiURLParsing=legacy"),
                 # It keeps a history of its own in the home of its user, who may have none.
                 *(f"-Duser.home={self.folder.data}", _TOOL),
             ),
