@@ -56,7 +56,10 @@ fn a_change_may_overtake_the_phases_that_were_asked_for_before() {
     assert!((arrivals - truth).abs() <= 1.0, "{arrivals} arrivals, and Λ is {truth}");
     let arrivals = story.phase("second").counted(|tenant| tenant.arrivals) as f64;
     let truth = 900.0 * (story.phases[2].at - second) as f64 / SECOND;
-    assert!((arrivals - truth).abs() <= 1.0, "what was asked for before has its time still: {arrivals}, {truth}");
+    assert!(
+        (arrivals - truth).abs() <= 1.0,
+        "what was asked for before has its time still: {arrivals}, {truth}"
+    );
 }
 
 #[test]
