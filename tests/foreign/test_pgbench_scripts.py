@@ -294,3 +294,23 @@ def test_the_same_script_makes_the_same_workload(tmp_path: Path) -> None:
     files = [description.pop("files") for description in described]
     assert described[0] == described[1]
     assert len(files[0]) == len(files[1])
+
+
+def test_what_fails_while_a_script_runs_is_named_by_its_line_first(server: Server, tmp_path: Path) -> None:
+    script = tmp_path / "divide.sql"
+    script.write_text("\\set zero 0\n\\set x 1 / :zero\nSELECT :x;\n")
+    words = ("run", "--pgbench", script, "-T", "1", "--url", server.url, "--out", tmp_path / "runs")
+    ended = call(*words)
+    assert ended.code == 1, ended.out
+    assert "divide.lua:2: division by zero" in ended.err, ended.err
+
+
+def test_a_workload_of_scripts_is_shown_with_their_names_and_not_with_a_temporary_folder(
+    tmp_path: Path,
+) -> None:
+    script = tmp_path / "one.sql"
+    script.write_text("SELECT 1;\n")
+    shown = call("workloads", f"pgbench:{script}")
+    assert shown.code == 0, shown.err
+    assert f"pgbench:{script}" in shown.out.replace("\n", "")
+    assert "nephoscope-" not in shown.out

@@ -266,12 +266,12 @@ def _list(entries: Sequence[tuple[str, str]]) -> TerminalTable:
     return table
 
 
-def describe_workload(workload: Workload) -> RenderableType:
-    """Show all of a workload."""
+def describe_workload(workload: Workload, source: str) -> RenderableType:
+    """Show all of a workload; ``source`` says where its text is."""
     about = workload.description
     parts: list[RenderableType] = [
         Text(f"{about['name']}: {about['description']}", style="bold"),
-        Text(str(workload.folder), style="dim"),
+        Text(source, style="dim"),
         _heading("Tables"),
     ]
     for table in about["tables"]:

@@ -41,6 +41,16 @@ def find_workload(name: str) -> Path:
     )
 
 
+def source_of(name: str) -> str:
+    """Say where a workload's text is: its folder, or the other tool's files, whose folder is a temporary one.
+
+    Raises ``InputError``.
+    """
+    folder = find_workload(name)
+    is_made = not packaged_workload(name) and not is_file(Path(name) / "workload.lua")
+    return str(named(name)) if is_made else str(folder)
+
+
 def find_study(name: str) -> Path:
     """Find a study by its path, or by the name of one that comes with nephoscope.
 

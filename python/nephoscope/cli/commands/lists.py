@@ -40,7 +40,7 @@ def workloads(
     """List the workloads, or show one: tables, transactions, options, SQL; or try its transactions."""
     from nephoscope.cli.printing import describe_workload, list_workloads  # noqa: PLC0415
     from nephoscope.dialects import ANY_URL, url_without_database  # noqa: PLC0415
-    from nephoscope.study.packaged import find_workload, packaged_workloads  # noqa: PLC0415
+    from nephoscope.study.packaged import find_workload, packaged_workloads, source_of  # noqa: PLC0415
     from nephoscope.study.workload import Workload  # noqa: PLC0415
 
     if name is None and (settings or trying):
@@ -56,7 +56,7 @@ def workloads(
     elif name is None:
         OUT.print(list_workloads(found))
     else:
-        OUT.print(describe_workload(found[0]))
+        OUT.print(describe_workload(found[0], source_of(name)))
     return None
 
 

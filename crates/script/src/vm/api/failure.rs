@@ -54,7 +54,9 @@ fn with_calls(message: String, trace: &str) -> String {
     // The functions that are not the workload's tell its author nothing.
     let calls = trace.lines().skip(1).map(str::trim).filter(|line| !line.starts_with("[C]:"));
     let mut calls: Vec<&str> = calls.collect();
-    let place = calls.first().and_then(|call| call.split_once(": in ")).map_or("", |(place, _)| place);
+    // A file that was written for scripts of another tool calls into one of ours: it is the script that says where.
+    let first = calls.iter().find(|call| !call.contains("_runtime.lua:")).or(calls.first());
+    let place = first.and_then(|call| call.split_once(": in ")).map_or("", |(place, _)| place);
     let file = place.split(':').next().unwrap_or_default();
     let message = if message.starts_with(file) { message } else { format!("{place}: {message}") };
     if calls.len() > CALLS {
