@@ -37,7 +37,7 @@ def quoted(text: str) -> set[str]:
 def generators() -> set[str]:
     files = (source(f"define/{name}") for name in ("columns", "laws"))
     words = "".join(part(file, "const WORDS", "\n];") for file in files)
-    return {*re.findall(r'^    \("(\w+)", ', words, re.MULTILINE), "derive"}
+    return {*re.findall(r'^    \("(\w+)", ', words, re.MULTILINE), "derive", "parent"}
 
 
 def tx_words() -> set[str]:
@@ -78,6 +78,7 @@ def test_the_sources_are_still_read_rightly() -> None:
         "read_only",
         "aborts_on",
         "isolation",
+        "pipeline",
         "keying",
         "think",
         "law",

@@ -116,7 +116,8 @@ class LoadTable(Settings):
     statement_mode: Literal["simple", "extended", "prepared"] = "prepared"
     """How statements are sent, as pgbench's ``-M``: as text, parsed each time, or prepared once a connection."""
     pipeline: bool = False
-    """Whether a statement without a wanted result is sent with the next, where the workload says so."""
+    """Whether a statement without a wanted result is sent with the next, where the workload says so. A transaction
+    [may do so in any case](workloads.md#sending-statements-together)."""
     isolation: Isolation | None = None
     """The isolation level of every session; the server's default if left out."""
     consistency: str | None = None

@@ -119,7 +119,7 @@ def _load(run: Run) -> str:
         None if threads is None else f"{count(threads)} {'thread' if threads == 1 else 'threads'}",
         f"pinned to processors {', '.join(map(str, cpus))}" if (cpus := load.get("cpus")) else None,
         None if load.get("statement_mode") is None else f"{load['statement_mode']} statements",
-        {True: "pipelined", False: "not pipelined"}.get(load.get("pipeline", "")),
+        {True: "pipelined", False: "pipelined where a transaction says so"}.get(load.get("pipeline", "")),
         load.get("io"),
     ]
     return _joined(parts)
