@@ -312,5 +312,5 @@ def test_a_workload_of_scripts_is_shown_with_their_names_and_not_with_a_temporar
     script.write_text("SELECT 1;\n")
     shown = call("workloads", f"pgbench:{script}")
     assert shown.code == 0, shown.err
-    assert shown.out.replace("\n", "").count("pgbench:") == 1
+    assert f"pgbench:{script}" in shown.out.replace("\n", "")
     assert "nephoscope-" not in shown.out
