@@ -75,7 +75,7 @@ def test_the_same_run_has_the_same_card_and_it_holds_what_was_planted(planted: P
     assert card.sha256 == hashlib.sha256(told.encode()).hexdigest()
     assert {file.name for file in card.files} == {
         "study.toml", "manifest.json", "intervals.parquet", "histograms", "events.jsonl", "system.parquet",
-        "probes.parquet",
+        "probes.parquet", "checks.parquet",
     }  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_a_card_is_verified_by_its_run(own: Path) -> None:
     assert call("card", own).code == 0
     ended = call("verify", own / "card.json")
     assert ended.code == 0, ended.out + ended.err
-    assert "✓ the 7 files of the run are those of the card" in ended.out
+    assert "✓ the 8 files of the run are those of the card" in ended.out
     assert "figures computed anew are those of the card" in ended.out
     # Its report may be written anew, and its folder may be called something else.
     assert call("report", own).code == 0

@@ -90,7 +90,7 @@ def _first_of(lines: list[str]) -> tuple[str, list[str]]:
     end = 1
     if document := re.search(r"<<'(\w+)'$", lines[0]):
         end = lines.index(document[1]) + 1
-    while "\n".join(lines[:end]).count("'") % 2 and not document:
+    while end < len(lines) and "\n".join(lines[:end]).count("'") % 2 and not document:
         end += 1
     return "\n".join(lines[:end]), lines[end:]
 

@@ -152,7 +152,8 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
     elif "measure" in tables:
         study = read_study(file)
         if study.workload.name in packaged_workloads():
-            prepare(study, "postgresql://reader@localhost/none")
+            ring = study.system.provider == "embedded-cassandra"
+            prepare(study, f"{'cassandra' if ring else 'postgresql'}://reader@localhost/none")
     elif isinstance(tables.get("system"), list):
         score_systems(*read_figures(file))
     elif "part" in tables:
@@ -185,5 +186,6 @@ def test_overrides_of_the_pages_are_valid(tmp_path: Path) -> None:
     ]
     overrides = [words[at + 1] for words in given for at, word in enumerate(words) if word == "--set"]
     assert len(overrides) > 5
-    for override in overrides:
+    # Of a study whose system is a URL: the pages that have it run their commands themselves.
+    for override in (one for one in overrides if not one.startswith("system.rw=")):
         read_study(file, [override])

@@ -22,7 +22,8 @@ MIXES = (
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
 PROVIDERS = (
-    "providers are embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, url"
+    "providers are embedded-cassandra, embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, "
+    "url"
 )
 
 WRONG = {
@@ -89,7 +90,7 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "capture, consistency, elasticity, failover, lag, load, scaleout, sweep, tenancy, throughput",
+    "capture, consistency, elasticity, failover, hermitage, isolation, lag, load, scaleout, sweep, tenancy, throughput",
 }
 
 WRONG_PHASE = {
@@ -202,13 +203,13 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
     "system.rw='oracle://h/db'": 'system.rw: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, sqlite://, redis://, dynamodb://, s3://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
     "system.ro='oracle://h/db'": 'system.ro: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, sqlite://, redis://, dynamodb://, s3://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
     "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of "
-    "postgresql://, mysql://, sqlite://, redis://, dynamodb://, s3://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
     "system.rw=''": "system.rw: this is no URL; it begins with one of "
-    "postgresql://, mysql://, sqlite://, redis://, dynamodb://, s3://, noop://, sim://",
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",

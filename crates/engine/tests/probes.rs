@@ -263,7 +263,7 @@ fn probes_that_cannot_begin_say_why() {
     for (endpoints, what, message) in [
         (vec![("rw", url(port))], json!({"availability": {}}), "failed: probes of rw: "),
         (vec![sim()], json!({"lag": {}}), "input: probes.lag needs an endpoint that takes writes"),
-        (vec![sim()], json!({}), "input: probes need endpoints, and availability or lag"),
+        (vec![sim()], json!({}), "input: probes need endpoints, and availability, lag or consistency"),
         (vec![], json!({"availability": {}}), "input: probes need endpoints"),
         (
             vec![sim()],

@@ -24,7 +24,7 @@ Rows = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class InterleavedStatement:
     """A statement of one of the transactions, which are counted from 1."""
 
     who: int
@@ -35,7 +35,7 @@ class Step:
 
 
 @dataclass
-class Course:
+class Interleaved:
     """What became of an interleaving."""
 
     rows: dict[str, Rows] = field(default_factory=dict)
@@ -66,11 +66,11 @@ class Interleaver:
         self._table = table
         self._moment_s, self._limit_s = limits_s
 
-    def run(self, isolation: str, steps: Sequence[Step]) -> Course:
+    def run(self, isolation: str, steps: Sequence[InterleavedStatement]) -> Interleaved:
         """Run steps in an isolation level on the rows (1, 10) and (2, 20). Raises ``MeasurementError``."""
         self._admin.query(f"DELETE FROM {self._table}")
         self._admin.query(f"INSERT INTO {self._table} (id, value) VALUES (1, 10), (2, 20)")
-        course = Course()
+        course = Interleaved()
         on_connect = [] if self._isolation is None else [self._isolation.format(level=isolation.upper())]
         sessions: dict[int, _Session] = {}
         try:
@@ -88,7 +88,7 @@ class Interleaver:
         course.final = _numbers(rows)
         return course
 
-    def _take(self, step: Step, sessions: dict[int, _Session]) -> None:
+    def _take(self, step: InterleavedStatement, sessions: dict[int, _Session]) -> None:
         session = sessions[step.who]
         errors = len(session.course.errors)
         session.send(step.sql.format(t=self._table), step.name)
@@ -119,7 +119,7 @@ def interleaver(url: str, dialect: str, table: str, limits_s: tuple[float, float
 class _Session:
     """A transaction on a connection of its own, with a thread that waits for its answers."""
 
-    def __init__(self, connection: _engine.Admin, who: int, course: Course) -> None:
+    def __init__(self, connection: _engine.Admin, who: int, course: Interleaved) -> None:
         self.course = course
         self.idle = threading.Event()
         self.idle.set()

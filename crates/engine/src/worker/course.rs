@@ -109,12 +109,7 @@ impl Course {
             }
             tenants.push(Rc::new(Tenant::new(Arc::clone(&tenant.plan), vm, setup.number, setup.workers)));
         }
-        let totals = WorkerTotals {
-            started: vec![0; setup.series],
-            ended: vec![0; setup.series],
-            tallies: vec![Vec::new(); tenants.len()],
-            ..WorkerTotals::default()
-        };
+        let totals = WorkerTotals::of(setup.series, tenants.len());
         let recorder = Recorder::new(setup.number, setup.series, setup.interval, setup.shards, setup.used);
         Ok(Rc::new(Self {
             runtime,

@@ -48,6 +48,18 @@ pub(crate) struct WorkerTotals {
     pub(crate) script_memory: usize,
 }
 
+impl WorkerTotals {
+    /// Those of so many series and tenants, with nothing done yet.
+    pub(crate) fn of(series: usize, tenants: usize) -> Self {
+        Self {
+            started: vec![0; series],
+            ended: vec![0; series],
+            tallies: vec![Vec::new(); tenants],
+            ..Self::default()
+        }
+    }
+}
+
 /// Adds to a tally. One that is too large stays the largest number, for no text of JSON has infinity.
 pub(crate) fn add(tally: &mut f64, amount: f64) {
     *tally = (*tally + amount).clamp(f64::MIN, f64::MAX);

@@ -13,7 +13,7 @@ from nephoscope.evaluators.hermitage.reading import read_cases
 from nephoscope.evaluators.hermitage.settings import HermitageSettings
 
 if TYPE_CHECKING:
-    from nephoscope.engine.interleaving import Course
+    from nephoscope.engine.interleaving import Interleaved
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
@@ -76,7 +76,7 @@ class Hermitage(Evaluator):
         return Measurements(details={self.name: {str(self._index): {"levels": levels}}} if levels else {})
 
 
-def _how(course: Course) -> str:
+def _how(course: Interleaved) -> str:
     """Say by what an anomaly is prevented that did not occur."""
     if course.errors:
         return "error"

@@ -22,7 +22,7 @@ fn bin(since: Nanos) -> u32 {
     }
     // A time at an edge belongs to the bin that begins there, whatever the logarithm's last digit says.
     let place = BINS_A_DECADE * (since as f64 / FINEST as f64).log10();
-    ((place + 1e-9) as u32 + 1).min(LAST_BIN)
+    ((place + 1e-11) as u32 + 1).min(LAST_BIN)
 }
 
 /// Where a bin begins, in milliseconds.
