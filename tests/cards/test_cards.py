@@ -129,7 +129,7 @@ def test_whatever_is_changed_in_a_card_is_found(
     path.write_text(json.dumps(changed(whole, *place, value=value)))
     ended = call("verify", path, planted)
     assert ended.code == 1, ended.out
-    name = "events.jsonl" if place[0] == "files" else ".".join(place)
+    name = "checks.parquet" if place[0] == "files" else ".".join(place)
     assert f"✗ {name}" in ended.out
 
 

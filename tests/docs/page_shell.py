@@ -36,6 +36,34 @@ NOT_RUN = {
     " --response p95_ms@RW": "a database of the reader's; tests/bisection bisects a repository",
     "nephoscope bisect bench.toml --versions images.txt --command 'docker run --detach --rm --name db"
     ' "$NEPHOSCOPE_VERSION" && echo postgresql://bench@localhost/bench\'': "images of the reader's",
+    **dict.fromkeys(
+        (
+            "nephoscope ctl runs/latest",
+            "nephoscope ctl runs/latest set rate=2000 mix=RO --over 10s",
+            "nephoscope ctl runs/latest pause",
+            "nephoscope ctl runs/latest stop",
+        ),
+        "a run that goes on; tests/cli/test_ctl.py steers one",
+    ),
+    **dict.fromkeys(
+        (
+            "nephoscope run consistency",
+            "nephoscope run consistency --set system.provider=embedded-mariadb",
+            "nephoscope run long-fork",
+        ),
+        "minutes; tests/evaluators/test_consistency.py runs shorter ones",
+    ),
+    **dict.fromkeys(
+        (
+            "nephoscope run isolation",
+            "nephoscope run hermitage",
+            "nephoscope histories check runs/latest",
+            "nephoscope histories check history.edn",
+            "nephoscope histories export runs/latest/histories/1.history --form elle-json --kind rw-register"
+            " --out history.json",
+        ),
+        "minutes, and files of the reader's; tests/evaluators/test_isolation.py runs shorter ones",
+    ),
     "make quickstart": "tests/quickstart runs what it runs, nephoscope quickstart; the tests are built by make",
     "make test": "it is what runs these tests",
     "export BENCH_URL='postgresql://bench@db.example.com/bench?sslmode=verify-full'": "a server of the reader's",
