@@ -59,8 +59,10 @@ NOT_RUN = {
             "nephoscope run hermitage",
             "nephoscope histories check runs/latest",
             "nephoscope histories check history.edn",
-            "nephoscope histories export runs/latest/histories/1.history --form elle-json --kind rw-register"
-            " --out history.json",
+            (
+                "nephoscope histories export runs/latest/histories/1.history --form elle-json --kind rw-register"
+                " --out history.json"
+            ),
         ),
         "minutes, and files of the reader's; tests/evaluators/test_isolation.py runs shorter ones",
     ),

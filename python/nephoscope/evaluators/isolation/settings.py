@@ -39,7 +39,7 @@ class IsolationSettings(MeasureSettings):
     repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often all levels are gone through."""
     fault: FaultName | None = None
-    """A fault of the node that takes writes, half-way through each history: as those of [`failover`](#measure-failover)."""
+    """A fault of the node that takes writes, half-way through each history, as of [`failover`](#measure-failover)."""
     pause: Duration = 2.0
     """How long a fault lasts that is a `pause`."""
     action_limit: Duration = 600.0
