@@ -21,9 +21,21 @@ from sample_studies import phases, sim_study, write_study
 from stored_runs import Step, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NAMES = tuple(vars(FILES).values())
+JOURNALS = {
+    FILES.interval_journal: FILES.intervals,
+    FILES.system_journal: FILES.system,
+    FILES.probe_journal: FILES.probes,
+    FILES.check_journal: FILES.checks,
+}
+"""The table that stands for each journal once a run has ended."""
+READ_WHERE_ASKED: Mapping[str, Callable[[StoredRun], object]] = {
+    FILES.scores: lambda run: run.scores,  # nothing is made of what was scored by somebody else
+    **dict.fromkeys((FILES.checks, FILES.check_journal), lambda run: run.checks),
+}
+"""Files that a report of this run does not need."""
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +132,14 @@ def test_what_is_no_file_is_refused_at_once(foreign: Path, name: str, kind: str)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != FILES.report])
 def test_each_file_has_a_limit(foreign: Path, name: str) -> None:
     """A file of nothing but a hole takes no room, and as much memory as it is long."""
-    if name in (FILES.interval_journal, FILES.system_journal, FILES.probe_journal):
-        (
-            foreign
-            / {FILES.interval_journal: FILES.intervals, FILES.system_journal: FILES.system}.get(
-                name, FILES.probes
-            )
-        ).unlink()
+    if name in JOURNALS:
+        (foreign / JOURNALS[name]).unlink(missing_ok=True)
     with (foreign / name).open("ab") as file:
         file.truncate(LIMITS[name] + 1)
     said = f"it is larger than {LIMITS[name] // 2**20:,} MiB"
-    if name == FILES.scores:  # nothing is made of what was scored by somebody else
+    if (read := READ_WHERE_ASKED.get(name)) is not None:
         with pytest.raises(InputError, match=said):
-            _ = StoredRun(foreign).scores
+            read(StoredRun(foreign))
         return
     ended = call("report", foreign, "--out", foreign.parent / "page.html")
     assert (ended.code, said in ended.err.replace("\n", " ")) == (2, True), ended

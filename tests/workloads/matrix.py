@@ -15,7 +15,7 @@ PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 
 KEYED = {"redis": "Redis", "cassandra": "Cassandra", "dynamodb": "DynamoDB", "s3": "S3"}
 """The same of systems without SQL, which have tests of their own."""
-VERBS = {"noop", "ycsb"}
+VERBS = {"ycsb"}
 """The workloads that say nothing in SQL."""
 
 SMALL: Mapping[str, Mapping[str, Any]] = {

@@ -57,7 +57,7 @@ end
 local function read_list(tx, pick)
   local key = pick.lists()
   local row = tx:one("read_list", key)
-  tx:observe("list", key, row and row.elements)
+  tx:observe("list", key, row and tostring(row.elements))
 end
 
 local function write(tx, pick, mine)

@@ -4,6 +4,7 @@
 local w = workload "noop"
 w:describe "A statement that asks for nothing: the way to the server and back"
 
+if not w:can "sql" then error("the statement is SQL, which " .. w.dialect .. " does not have", 0) end
 w:statement("nothing", "SELECT 1")
 
 w:transaction("noop", { read_only = true, help = "selects a constant" }, function(tx) tx:one("nothing") end)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _SEED = 7
+_TENANT = "try"
 _SECONDS = 0.2
 """How long each transaction runs, again and again, each time with other random numbers."""
 _SLOW_S = 60.0
@@ -101,7 +102,8 @@ class Trying:
             trial = Trial(dialect=dialect, database=file_url is not None, scale=workload.scale)
             trial.not_tried = _loaded(workload, trial) if trial.database else ""
             if not trial.not_tried:
-                trial.transactions = [_try(workload, name) for name in workload.transactions]
+                used: dict[str, int] = {}
+                trial.transactions = [_try(workload, name, used) for name in workload.transactions]
         return trial
 
     def on_all(self) -> list[Trial]:
@@ -155,16 +157,16 @@ def _loaded(workload: Workload, trial: Trial) -> str:
     return ""
 
 
-def _try(workload: Workload, transaction: str) -> Tried:
-    """Run a transaction for a moment."""
+def _try(workload: Workload, transaction: str, used: dict[str, int]) -> Tried:
+    """Run a transaction for a moment; ``used`` are the keys that the ones before have used up, and it."""
     table = LoadTable(sessions=1, statement_timeout=_SLOW_S, drain_timeout=_SLOW_S)
-    tenant = tenant_description(table, Tenant("try", (workload.url,)), "rw", workload.spec())
+    tenant = tenant_description(table, Tenant(_TENANT, (workload.url,)), "rw", workload.spec(used))
     load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(_SECONDS)
-    phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {"try": load}, "seconds": _SECONDS}
+    phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {_TENANT: load}, "seconds": _SECONDS}
     description = {**load_description(table, _SEED, []), "tenants": [tenant], "phases": [phase]}
     try:
         with _running(json.dumps(description)) as run:
-            return _outcome(run, transaction)
+            return _outcome(run, transaction, used)
     except NephoscopeError as error:
         return Tried(transaction=transaction, fault=str(error))
 
@@ -178,7 +180,7 @@ def _running(description: str) -> Iterator[_engine.Run]:
         run.stop()
 
 
-def _outcome(run: _engine.Run, transaction: str) -> Tried:
+def _outcome(run: _engine.Run, transaction: str, used: dict[str, int]) -> Tried:
     """Read a run to its end."""
     counts = dict.fromkeys(("committed", "aborted", "failed"), 0)
     error = fault = ""
@@ -193,6 +195,7 @@ def _outcome(run: _engine.Run, transaction: str) -> Tried:
                 error = error or record["message"]
             case "end":
                 fault = str(record.get("failure") or "")
+                used.update(record.get("handed_out", {}).get(_TENANT, {}))
                 break
     if counts["committed"] and "tx:skip()" in fault:
         fault = ""  # It has used up the few rows of a small scale.
