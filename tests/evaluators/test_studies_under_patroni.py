@@ -71,7 +71,7 @@ def measured(
     overrides = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
     with start("run", study, *overrides, cwd=folder, environment=cluster.environment) as process:
         ended = finish(process, 240)
-    assert ended.code == 0, f"{ended.err}\n{cluster.logs()}"
+    assert ended.code == 0, f"{ended.out}{ended.err}\n{cluster.logs()}"
     return StoredRun(folder / "runs" / "latest"), ended.out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -21,17 +22,22 @@ _STARTS_WITHIN_S = 20.0
 _ROWS = 1000
 
 
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
     program = shutil.which("redis-server")
     if program is None:
         pytest.skip("there is no redis-server")
-    socket = tmp_path / "s"
+    path = tmp_path / "s"
     keep = [
         "--port",
         "0",
         "--unixsocket",
-        str(socket),
+        str(path),
         "--dir",
         str(tmp_path),
         "--save",
@@ -42,10 +48,10 @@ def url(tmp_path: Path) -> Iterator[str]:
     with subprocess.Popen([program, *keep], stdout=subprocess.DEVNULL) as server:
         try:
             end = time.monotonic() + _STARTS_WITHIN_S
-            while not socket.exists():
+            while not _listens(path):
                 assert time.monotonic() < end, "Redis does not start"
                 time.sleep(0.01)
-            yield f"redis:///3?socket={socket}"
+            yield f"redis:///3?socket={path}"
         finally:
             server.terminate()
 

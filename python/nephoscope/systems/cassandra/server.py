@@ -244,6 +244,11 @@ class CassandraNode(RingNode):
         """Tell where it is."""
         return {**super().facts(), "host": self.server.host}
 
+    def known(self) -> int:
+        """Count its peers, which a node is one of once it has joined."""
+        ((count,),) = self.server.ask("SELECT count(*) FROM system.peers")
+        return int(count or 0)
+
     def leave(self) -> Mapping[str, Any]:
         """Stream what it has to the others (``nodetool decommission``)."""
         self.server.run_tool("decommission", "--force")

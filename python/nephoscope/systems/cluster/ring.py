@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import shutil
+import time
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.cluster.cluster import Cluster
-from nephoscope.systems.cluster.node import Began, Node
+from nephoscope.systems.cluster.node import LOOK_AGAIN_S, Began, Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from nephoscope.settings.base import Role
     from nephoscope.systems.cluster.product import SettingValue
     from nephoscope.systems.cluster.server import Server
+
+_KNOWN_S = 120.0
+"""After this long a node that has joined is not known to all others, and will not be."""
 
 
 class RingNode(Node):
@@ -71,6 +75,10 @@ class RingNode(Node):
         """Do nothing: how many nodes a write waits for is its own consistency level."""
 
     @abstractmethod
+    def known(self) -> int:
+        """Tell how many other nodes of the ring it knows as its members. Raises ``MeasurementError``."""
+
+    @abstractmethod
     def leave(self) -> Mapping[str, Any]:
         """Hand its data over to the others; tell what is worth keeping of it. Raises ``MeasurementError``."""
 
@@ -104,7 +112,23 @@ class RingCluster(Cluster):
         for number in range(2, replicas + 2):
             node = self._nodes[f"node{number}"] = self._new_node(number)
             node.start()
+            self._await_members()
         prepare(self.primary.server)
+
+    def _await_members(self) -> None:
+        """Wait until every node knows of all others that they have joined: gossip takes a moment.
+
+        Raises ``MeasurementError``.
+        """
+        deadline = time.monotonic() + _KNOWN_S
+        for node in cast("Iterable[RingNode]", self._nodes.values()):
+            while (known := node.known()) < len(self._nodes) - 1:
+                if time.monotonic() > deadline:
+                    raise MeasurementError(
+                        f"{node.name} knows {known} other nodes of the ring after {_KNOWN_S:g} s, and not "
+                        f"{len(self._nodes) - 1}"
+                    )
+                time.sleep(LOOK_AGAIN_S)
 
     def nodes(self) -> dict[str, Role]:
         """Tell the nodes: all take writes."""
@@ -152,6 +176,7 @@ class RingCluster(Cluster):
             new.stop()
             raise
         self._nodes[new.name] = new
+        self._await_members()
         return Began(new.name, began, new.moved())
 
     def remove_node(self, name: str | None) -> Began:
