@@ -19,7 +19,7 @@ from nephoscope.scoring.given import read_figures
 from nephoscope.scoring.given_scores import score_systems
 from nephoscope.scoring.prices import load_price_book
 from nephoscope.storage.generating import read_course
-from nephoscope.study.packaged import packaged_workloads
+from nephoscope.study.packaged import find_study, packaged_workloads
 from nephoscope.study.reading import read_study
 
 HERE = Path(__file__).parent
@@ -184,8 +184,12 @@ def test_overrides_of_the_pages_are_valid(tmp_path: Path) -> None:
         if page.parent.name == "docs"
         for found in re.findall(r"`(?:nephoscope run \S+ )?(--set [^`]+)`", prose(page))
     ]
-    overrides = [words[at + 1] for words in given for at, word in enumerate(words) if word == "--set"]
-    assert len(overrides) > 5
-    # Another provider takes other keys than this study's system has.
-    for override in (one for one in overrides if not one.startswith("system.provider=")):
-        read_study(file, [override])
+    overrides = [[words[at + 1] for at, word in enumerate(words) if word == "--set"] for words in given]
+    assert sum(map(len, overrides)) > 5
+    for words, together in zip(given, overrides, strict=True):
+        # Another provider takes other keys than this study's system has: then the study that is named has to take it.
+        if any(override.startswith("system.provider=") for override in together):
+            read_study(find_study(words[1]), together)
+            continue
+        for override in together:
+            read_study(file, [override])
