@@ -13,6 +13,7 @@ import socket
 import struct
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -25,7 +26,6 @@ from nephoscope.settings.units import Duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from nephoscope.engine.loadrun import LoadRun
     from nephoscope.study.workload import DescribedWorkload
@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 
 _NAME = "control"
 """The socket's file in the run directory, while the run goes on."""
+_UNREADY = f".{_NAME}.part"
 _MOST_BYTES = 65_536
 _ANSWER_S = 5.0
 _CREDENTIALS = struct.Struct("3i")
@@ -190,7 +191,7 @@ def ask(folder: Path, request: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises ``InputError`` where the run has ended or refuses the request, ``MeasurementError`` where it does not answer.
     """
     try:
-        with socket.socket(socket.AF_UNIX) as peer, _address(folder) as address:
+        with socket.socket(socket.AF_UNIX) as peer, _address(folder, _NAME) as address:
             peer.settimeout(2 * _ANSWER_S)
             peer.connect(address)
             peer.sendall(json.dumps(request).encode() + b"\n")
@@ -207,14 +208,18 @@ def ask(folder: Path, request: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _listen(folder: Path) -> socket.socket:
-    """Open the socket; nobody but its owner may connect from the beginning. Raises ``OSError``."""
+    """Open the socket; nobody but its owner may connect from the beginning. Raises ``OSError``.
+
+    The file has its name once it answers: a socket that is bound and does not listen yet refuses.
+    """
     listening = socket.socket(socket.AF_UNIX)
     try:
         # Linux gives the file the mode of the socket.
         os.fchmod(listening.fileno(), 0o600)
-        with _address(folder) as address:
-            listening.bind(address)
-        listening.listen()
+        with _address(folder, _UNREADY) as unready, _address(folder, _NAME) as address:
+            listening.bind(unready)
+            listening.listen()
+            Path(unready).rename(address)
     except OSError:
         listening.close()
         raise
@@ -223,11 +228,11 @@ def _listen(folder: Path) -> socket.socket:
 
 
 @contextmanager
-def _address(folder: Path) -> Iterator[str]:
+def _address(folder: Path, name: str) -> Iterator[str]:
     """Give the socket's address: a path of any length would not fit into it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{descriptor}/{_NAME}"
+        yield f"/proc/self/fd/{descriptor}/{name}"
     finally:
         os.close(descriptor)
 
