@@ -32,7 +32,8 @@ def run(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
     study = write_study(tmp_path, sim_study(OPEN, planted="latency=constant(1ms)"))
     with start("run", study, cwd=tmp_path) as process:
         folder = tmp_path / "runs" / "latest"
-        wait_for((folder / "control").exists, "the control socket", process)
+        for name in ("control", "events.jsonl"):
+            wait_for((folder / name).exists, f"the file {name}", process)
         yield folder.resolve(), process
 
 
