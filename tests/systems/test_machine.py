@@ -1,11 +1,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from nephoscope.systems.machine.account import server_accounts
 from nephoscope.systems.machine.capacity import storage_bytes, this_machine
+from nephoscope.systems.machine.supervised import Order, SupervisedProcess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,3 +78,20 @@ def test_this_machine_has_something_to_give() -> None:
 
 def test_storage_is_known_before_the_folder_exists(tmp_path: Path) -> None:
     assert storage_bytes(tmp_path / "not" / "yet") == storage_bytes(tmp_path) > 0
+
+
+def test_a_process_may_be_ended_while_others_wait_for_its_end() -> None:
+    order = Order(
+        command=("/bin/sleep", "60"),
+        account=server_accounts()[0],
+        stages=((signal.SIGTERM, 5.0),),
+        orphaned=signal.SIGKILL,
+    )
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(5):
+            process = SupervisedProcess(order)
+            process.start(sys.stderr.fileno())
+            waiting = [threads.submit(process.ended, 20.0) for _ in range(8)]
+            time.sleep(0.05)  # until they wait
+            assert process.end()
+            assert all(one.result(10.0) for one in waiting)

@@ -8,6 +8,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,7 @@ class SupervisedProcess:
         self._unread = b""
         self._lost = False
         self._gone = False
+        self._reading = threading.Lock()
         self.pid = 0
         """Process number of the command; 0 before it has started."""
         self.exit_code: int | None = None
@@ -124,8 +126,9 @@ class SupervisedProcess:
             os.close(control)
         if self._status is not None:
             self.ended(sum(seconds for _, seconds in self._order.stages) + _GRACE_S)
-            status, self._status = self._status, None
-            os.close(status)
+            with self._reading:
+                status, self._status = self._status, None
+                os.close(status)
         if self._supervisor is not None:
             supervisor, self._supervisor = self._supervisor, None
             _bury(supervisor)
@@ -156,14 +159,22 @@ class SupervisedProcess:
 
     def _listen(self, deadline: float) -> None:
         """Take in what the supervisor says next, if it says anything before the deadline."""
-        if self._status is None:
+        if (status := self._status) is None:
             self._lost = True
             return
         poll = select.poll()  # unlike select, it takes the large descriptors of a process with many sessions
-        poll.register(self._status, select.POLLIN)
+        poll.register(status, select.POLLIN)
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return
-        text = os.read(self._status, 4096)
+        with (
+            self._reading
+        ):  # another thread may have read it, or have ended the process, while this one waited
+            if self._status is None:
+                self._lost = True
+                return
+            if not poll.poll(0):
+                return
+            text = os.read(status, 4096)
         if not text:
             self._lost = True
         *lines, self._unread = (self._unread + text).split(b"\n")
