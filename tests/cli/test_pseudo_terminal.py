@@ -17,10 +17,19 @@ from terminals import HIDE_CURSOR, SHOW_CURSOR, start_on_terminal
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.long, pytest.mark.parametrize("columns", [80, 120])]
+pytestmark = pytest.mark.long
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
 PATIENCE_S = 240.0
+
+
+on_narrow_ones = pytest.mark.parametrize("columns", [80])
+"""For what measures for a minute and more: there figures are cut first."""
+
+
+@pytest.fixture(params=[80, 120])
+def columns(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +70,7 @@ def test_a_run_of_the_simulated_database(tmp_path: Path, columns: int) -> None:
     assert "report: " in words
 
 
+@on_narrow_ones
 def test_two_tenants_are_loaded_one_after_the_other(columns: int) -> None:
     lab = Lab()
     measure = throughput(mixes=["RO"], duration="500ms")
@@ -79,6 +89,7 @@ def test_two_tenants_are_loaded_one_after_the_other(columns: int) -> None:
         lab.close()
 
 
+@on_narrow_ones
 def test_the_quickstart_from_an_empty_cache(columns: int) -> None:
     lab = Lab()
     try:
