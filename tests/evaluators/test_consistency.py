@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from postgres_lab import Lab
 
 from commands import call
 from nephoscope.evaluators.consistency.tables import TABLES
@@ -16,6 +17,7 @@ from sample_studies import sim_study, write_study
 from stored_runs import Step, begin_run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SLICE_S = 0.5
@@ -171,7 +173,17 @@ def brief(*words: str) -> list[str]:
     return [word for key, value in pairs.items() for word in ("--set", f"measure.0.{key}={value}")]
 
 
+@pytest.fixture
+def empty_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The studies have no folder of their own, and the user's may hold other data."""
+    lab = Lab()
+    monkeypatch.setenv("NEPHOSCOPE_CACHE", str(lab.base / "cache"))
+    yield
+    lab.close()
+
+
 @pytest.mark.alone
+@pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize("product", ["postgres", "mariadb"])
 def test_the_study_of_stale_reads_runs_on_a_real_replica(tmp_path: Path, product: str) -> None:
     ended = call(
@@ -200,6 +212,7 @@ def test_the_study_of_stale_reads_runs_on_a_real_replica(tmp_path: Path, product
 
 
 @pytest.mark.alone
+@pytest.mark.usefixtures("empty_cache")
 def test_the_study_of_long_forks_runs_on_a_primary_and_its_replica(tmp_path: Path) -> None:
     ended = call(
         "run",
