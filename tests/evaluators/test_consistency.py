@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from postgres_lab import Lab
+from product_labs import lab_without_database
 
 from commands import call
 from nephoscope.evaluators.consistency.tables import TABLES
@@ -174,12 +175,9 @@ def brief(*words: str) -> list[str]:
 
 
 @pytest.fixture
-def empty_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def empty_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
     """The studies have no folder of their own, and the user's may hold other data."""
-    lab = Lab()
-    monkeypatch.setenv("NEPHOSCOPE_CACHE", str(lab.base / "cache"))
-    yield
-    lab.close()
+    yield from lab_without_database(Lab, monkeypatch)
 
 
 @pytest.mark.alone

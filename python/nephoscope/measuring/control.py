@@ -35,6 +35,7 @@ _log = logging.getLogger(__name__)
 _NAME = "control"
 """The socket's file in the run directory, while the run goes on."""
 _UNREADY = f".{_NAME}.part"
+"""Its name until it listens."""
 _MOST_BYTES = 65_536
 _ANSWER_S = 5.0
 _CREDENTIALS = struct.Struct("3i")
@@ -191,9 +192,9 @@ def ask(folder: Path, request: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises ``InputError`` where the run has ended or refuses the request, ``MeasurementError`` where it does not answer.
     """
     try:
-        with socket.socket(socket.AF_UNIX) as peer, _address(folder, _NAME) as address:
+        with socket.socket(socket.AF_UNIX) as peer, _short(folder) as place:
             peer.settimeout(2 * _ANSWER_S)
-            peer.connect(address)
+            peer.connect(str(place / _NAME))
             peer.sendall(json.dumps(request).encode() + b"\n")
             answer = json.loads(_line(peer))
     except PermissionError:
@@ -216,10 +217,10 @@ def _listen(folder: Path) -> socket.socket:
     try:
         # Linux gives the file the mode of the socket.
         os.fchmod(listening.fileno(), 0o600)
-        with _address(folder, _UNREADY) as unready, _address(folder, _NAME) as address:
-            listening.bind(unready)
+        with _short(folder) as place:
+            listening.bind(str(place / _UNREADY))
             listening.listen()
-            Path(unready).rename(address)
+            (place / _UNREADY).rename(place / _NAME)
     except OSError:
         listening.close()
         raise
@@ -228,11 +229,11 @@ def _listen(folder: Path) -> socket.socket:
 
 
 @contextmanager
-def _address(folder: Path, name: str) -> Iterator[str]:
-    """Give the socket's address: a path of any length would not fit into it."""
+def _short(folder: Path) -> Iterator[Path]:
+    """Give a short path of the folder: one of any length would not fit into a socket's address."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{descriptor}/{name}"
+        yield Path(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
 

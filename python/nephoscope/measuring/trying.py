@@ -158,7 +158,7 @@ def _loaded(workload: Workload, trial: Trial) -> str:
 
 
 def _try(workload: Workload, transaction: str, used: dict[str, int]) -> Tried:
-    """Run a transaction for a moment; ``used`` are the keys that the ones before have used up, and it."""
+    """Run a transaction for a moment. ``used`` has the keys that runs have used up, and gets those of this one."""
     table = LoadTable(sessions=1, statement_timeout=_SLOW_S, drain_timeout=_SLOW_S)
     tenant = tenant_description(table, Tenant(_TENANT, (workload.url,)), "rw", workload.spec(used))
     load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(_SECONDS)
@@ -181,7 +181,7 @@ def _running(description: str) -> Iterator[_engine.Run]:
 
 
 def _outcome(run: _engine.Run, transaction: str, used: dict[str, int]) -> Tried:
-    """Read a run to its end."""
+    """Read a run to its end; the keys that it has used up go into ``used``."""
     counts = dict.fromkeys(("committed", "aborted", "failed"), 0)
     error = fault = ""
     while (text := run.next(2 * _SLOW_S)) is not None:

@@ -160,7 +160,7 @@ class RingCluster(Cluster):
         """Nothing leads anywhere."""
 
     def add_node(self, name: str | None) -> Began:
-        """Add a node; done when it has taken over its part of the data and serves."""
+        """Add a node; done when it has taken over its part of the data, serves, and is known to all others."""
         for node in self._nodes.values():
             self._running(node)
         free = next(number for number in range(1, 1000) if f"node{number}" not in self._nodes)

@@ -166,9 +166,8 @@ class SupervisedProcess:
         poll.register(status, select.POLLIN)
         if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             return
-        with (
-            self._reading
-        ):  # another thread may have read it, or have ended the process, while this one waited
+        # Another thread may have read it, or have ended the process, while this one waited.
+        with self._reading:
             if self._status is None:
                 self._lost = True
                 return
