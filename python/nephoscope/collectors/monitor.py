@@ -110,7 +110,8 @@ class Monitor:
             try:
                 now = self._now()
                 for of, values in sample(now).items():
-                    self._writer.metrics(now, of or source, values.items())
+                    if values:
+                        self._writer.metrics(now, of or source, values.items())
             except (MeasurementError, OSError, ValueError) as error:
                 # A server that is down is what some runs are about; a host without /proc stays without.
                 _log.info("no metrics of %s: %s", source, error)
