@@ -11,14 +11,18 @@ import json
 import os
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benches.servers import own_cpu, timed
 from nephoscope import _engine
+from nephoscope.collectors.monitor import Monitor
+from nephoscope.collectors.presence import Presence
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.store import RunWriter
 from nephoscope.systems.base import System
+from nephoscope.systems.machine.processes import family
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,15 +92,36 @@ def probing(url: str, origin_ns: int) -> Iterator[None]:
         writer.close()
 
 
+@contextlib.contextmanager
+def observing(url: str, origin_ns: int, pid: int) -> Iterator[None]:
+    """Sample host and server meanwhile, wait events and processes included, and write the samples, as a run does."""
+    with tempfile.TemporaryDirectory() as folder:
+        writer = RunWriter(Path(folder), {}, "")
+        servers = {"server:rw": url}
+        presence = Presence.of("bench")
+        of_server = partial(family, pid)
+        monitor = Monitor(writer, origin_ns, "postgres", servers, presence, processes=of_server)
+        try:
+            yield
+        finally:
+            monitor.stop()
+            writer.close()
+
+
 def run(spec: dict[str, Any]) -> dict[str, Any]:
-    """Run a load, beside probes if it says so; give what its measured phase used."""
+    """Run a load, beside probes or the collectors if it says so; give what its measured phase used."""
     level, seconds, mix = spec.pop("level"), spec.pop("seconds"), spec.pop("mix")
-    url = spec["tenants"][0]["rw"][0] if spec.pop("probes", False) else None
+    url = spec["tenants"][0]["rw"][0]
+    probes, postmaster = spec.pop("probes", False), spec.pop("observed", 0)
     warmup = {"name": "warm-up", "kind": "warm_up", "seconds": 1.0, "loads": {"*": {**level, "mix": mix}}}
     measure = {"name": "measure", "kind": "measure", "seconds": seconds, "loads": {}}
     at_start = resident_mb()
     load = _engine.Run(json.dumps({**spec, "phases": [warmup, measure]}))
-    with probing(url, load.origin_ns) if url else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if probes:
+            stack.enter_context(probing(url, load.origin_ns))
+        if postmaster:
+            stack.enter_context(observing(url, load.origin_ns, postmaster))
         return _read(load, seconds, at_start)
 
 

@@ -9,6 +9,7 @@ from benches.against_pgbench import floor, lag, order_payment, point_select
 from benches.engine import collector, instructions, noop, sessions, soak
 from benches.intervals import intervals
 from benches.loading import load, load_mariadb, load_tpcc
+from benches.observation import observation
 from benches.probes import lag_resolution, probes
 from benches.storage_capture import storage_capture
 from benches.storage_execute import execute
@@ -46,6 +47,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "load-mariadb": load_mariadb,
     "load-tpcc": load_tpcc,
     "probes": probes,
+    "observation": observation,
     "lag-resolution": lag_resolution,
     "intervals": intervals,
     "storage-generate": generate,

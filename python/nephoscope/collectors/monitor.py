@@ -10,14 +10,15 @@ from nephoscope import _engine
 from nephoscope.collectors import mysql, postgres
 from nephoscope.collectors.host import Host
 from nephoscope.collectors.presence import Presence, company
-from nephoscope.collectors.server import Sampler
+from nephoscope.collectors.processes import Processes
+from nephoscope.collectors.server import Collector, Sampler
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
-    from nephoscope.collectors.server import Samples, ServerReading
+    from nephoscope.collectors.server import Samples
     from nephoscope.store import RunWriter
 
 _log = logging.getLogger(__name__)
@@ -25,11 +26,19 @@ _log = logging.getLogger(__name__)
 PERIOD_S = 1.0
 """The time between two samples, in s. A sample costs the client about a millisecond."""
 
-_COLLECTORS: Mapping[str, Callable[[_engine.Admin], ServerReading]] = {
-    "postgres": postgres.read,
-    "mysql": mysql.read,
+LOOKS = 10
+"""How often in a period the sessions of a server are looked at: what each of them waits for."""
+
+_COLLECTORS: Mapping[str, Collector] = {
+    "postgres": Collector(postgres.read, postgres.look),
+    "mysql": Collector(mysql.read, mysql.look, mysql.LOOK_EVERY),
 }
 """The collectors of servers, by dialect."""
+
+
+_PROCESSES = "processes"
+_LOCAL = ("host", _PROCESSES)
+"""The sources that need no connection to a server."""
 
 
 class Monitor:
@@ -44,18 +53,21 @@ class Monitor:
         presence: Presence,
         *,
         is_idle: Callable[[], bool] = lambda: False,
+        processes: Callable[[], Collection[int]] = tuple,
     ) -> None:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of endpoints.
 
         Servers whose ``dialect`` has no collector are not sampled.
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
         While ``is_idle`` is true it has no connection to them: an idle system may pause.
+        ``processes`` tells the servers' processes on this machine, as far as they are known.
         """
         self._is_idle = is_idle
         self._writer = writer
         self._origin_ns = origin_ns
         self._ended = threading.Event()
         self._samplers: list[tuple[str, Callable[[float], Samples]]] = [("host", Host().sample)]
+        self._samplers.append((_PROCESSES, Processes(processes).sample))
         self._met: set[str] = set()
         self._servers: list[Sampler] = []
         if dialect in _COLLECTORS:
@@ -74,23 +86,37 @@ class Monitor:
 
     def _run(self) -> None:
         silenced: set[str] = set()
-        while not self._ended.wait(PERIOD_S - self._now() % PERIOD_S):
+        number = period = 0
+        while True:
+            # Looks whose time has passed meanwhile are left out: they would all see the same moment.
+            number = max(number, int(self._now() * LOOKS / PERIOD_S)) + 1
+            if self._ended.wait(max(number * PERIOD_S / LOOKS - self._now(), 0.0)):
+                break
             idle = self._is_idle()
             if idle:
                 self._let_go()
-            for source, sample in self._samplers:
-                if source in silenced or (idle and source != "host"):
-                    continue
-                try:
-                    now = self._now()
-                    for of, values in sample(now).items():
-                        self._writer.metrics(now, of or source, values.items())
-                except (MeasurementError, OSError, ValueError) as error:
-                    # A server that is down is what some runs are about; a host without /proc stays without.
-                    _log.info("no metrics of %s: %s", source, error)
-                    if source == "host":
-                        silenced.add(source)
+            for server in self._servers:
+                server.look(number)
+            if number // LOOKS > period:
+                period = number // LOOKS
+                self._sample(silenced, idle=idle)
         self._let_go()
+
+    def _sample(self, silenced: set[str], *, idle: bool) -> None:
+        """Write a sample of each source; ``silenced`` are those that never have one."""
+        for source, sample in self._samplers:
+            if source in silenced or (idle and source not in _LOCAL):
+                continue
+            try:
+                now = self._now()
+                for of, values in sample(now).items():
+                    if values:
+                        self._writer.metrics(now, of or source, values.items())
+            except (MeasurementError, OSError, ValueError) as error:
+                # A server that is down is what some runs are about; a host without /proc stays without.
+                _log.info("no metrics of %s: %s", source, error)
+                if source in _LOCAL:
+                    silenced.add(source)
 
     def _meet(self, now: float, others: set[str]) -> None:
         """Write once who else works on a server."""

@@ -243,6 +243,7 @@ class _Measurement:
             servers,
             self.presence,
             is_idle=lambda: load is not None and load.is_idle,
+            processes=self.provider.processes,
         )
         if load is not None:
             self.control = Control(load, self.workload, self.study.load.sessions)

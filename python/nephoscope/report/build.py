@@ -21,6 +21,7 @@ from nephoscope.report.sections import (
     timeline,
     title,
     verdicts,
+    waits,
 )
 from nephoscope.report.view import ReportView, Shown
 
@@ -44,6 +45,7 @@ def build_view(reader: RunReader) -> ReportView:
         limits=limits.build(run),
         sections=tuple(_sections(run)),
         timeline=timeline.build(run, buckets),
+        waits=waits.build(run, buckets),
         latency=latency.build(run),
         cost=costs.build(run),
         errors=errors.build(run),

@@ -16,6 +16,7 @@ from nephoscope.report.kit.parts import (
     Estimate,
     Fact,
     FactTable,
+    Grid,
     Level,
     Number,
     Part,
@@ -247,6 +248,14 @@ class Metrics(Part):
     note: str = ""
 
 
+class WaitSection(Part):
+    """What the server waited for, and what a transaction cost."""
+
+    charts: tuple[TimeChart, ...] = ()
+    tables: tuple[Grid, ...] = ()
+    note: str = ""
+
+
 class LimitRow(Part):
     """What a workload demands of a mix at one load, and what was measured; figures are formatted."""
 
@@ -280,6 +289,7 @@ class ReportView(Part):
     limits: tuple[LimitRow, ...]
     sections: tuple[Shown, ...]
     timeline: TimelineSection
+    waits: WaitSection | None
     latency: LatencySection
     cost: CostSection | None
     errors: Errors

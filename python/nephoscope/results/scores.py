@@ -15,6 +15,7 @@ from nephoscope.results import beside_paper, histories
 from nephoscope.results.course import course_of
 from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.limits import limits_of
+from nephoscope.results.observed import Observed
 from nephoscope.results.verdicts import FEW, connected, names, overloaded, steady, verdict
 from nephoscope.scoring.definitions import BY_ENDS, PERFECT, SCORES, STARRED, ScoreName, listed
 from nephoscope.scoring.formulas import Absent, Score, o_score
@@ -62,6 +63,7 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
     scores = perfect(found, study)
     points = [point for part in found for point in part.points]
     shortfalls = [shortfall for part in found for shortfall in part.shortfalls]
+    observed = Observed(run)
     starred = _starred(run, study, workload, found, scores)
     split = _split(scores)
     return {
@@ -76,6 +78,8 @@ def scores_of(run: StoredRun) -> dict[str, Any]:
         "points": [point.model_dump(mode="json") for point in points],
         "limits": limits_of(run, points, workload),
         "course": course_of(run),
+        "waits": observed.waits(),
+        "transaction_costs": observed.costs({point.phase: point.cpu_us for point in points}),
         "shortfalls": [vars(shortfall) for shortfall in shortfalls],
         "saturation": {mix: entry for part in found for mix, entry in part.saturation.items()},
         "details": _details(found),

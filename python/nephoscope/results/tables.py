@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nephoscope import registry
 from nephoscope.scoring.definitions import BY_ENDS, DEFINITIONS, SCORES, STARRED, ScoreName
+from nephoscope.tables import observed
 from nephoscope.tables.columns import (
     PERCENTILES,
     latencies,
@@ -33,11 +34,14 @@ def tables_of(runs: Sequence[RunFigures]) -> list[Table]:
     return [table for table in every_table(runs) if table.rows]
 
 
+_observed = (observed.waits, observed.transaction_costs)
+
+
 def every_table(runs: Sequence[RunFigures]) -> list[Table]:
     """Make all tables, including those without rows."""
     several = len(runs) > 1
     of_evaluators = (make for module in registry.shown("tables") for make in module.TABLES)
-    makers = (_scores, *of_evaluators, _limits, _course, _costs, _points)
+    makers = (_scores, *of_evaluators, _limits, _course, *_observed, _costs, _points)
     run = Column("run", "text", "The run's name.", "run" if several else "")
     return [replace(table, columns=[run, *table.columns]) for table in (maker(runs) for maker in makers)]
 

@@ -155,6 +155,13 @@ class Provider(ABC):
         """
         return None
 
+    def processes(self) -> tuple[int, ...]:
+        """Tell the processes of the servers that run now on this machine; empty where the provider knows none.
+
+        Descendants are among them. For any thread.
+        """
+        return ()
+
     def io_records(self) -> Path | None:
         """Tell the folder in which the server that takes writes records its I/O; None where it does not.
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run
 
 CLIENT = "client"
+WAIT = "wait:"
+"""How the metrics of wait events begin."""
 
 MOST_CHARTS = 24
 """More small charts than this would bury the others; the table has every metric."""
@@ -68,10 +70,11 @@ _CLIENT_PANELS = (
 )
 
 
-class _Table:
+class MetricTable:
     """``system.parquet`` by source and metric."""
 
     def __init__(self, run: Run) -> None:
+        """Read it from a run."""
         table = run.reader.system_metrics
         self._times = np.asarray(table.column("time_s").to_numpy(zero_copy_only=False), np.float64)
         self._values = np.asarray(table.column("value").to_numpy(zero_copy_only=False), np.float64)
@@ -87,7 +90,7 @@ class _Table:
 
 def build_client(run: Run, buckets: TimeBuckets) -> Metrics:
     """Return the client's own cost: whether the instrument itself was the limit."""
-    table = _Table(run)
+    table = MetricTable(run)
     known = [metric for source, metric in _pairs(table) if source == CLIENT]
     panels = [panel for panel in _CLIENT_PANELS if not _idle(table, panel)]
     charts = [_client_chart(table, panel, buckets) for panel in panels]
@@ -105,7 +108,7 @@ def _client_note(known: list[str], idle: list[str]) -> str:
     return f"Zero throughout, and so not drawn: {', '.join(idle)}." if idle else ""
 
 
-def _idle(table: _Table, panel: _Panel) -> bool:
+def _idle(table: MetricTable, panel: _Panel) -> bool:
     """Whether all of a panel's metrics were zero throughout."""
     series = [table.series(CLIENT, metric)[1] for metric, _ in panel.metrics]
     return any(values.size for values in series) and not any(values.any() for values in series)
@@ -113,8 +116,8 @@ def _idle(table: _Table, panel: _Panel) -> bool:
 
 def build_system(run: Run, buckets: TimeBuckets) -> Metrics:
     """Host and server: one small chart a metric, a line a source."""
-    table = _Table(run)
-    pairs = [(source, metric) for source, metric in _pairs(table) if source != CLIENT]
+    table = MetricTable(run)
+    pairs = [(source, metric) for source, metric in _pairs(table) if source != CLIENT and not is_wait(metric)]
     kinds: dict[tuple[str, str], list[str]] = {}
     for source, metric in pairs:
         kinds.setdefault((source.partition(":")[0], metric), []).append(source)
@@ -128,11 +131,11 @@ def build_system(run: Run, buckets: TimeBuckets) -> Metrics:
     )
 
 
-def _pairs(table: _Table) -> list[tuple[str, str]]:
+def _pairs(table: MetricTable) -> list[tuple[str, str]]:
     return [(source, metric) for source, _, metric in (key.partition("\0") for key in table.keys)]
 
 
-def _client_chart(table: _Table, panel: _Panel, buckets: TimeBuckets) -> TimeChart | None:
+def _client_chart(table: MetricTable, panel: _Panel, buckets: TimeBuckets) -> TimeChart | None:
     lines = []
     seen = []
     for index, (metric, name) in enumerate(panel.metrics):
@@ -181,7 +184,12 @@ def _note(buckets: TimeBuckets, *, largest: bool) -> str:
     return f"{'Largest value' if largest else 'Means'} over {duration(buckets.length_s)}."
 
 
-def _held(
+def is_wait(metric: str) -> bool:
+    """Tell whether a metric is of sessions in a wait event: they have a section of their own."""
+    return metric.startswith(WAIT)
+
+
+def held(
     values: Sequence[float | None], times: NDArray[np.float64], buckets: TimeBuckets
 ) -> tuple[float | None, ...]:
     """Hold each value until the next sample is due: samples may be further apart than the chart's buckets."""
@@ -200,7 +208,7 @@ def _log_safe(values: Sequence[float | None], log: bool) -> tuple[float | None, 
     return tuple(None if log and value is not None and value <= 0 else value for value in values)
 
 
-def _chart(table: _Table, metric: str, sources: Sequence[str], buckets: TimeBuckets) -> TimeChart | None:
+def _chart(table: MetricTable, metric: str, sources: Sequence[str], buckets: TimeBuckets) -> TimeChart | None:
     lines = []
     seen = []
     for index, source in enumerate(sources):
@@ -209,7 +217,7 @@ def _chart(table: _Table, metric: str, sources: Sequence[str], buckets: TimeBuck
             continue
         color, dash = category(index)
         reduced = buckets.reduce(times, values, largest=False)
-        lines.append(TimeLine(name=source, color=color, dash=dash, y=_held(reduced, times, buckets)))
+        lines.append(TimeLine(name=source, color=color, dash=dash, y=held(reduced, times, buckets)))
         seen.append((source, float(values.mean()), float(values.max())))
     if not lines:
         return None
@@ -254,7 +262,7 @@ def _words_and_unit(metric: str) -> tuple[str, str]:
 _PERCENTILE = re.compile(r"_p\d+_")
 
 
-def _row(run: Run, table: _Table, source: str, metric: str) -> MetricRow:
+def _row(run: Run, table: MetricTable, source: str, metric: str) -> MetricRow:
     """Over the measured phases, because a mean over warm-up too would be of nothing in particular."""
     times, values = table.series(source, metric)
     inside = np.zeros(times.shape, np.bool_)

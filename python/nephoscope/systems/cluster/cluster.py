@@ -11,6 +11,7 @@ from nephoscope import _engine
 from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.systems.cluster.front import Front
 from nephoscope.systems.cluster.node import Began, LostTheWayError, Node, bring_home
+from nephoscope.systems.machine import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -125,6 +126,11 @@ class Cluster:
     def nodes(self) -> dict[str, Role]:
         """Tell the nodes, and what each takes."""
         return {name: "rw" if node is self.primary else "ro" for name, node in self._nodes.items()}
+
+    def processes(self) -> tuple[int, ...]:
+        """Find the processes of all nodes that run, with their descendants. For any thread."""
+        pids = [node.server.pid for node in list(self._nodes.values())]
+        return tuple(member for pid in pids if pid for member in processes.family(pid))
 
     def urls(self, role: Role, database: str) -> tuple[str, ...]:
         """Tell the URLs of a role. They hold the password: not for logs or messages."""

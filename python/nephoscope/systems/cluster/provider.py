@@ -235,6 +235,10 @@ class ClusterProvider(Provider):
         del tenant
         return self._started().urls(role, self._settings.database_name)
 
+    def processes(self) -> tuple[int, ...]:
+        """Find the processes of all nodes that run."""
+        return self._cluster.processes() if self._cluster is not None else ()
+
     def io_records(self) -> Path | None:
         """Tell the folder in which the node that takes writes records its I/O; None where it does not."""
         recorder = self._started().primary.server.recorder
