@@ -12,28 +12,15 @@ from nephoscope.engine.loadrun import LoadRun
 from nephoscope.errors import MeasurementError
 from nephoscope.measuring.manifest import manifest_of
 from nephoscope.measuring.preparing import engine_description, started
+from nephoscope.measuring.silence import Silence
 from nephoscope.settings.loads import Endpoints, Load
 from nephoscope.store import RunWriter, StoredRun
 from nephoscope.study.reading import make_study
 from sample_studies import sim_study, throughput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
-
-
-class Silent:
-    """Watches a load and says nothing."""
-
-    def phase(self, record: Mapping[str, Any]) -> None: ...
-
-    def interval(self, record: Mapping[str, Any]) -> None: ...
-
-    def error(self, record: Mapping[str, Any]) -> None: ...
-
-    def gap(self, record: Mapping[str, Any]) -> None: ...
-
-    def expect(self, what: str | None) -> None: ...
 
 
 @pytest.fixture
@@ -42,7 +29,7 @@ def load(tmp_path: Path) -> Iterator[LoadRun]:
     study = make_study({**tables, "load": {"interval": "100ms"}}, "planted")
     with started(study) as (system, workload):
         writer = RunWriter(tmp_path, manifest_of(study, workload, system), study.to_toml())
-        yield LoadRun(engine_description(study, system, workload, {}), writer, Silent(), lambda _: None)
+        yield LoadRun(engine_description(study, system, workload, {}), writer, Silence(), lambda _: None)
         writer.close()
 
 
@@ -126,7 +113,7 @@ def test_the_p99_that_is_watched_is_that_of_all_series_together(
     load: LoadRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[float] = []
-    monkeypatch.setattr(Silent, "interval", lambda _, record: seen.append(record["p99_ms"]))
+    monkeypatch.setattr(Silence, "interval", lambda _, record: seen.append(record["p99_ms"]))
     counts = dict.fromkeys(("aborted", "failed", "unstarted"), 0)
 
     def series(transaction: str, time_ms: int, count: int) -> dict[str, Any]:

@@ -45,6 +45,14 @@ NOT_RUN = {
         ),
         "a run that goes on; tests/cli/test_ctl.py steers one",
     ),
+    "pip install 'nephoscope[prometheus,otlp]'": "the tests have both libraries",
+    **dict.fromkeys(
+        (
+            "nephoscope run study.toml --prometheus 0.0.0.0:9464",
+            "nephoscope run study.toml --otlp http://collector:4318",
+        ),
+        "monitoring of the reader's; tests/publishing has a real Prometheus, and a receiver",
+    ),
     **dict.fromkeys(
         (
             "nephoscope run consistency",

@@ -60,6 +60,22 @@ IoOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", help="The folder that run directories are made in.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON for machines.")]
+PrometheusOption = Annotated[
+    str | None,
+    typer.Option(
+        "--prometheus",
+        metavar="HOST:PORT",
+        help="Serve the run's own figures there while it goes on, for Prometheus; a PORT is one of this machine alone.",
+    ),
+]
+OtlpOption = Annotated[
+    str | None,
+    typer.Option(
+        "--otlp",
+        metavar="URL",
+        help="Send the run's own figures to a receiver of OpenTelemetry, by OTLP over HTTP.",
+    ),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Leave out what a whole run in --out has measured.")
 ]

@@ -13,7 +13,7 @@ from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence, company
 from nephoscope.engine.loadrun import LoadRun
 from nephoscope.engine.sessions import of_threads
-from nephoscope.engine.watcher import Watcher
+from nephoscope.engine.watcher import Watcher, Watchers
 from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.evaluators.base import Means
 from nephoscope.files import check_named, write_named
@@ -63,9 +63,6 @@ _CLOCK_STEP_S = 2.0
 class Audience(Watcher, Listener, Protocol):
     """Shows how a measurement goes."""
 
-    def begin(self, folder: Path, seconds: float) -> None:
-        """Show that the load begins; it will take about so long."""
-
     def score(self, name: ScoreName, score: Score) -> None:
         """Show a score that has just been measured; more evaluators follow."""
 
@@ -97,11 +94,17 @@ class Outcome:
 
 
 def run_study(
-    study: Study, runs: Path, audience: Audience, *, wrap: Callable[[Provider], Provider] | None = None
+    study: Study,
+    runs: Path,
+    audience: Audience,
+    *,
+    wrap: Callable[[Provider], Provider] | None = None,
+    beside: Watcher | None = None,
 ) -> Outcome:
     """Run a study and write its run directory.
 
-    ``wrap`` puts another provider around the study's own, to plant faults that it cannot.
+    ``beside`` watches the load as the audience does. ``wrap`` puts another provider around the study's own, to plant
+    faults that it cannot.
 
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
@@ -127,8 +130,9 @@ def run_study(
         with shielded():  # a run directory without a manifest could not be read
             folder = new_run_directory(runs, study.study.name)
             writer = RunWriter(folder, manifest, study.to_toml())
+        watcher = audience if beside is None else Watchers(audience, beside)
         measurement = _Measurement(
-            study, provider, system, workload, data, evaluators, rooms, crowded, writer, audience
+            study, provider, system, workload, data, evaluators, rooms, crowded, writer, audience, watcher
         )
         return measurement.run(handed_out)
 
@@ -148,6 +152,8 @@ class _Measurement:
     """Steps that may not fit on the servers beside the sessions of others."""
     writer: RunWriter
     audience: Audience
+    watcher: Watcher
+    """Who is told of the load: the audience, and who is beside it."""
     monitor: Monitor | None = None
     load: LoadRun | None = None
     control: Control | None = None
@@ -159,7 +165,7 @@ class _Measurement:
     def run(self, handed_out: Mapping[str, Mapping[str, int]]) -> Outcome:
         streams = max(evaluator.streams for evaluator in self.evaluators)
         description = engine_description(self.study, self.system, self.workload, handed_out, streams)
-        load = self.load = LoadRun(description, self.writer, self.audience, self._started)
+        load = self.load = LoadRun(description, self.writer, self.watcher, self._started)
         status, reason = "measured", None
         keeps_book = not self.study.workload.external
         try:
@@ -170,7 +176,7 @@ class _Measurement:
             for warning in self.crowded:
                 self.audience.say(f"warning: {warning}")
                 load.note("warning", message=warning)
-            self.audience.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
+            self.watcher.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for index, evaluator in enumerate(self.evaluators):
                 self._tell_scores(index - 1)
                 evaluator.drive(self._means(load))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nephoscope import __version__
 from nephoscope.cli.consoles import ERR, OUT, complain
 from nephoscope.cli.live import make_view
 from nephoscope.cli.options import (
     IoOption,
     JsonOption,
+    OtlpOption,
     OutOption,
     PgbenchOption,
+    PrometheusOption,
     ResumeOption,
     SetOption,
     SqlOption,
@@ -30,9 +34,12 @@ from nephoscope.errors import MeasurementError
 from nephoscope.visible import json_text, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from nephoscope.measuring.measurement import Outcome
+    from nephoscope.publishing.figures import LiveFigures
     from nephoscope.study.reading import Study
 
 
@@ -51,6 +58,8 @@ def run(
     as_json: JsonOption = False,
     resume: ResumeOption = False,
     form: SummaryOption = "nephoscope",
+    prometheus: PrometheusOption = None,
+    otlp: OtlpOption = None,
 ) -> None:
     """Run a study, or another tool's file: measure, keep what was measured, write a report.
 
@@ -70,8 +79,9 @@ def run(
             view.end()
         return
     found = parts(chosen)
-    for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
-        finish(measure(part, out, as_json=as_json, form=form), as_json=as_json)
+    with _published(chosen, prometheus, otlp) as figures:
+        for part in unmeasured(found, out, lambda text: ERR.print(visible(text))) if resume else found:
+            finish(measure(part, out, as_json=as_json, form=form, figures=figures), as_json=as_json)
 
 
 def quickstart(
@@ -96,8 +106,28 @@ def quickstart(
     finish(outcome, as_json=False)
 
 
+@contextmanager
+def _published(study: Study, prometheus: str | None, otlp: str | None) -> Iterator[LiveFigures | None]:
+    """Publish a command's figures while it goes on, where that is asked for."""
+    if prometheus is None and otlp is None:
+        yield None
+        return
+    from nephoscope.publishing import published  # noqa: PLC0415 - few runs are
+    from nephoscope.publishing.figures import LiveFigures  # noqa: PLC0415
+
+    figures = LiveFigures(study.study.name, __version__)
+    with published(figures, lambda text: ERR.print(visible(text)), prometheus=prometheus, otlp=otlp):
+        yield figures
+
+
 def measure(
-    study: Study, out: Path, *, as_json: bool, form: str = "nephoscope", to: Console = OUT
+    study: Study,
+    out: Path,
+    *,
+    as_json: bool,
+    form: str = "nephoscope",
+    to: Console = OUT,
+    figures: LiveFigures | None = None,
 ) -> Outcome:
     """Measure a study, and print what came of it."""
     from nephoscope.cli.printing import in_form  # noqa: PLC0415
@@ -105,7 +135,7 @@ def measure(
 
     view = make_view(as_json=as_json)
     try:
-        outcome = run_study(study, out, view)
+        outcome = run_study(study, out, view, beside=figures)
     finally:
         view.end()  # it may have ended while it was loading
     if as_json:
