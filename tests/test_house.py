@@ -39,7 +39,7 @@ ROOMS: dict[str, set[str]] = {
     "systems.cassandra": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "collectors": {"store", "dialects"},
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},
-    "publishing": set(),
+    "publishing": {"settings"},
     "report": {"store", "tables", "scoring", "statistics", "report.kit"},
     "report.kit": {"store", "tables", "scoring", "statistics"},
     "evaluators": {

@@ -33,7 +33,8 @@ WRONG = {
     "load, load_threads",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
     "score, system, measure, factor, experiment",
-    "system.port=3": "system.port: there is no such key; allowed are provider, resources, rw, ro, hooks",
+    "system.port=3": "system.port: there is no such key; allowed are provider, resources, metrics, rw, ro, "
+    "hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max, "
     "classes",
     "cost.book=1": "cost.book: there is no such key; allowed are price_book, starred, held, usage",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
 from nephoscope.collectors import mysql, postgres
+from nephoscope.collectors.endpoint import MetricsReader
 from nephoscope.collectors.host import Host
 from nephoscope.collectors.presence import Presence, company
 from nephoscope.collectors.processes import Processes
@@ -54,6 +56,7 @@ class Monitor:
         *,
         is_idle: Callable[[], bool] = lambda: False,
         processes: Callable[[], Collection[int]] = tuple,
+        endpoints: Mapping[str, tuple[str, Collection[str]]] | None = None,
     ) -> None:
         """Begin to sample; ``servers`` are sources such as ``server:rw`` with the URLs of endpoints.
 
@@ -61,6 +64,7 @@ class Monitor:
         Its sessions show the run's ``presence`` there, and what else is at work there becomes a warning of the run.
         While ``is_idle`` is true it has no connection to them: an idle system may pause.
         ``processes`` tells the servers' processes on this machine, as far as they are known.
+        ``endpoints`` are machines and programs with metrics of their own, by name: a URL, and what to keep.
         """
         self._is_idle = is_idle
         self._writer = writer
@@ -76,6 +80,10 @@ class Monitor:
             self._samplers += [
                 (source, one.sample) for source, one in zip(servers, self._servers, strict=True)
             ]
+        self._endpoints = [
+            MetricsReader(url, keep, partial(self._write_host, name), origin_ns)
+            for name, (url, keep) in (endpoints or {}).items()
+        ]
         self._thread = threading.Thread(target=self._run, name="monitor", daemon=True)
         self._thread.start()
 
@@ -83,6 +91,11 @@ class Monitor:
         """End the thread and its connections."""
         self._ended.set()
         self._thread.join(timeout=10)
+        for endpoint in self._endpoints:
+            endpoint.stop()
+
+    def _write_host(self, name: str, now: float, values: Mapping[str, float]) -> None:
+        self._writer.metrics(now, f"host:{name}", values.items())
 
     def _run(self) -> None:
         silenced: set[str] = set()

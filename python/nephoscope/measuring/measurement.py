@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nephoscope import _engine
+from nephoscope.collectors import endpoint
 from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence, company
 from nephoscope.engine.loadrun import LoadRun
@@ -116,6 +117,8 @@ def run_study(
         )
     prepare(study, any_url(study))
     check_runs(runs)
+    for name, one in study.system.metrics.items():
+        endpoint.check(name, one.url, one.keep)
     given = provider_class(study.system.provider)(study.system)
     with wrap(given) if wrap is not None else given as provider:
         audience.say(f"system: {study.system.provider}")
@@ -250,6 +253,7 @@ class _Measurement:
             self.presence,
             is_idle=lambda: load is not None and load.is_idle,
             processes=self.provider.processes,
+            endpoints={name: (one.url, one.keep) for name, one in self.study.system.metrics.items()},
         )
         if load is not None:
             self.control = Control(load, self.workload, self.study.load.sessions)

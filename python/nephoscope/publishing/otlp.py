@@ -30,6 +30,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from nephoscope.errors import InputError
 from nephoscope.masking import masked
 from nephoscope.publishing.figures import BOUNDS_S, Distribution
+from nephoscope.settings.endpoints import is_http
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,14 +64,9 @@ def exporting(figures: LiveFigures, url: str, say: Callable[[str], None]) -> Ite
 
 def _endpoint(url: str) -> str:
     """Return the URL of metrics: that of a receiver has ``/v1/metrics`` behind it (OTLP's specification)."""
-    try:
-        parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        known = False
-    if not known:
+    if not is_http(url):
         raise InputError(f"--otlp {masked(url)}: allowed is a URL such as http://127.0.0.1:4318")
-    return url if parts.path.strip("/") else f"{url.rstrip('/')}/v1/metrics"
+    return url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1/metrics"
 
 
 class _Exporter:

@@ -9,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from nephoscope.settings.base import Settings
+from nephoscope.settings.endpoints import MetricsEndpoint
 from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import one_as_list
 
@@ -20,6 +21,9 @@ class SystemSettings(Settings):
     """Who gives the system: ``nephoscope systems`` lists the providers."""
     resources: Resources | None = None
     """What the system was given, for its cost: see [resources](systems.md#resources)."""
+    metrics: dict[Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,30}$")], MetricsEndpoint] = Field(default={})
+    """Other machines and programs whose metrics are kept beside the load: see
+    [metrics of other machines](systems.md#metrics-of-other-machines)."""
 
 
 class OwnSystemSettings(SystemSettings):
