@@ -1,7 +1,11 @@
-"""The search for the highest rate that holds: bracket it, narrow the bracket, confirm its lower end."""
+"""The search for the highest rate that holds: bracket it, narrow the bracket, confirm its lower end.
+
+Rates near the result may be uncertain. So the search then moves outwards until both ends of an interval are certain.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,8 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    Interval = tuple[float | None, float | None]
+    """A rate that holds for certain, and one that does not; None where none is known."""
+
 MOST_STEPS = 60
 """A system whose confirmations fail again and again is given up after so many steps."""
+_OUTWARDS = math.sqrt(2)
+"""The ratio of a step towards a certain end."""
 _DIGITS = 5
 """Significant digits of a rate: far finer than the finest precision."""
 
@@ -42,17 +51,20 @@ class _OutOfStepsError(Exception):
     """The search has taken its last step."""
 
 
-def highest_rate(bounds: SearchBounds, holds: Callable[[float, int], bool]) -> Bracketed:
+def highest_rate(
+    bounds: SearchBounds, holds: Callable[[float, int], bool], certain: Callable[[], Interval]
+) -> Bracketed:
     """Search for the highest rate that holds, in `MOST_STEPS` steps at the most.
 
-    ``holds`` takes a rate and the number of the confirming repetition, 0 for a step of the search. In a system in which
-    no rate holds above one that does not, ``beyond`` exceeds ``rate`` by the precision at the most.
+    ``holds`` measures a rate; it takes the number of the confirming repetition, too, 0 for a step of the search.
+    ``certain`` gives what is certain by all that was measured. In a system in which no rate holds above one that does
+    not, ``beyond`` exceeds ``rate`` by the precision at the most.
     """
     search = _Search(bounds, holds)
-    try:
+    rate = None
+    with contextlib.suppress(_OutOfStepsError):
         rate = search.run()
-    except _OutOfStepsError:
-        rate = None
+        search.make_certain(certain)
     return Bracketed(rate, search.failed)
 
 
@@ -77,6 +89,17 @@ class _Search:
             self.failed = self.held.pop()
             self._descend()
         return None
+
+    def make_certain(self, certain: Callable[[], Interval]) -> None:
+        """Measure lower and higher rates until one holds for certain, and one does not."""
+        rate = self.held[-1] if self.held else self._bounds.least
+        while certain()[0] is None and rate > self._bounds.least:
+            rate = max(_rounded(rate / _OUTWARDS), self._bounds.least)
+            self._ask(rate, 0)
+        rate = self._bounds.most if self.failed is None else self.failed
+        while certain()[1] is None and rate < self._bounds.most:
+            rate = min(_rounded(rate * _OUTWARDS), self._bounds.most)
+            self._ask(rate, 0)
 
     def _ask(self, rate: float, repetition: int) -> bool:
         if self._steps == MOST_STEPS:

@@ -10,18 +10,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope import _engine
+from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.points import read_points
 from nephoscope.evaluators.slo.bracket import SearchBounds, highest_rate
 from nephoscope.evaluators.slo.reading import read_mixes
 from nephoscope.evaluators.slo.settings import SloSettings
-from nephoscope.evaluators.slo.shares import LimitCounter
+from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit, certain_interval
 from nephoscope.settings.loads import Load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.slo.shares import Outcome
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
@@ -29,10 +31,6 @@ if TYPE_CHECKING:
 
 _DOUBLINGS = 4
 """About so many steps bracket the rate; known only afterwards."""
-
-
-class _NotConnectedError(Exception):
-    """Sessions had no connection in a phase: it says nothing of the rate, and neither would another."""
 
 
 class Slo(Evaluator):
@@ -63,7 +61,7 @@ class Slo(Evaluator):
     # --- driving --------------------------------------------------------------------------------------------
 
     def drive(self, means: Means) -> None:
-        """Search for the rate of each mix."""
+        """Search for the rate of each mix. Raises ``MeasurementError`` where sessions have no connection."""
         of = self._settings
         bounds = SearchBounds(
             start=of.start,
@@ -73,43 +71,21 @@ class Slo(Evaluator):
             repetitions=of.repetitions,
         )
         for mix in self._mixes:
-            try:
-                highest_rate(bounds, partial(self._holds, means, mix))
-            except _NotConnectedError:
-                return
+            search = _MixSearch(means.load, of, partial(self._ask, means.load, mix))
+            highest_rate(bounds, search.holds, search.certain)
 
-    def _holds(self, means: Means, mix: str, rate: float, repetition: int) -> bool:
-        """Measure a rate; once more if the client was late, so that its lateness does not count as the system's."""
-        outcome = self._measure(means, mix, rate, repetition)
-        if outcome == "not known":
-            outcome = self._measure(means, mix, rate, repetition)
-        return outcome == "held"
-
-    def _measure(self, means: Means, mix: str, rate: float, repetition: int) -> Outcome:
-        of, load = self._settings, means.load
+    def _ask(self, load: LoadRun, mix: str, rate: float, repetition: int) -> tuple[int, str]:
+        """Request the phases of a step; return the measured one's number and name."""
+        of = self._settings
         level = Load(rate=rate, arrivals=of.arrivals, mix=self._mixes[mix], access=self._access[mix])
-        labels = self.labels(
-            self._index,
-            mix=mix,
-            rate=rate,
-            slo="confirmation" if repetition else "search",
-            repetition=max(repetition, 1),
-        )
+        purpose = {"slo": "confirmation"} if repetition else {"slo": "search", "search": True}
+        labels = self.labels(self._index, mix=mix, rate=rate, repetition=max(repetition, 1), **purpose)
         name = f"{mix} {rate:g}/s"
         if of.rest > 0:
             load.phase(f"{name} rest", "pause", of.rest, Load(rate=0.0, mix=self._mixes[mix]), labels)
         if of.warmup > 0:
             load.phase(f"{name} warm-up", "warm_up", of.warmup, level, labels)
-        counting = _Counting(load.phase(name, "measure", of.duration, level, labels), of.limit, rate)
-        load.listening.append(counting.add)
-        try:
-            load.wait()
-        finally:
-            load.listening.remove(counting.add)
-        record = load.phases.get(counting.phase)
-        if record is not None and record.is_short:
-            raise _NotConnectedError
-        return counting.outcome(of.percentile)
+        return load.phase(name, "measure", of.duration, level, labels), name
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -130,11 +106,52 @@ class Slo(Evaluator):
         )
 
 
+class _MixSearch:
+    """The steps of a mix that were measured."""
+
+    def __init__(
+        self, load: LoadRun, settings: SloSettings, ask: Callable[[float, int], tuple[int, str]]
+    ) -> None:
+        self._load = load
+        self._settings = settings
+        self._ask = ask
+        self._counts: dict[float, list[WithinLimit]] = {}
+
+    def holds(self, rate: float, repetition: int) -> bool:
+        """Measure a rate; once more if the client was late, so that its lateness does not count as the system's."""
+        outcome = self._measure(rate, repetition)
+        if outcome == "not known":
+            outcome = self._measure(rate, repetition)
+        return outcome == "held"
+
+    def certain(self) -> tuple[float | None, float | None]:
+        """Return the rates between which the highest one lies, as far as they are certain."""
+        percentile = self._settings.percentile
+        joined = {rate: WithinLimit.of_all(counts) for rate, counts in self._counts.items()}
+        return certain_interval({rate: counts.certainty(percentile) for rate, counts in joined.items()})
+
+    def _measure(self, rate: float, repetition: int) -> Outcome:
+        phase, name = self._ask(rate, repetition)
+        counting = _Counting(phase, self._settings.limit, rate)
+        self._load.listening.append(counting.add)
+        try:
+            self._load.wait()
+        finally:
+            self._load.listening.remove(counting.add)
+        record = self._load.phases.get(phase)
+        if record is not None and record.is_short:
+            reason = f"at {name} not all sessions were connected"
+            raise MeasurementError(f"the search for the highest rate: {reason}")
+        counts = counting.counted()
+        self._counts.setdefault(rate, []).append(counts)
+        return counts.outcome(self._settings.percentile)
+
+
 class _Counting:
     """Counts the arrivals of a phase while it goes on."""
 
     def __init__(self, phase: int, limit_s: float, rate: float) -> None:
-        self.phase = phase
+        self._phase = phase
         self._counter = LimitCounter(limit_s, rate)
         self._start_s: float | None = None
         self._arrivals = 0
@@ -142,7 +159,7 @@ class _Counting:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Add an interval's record, if it is of the phase."""
-        if record["phase"] != self.phase:
+        if record["phase"] != self._phase:
             return
         if self._start_s is None:
             self._start_s = record["start_s"]
@@ -160,6 +177,6 @@ class _Counting:
             record["start_s"] - self._start_s, latency, others, lag["max_us"] / 1e6 if lag else None
         )
 
-    def outcome(self, percentile: float) -> Outcome:
-        """Tell whether the rate held."""
-        return self._counter.counted(self._arrivals, self._aborted).outcome(percentile)
+    def counted(self) -> WithinLimit:
+        """Return the counts of the whole phase."""
+        return self._counter.counted(self._arrivals, self._aborted)

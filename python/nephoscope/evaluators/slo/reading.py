@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.points import latency_of, percentile_of
 from nephoscope.evaluators.slo.bracket import MOST_STEPS
-from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit
+from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit, certain_interval
 from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from nephoscope import _engine
     from nephoscope.evaluators.points import MeasuredPoints, Point
@@ -62,7 +60,7 @@ def _mix(stored: Stored, steps: Sequence[_Step], settings: SloSettings, *, is_sh
     rate = max((at for at, group in groups.items() if _is_confirmed(group, settings)), default=None)
     confirming = [step for step in groups.get(rate or 0.0, []) if step.confirms]
     rates = [_level(stored, at, group, settings.percentile) for at, group in groups.items()]
-    held, not_held = _interval(rates)
+    held, not_held = certain_interval({of["rate"]: of["certainty"] for of in rates})
     ended, why = _ending(rate, steps, settings, is_short=is_short)
     tps = mean_ci([step.point.tps for step in confirming]) if confirming else None
     latency = latency_of(stored, frozenset(step.point.phase for step in confirming))
@@ -128,18 +126,6 @@ def _percentile(stored: Stored, phases: Iterable[int], percentile: float) -> dic
     late = stored.run.merged(Selection(phases=of, kind="censored"))
     found, is_bound = percentile_of(ended, late, percentile)
     return {"percentile_ms": None if found is None else found / 1e6, "at_least": is_bound}
-
-
-def _interval(rates: Sequence[Mapping[str, Any]]) -> tuple[float | None, float | None]:
-    """Return the highest rate that certainly held, and the lowest that certainly did not.
-
-    Where a rate held certainly above one that certainly did not, both are beside the point: the system has changed.
-    """
-    held = [float(of["rate"]) for of in rates if of["certainty"] == "held"]
-    not_held = [float(of["rate"]) for of in rates if of["certainty"] == "not held"]
-    lowest, highest = min(not_held, default=np.inf), max(held, default=0.0)
-    low = max((rate for rate in held if rate < lowest), default=None)
-    return low, min((rate for rate in not_held if rate > highest), default=None)
 
 
 def _ending(

@@ -12,10 +12,12 @@ from nephoscope.tables.columns import RunFigures
 from nephoscope.tables.numbers import finite, number, percent, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
 
+_APART = 1.15
+"""Rates that are closer than this ratio share a label."""
 PLACE, ANCHOR, LABEL = 17, "slo", "Rate within a limit"
 NO_MIX, HIDDEN = {"slo"}, {"slo"}
 
@@ -76,20 +78,17 @@ def _said(found: Mapping[str, Any]) -> str:
 def _chart(place: str, entry: Mapping[str, Any]) -> XYChart:
     limit = finite(entry.get("limit_ms"))
     name = f"p{100 * (finite(entry.get('percentile')) or 0.0):g}"
-    lines, marks, rates = [], [], []
+    lines, marks, told = [], [], []
+    rates: set[float] = set()
     for index, (mix, found) in enumerate(_mixes(entry).items()):
         color, dash = category(index)
-        data = tuple(
-            (at, latency)
-            for of in map(scored.table, scored.sequence(found.get("rates")))
-            if (at := finite(of.get("rate"))) is not None
-            and (latency := finite(of.get("percentile_ms"))) is not None
-        )
-        rates += [at for at, _ in data]
+        data = _curve(found)
+        rates |= {rate for rate, _ in data}
         lines.append(Line(name=mix, color=color, dash=dash, data=data))
         lines.append(Line(name=mix, color=color, style="points", data=data, legend=False))
         best = finite(found.get("rate"))
         marks += [Mark(x=x, y=y, label=f"{number(x)}/s", color=color) for x, y in data if x == best]
+        told.append(f"{mix} {_told(data, best)}")
     if rates:
         # A rule of a chart is upright; the limit is a line of its own.
         across = ((min(rates), limit), (max(rates), limit))
@@ -98,11 +97,35 @@ def _chart(place: str, entry: Mapping[str, Any]) -> XYChart:
         id=f"slo-{place}",
         title=f"Latency {name} over the rate",
         unit="ms, log scale",
-        message=f"{_statement(entry)}",
+        message=f"{name}: {'; '.join(told)}.",
         note="Each point is one rate with all its phases together; what had not ended with its phase counts with its "
         "wait. The mark is the highest rate that held and was confirmed.",
-        x=Axis(title="Rate", unit="arrivals per second", scale="log2"),
+        x=Axis(title="Rate", unit="arrivals per second", scale="log2", ticks=_ticks(rates)),
         y=Axis(title=name, unit="ms", scale="log10"),
         lines=tuple(lines),
         marks=tuple(marks),
     )
+
+
+def _curve(found: Mapping[str, Any]) -> tuple[tuple[float, float], ...]:
+    """Return the percentile at each rate, ascending."""
+    told = map(scored.table, scored.sequence(found.get("rates")))
+    each = ((finite(of.get("rate")), finite(of.get("percentile_ms"))) for of in told)
+    return tuple((rate, latency) for rate, latency in each if rate is not None and latency is not None)
+
+
+def _told(data: Sequence[tuple[float, float]], best: float | None) -> str:
+    """Say the percentile at the highest rate that held, and at the next one above."""
+    near = [point for point in data if best is None or point[0] >= best][:2]
+    return (
+        " and ".join(f"{number(latency, 3)} ms at {number(rate)}/s" for rate, latency in near) or "not known"
+    )
+
+
+def _ticks(rates: Iterable[float]) -> tuple[tuple[float, str], ...]:
+    """Return the rates that stand far enough apart to be labelled, ascending."""
+    chosen: list[float] = []
+    for rate in sorted(rates):
+        if not chosen or rate >= _APART * chosen[-1]:
+            chosen.append(rate)
+    return tuple((rate, number(rate, 3)) for rate in chosen)

@@ -12,7 +12,7 @@ import numpy as np
 from nephoscope.statistics import clustered_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from nephoscope import _engine
 
@@ -82,6 +82,20 @@ class WithinLimit:
 
     def _interval(self, hits: Sequence[int]) -> tuple[float, float]:
         return clustered_interval(np.asarray(hits, np.int64), np.asarray(self.arrivals, np.int64))
+
+
+def certain_interval(certainties: Mapping[float, Outcome]) -> tuple[float | None, float | None]:
+    """Return the highest rate that certainly held, and the lowest that certainly did not; None where there is none.
+
+    ``certainties`` are by rate. Where a rate held above one that did not, neither counts: the system has changed.
+    """
+    held = [rate for rate, of in certainties.items() if of == "held"]
+    not_held = [rate for rate, of in certainties.items() if of == "not held"]
+    lowest, highest = min(not_held, default=math.inf), max(held, default=0.0)
+    return (
+        max((rate for rate in held if rate < lowest), default=None),
+        min((rate for rate in not_held if rate > highest), default=None),
+    )
 
 
 class LimitCounter:
