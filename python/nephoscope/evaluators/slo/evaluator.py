@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
 
-_DOUBLINGS = 4
+_DOUBLINGS = 6
 """About so many steps bracket the rate; known only afterwards."""
+_CONFIRMATIONS = 2
+"""So many rates are confirmed, about: the first one often holds by chance."""
 
 
 class Slo(Evaluator):
@@ -50,7 +52,8 @@ class Slo(Evaluator):
     def seconds(self) -> float:
         """Give about how long the search takes; how many steps it has is known only afterwards."""
         of = self._settings
-        steps = _DOUBLINGS + math.ceil(math.log2(math.log(2) / math.log1p(of.precision))) + of.repetitions
+        narrowing = math.ceil(math.log2(math.log(2) / math.log1p(of.precision)))
+        steps = _DOUBLINGS + narrowing + _CONFIRMATIONS * of.repetitions
         return len(self._mixes) * steps * (of.rest + of.warmup + of.duration)
 
     def demands(self, sessions: int) -> Iterator[Demand]:

@@ -33,7 +33,8 @@ class SloSection(Part):
     """The highest rates within latency limits."""
 
     entries: tuple[SloEntry, ...]
-    grids: tuple[Grid, ...]
+    rates: Grid
+    steps: Grid
     method: tuple[Method, ...] = ()
 
 
@@ -46,7 +47,8 @@ def build(run: Run) -> SloSection | None:
     figures = RunFigures("", run.reader, run.scores)
     return SloSection(
         entries=entries,
-        grids=tuple(grid(make([figures])) for make in (slo, slo_steps)),
+        rates=grid(slo([figures])),
+        steps=grid(slo_steps([figures])),
         method=method.of(run, "slo"),
     )
 

@@ -8,6 +8,7 @@ from nephoscope.tables.columns import (
     entries_of,
     latencies,
     latency_columns,
+    milliseconds,
     number,
     place_of,
     text,
@@ -20,12 +21,11 @@ if TYPE_CHECKING:
 
     from nephoscope.tables.columns import RunFigures
 
-_ENDED = {
-    "narrowed": "narrowed",
-    "most": "most held",
-    "least": "nothing held",
-    "broken off": "broken off",
-}
+_ENDED = {"most": "most held", "least": "nothing held"}
+"""How endings are shown that do not speak for themselves."""
+_OF_STEP = (
+    "rate", "tps", "arrivals", "share", "excused_share", "percentile_ms", "at_least", "failed", "unstarted", "outcome",
+)  # fmt: skip
 
 
 def slo(runs: Sequence[RunFigures]) -> Table:
@@ -54,9 +54,7 @@ def slo(runs: Sequence[RunFigures]) -> Table:
         place_of(rows),
         text("mix", "The mix of transactions.", "mix"),
         *_limit_columns(),
-        number(
-            "rate", "The highest rate that held and was confirmed, in arrivals per second.", "rate", ",.4g"
-        ),
+        number("rate", "The highest rate that held and was confirmed, in arrivals per second.", "rate"),
         Column(
             "certainly_held",
             "number",
@@ -65,9 +63,7 @@ def slo(runs: Sequence[RunFigures]) -> Table:
             _between,
         ),
         number("certainly_not_held", "The lowest rate that certainly did not hold, in arrivals per second."),
-        Column(
-            "tps", "number", "Committed transactions per second at this rate.", "TPS", spread("tps", ",.4g")
-        ),
+        Column("tps", "number", "Committed transactions per second at this rate.", "TPS", spread("tps")),
         *interval_of("tps", "the TPS"),
         *latency_columns(),
         text("ended", "How the search ended.", "ended"),
@@ -89,9 +85,9 @@ def slo_steps(runs: Sequence[RunFigures]) -> Table:
         place_of(rows),
         text("mix", "The mix of transactions.", "mix"),
         *_limit_columns(shown=False),
-        number("rate", "The arrivals per second that were asked for.", "rate", ",.4g"),
+        number("rate", "The arrivals per second that were asked for.", "rate"),
         text("purpose", "Whether it searched for the rate, or confirmed it.", "to"),
-        number("tps", "Committed transactions per second.", "TPS", ",.4g"),
+        number("tps", "Committed transactions per second.", "TPS"),
         whole("arrivals", "The arrivals that count.", "arrivals"),
         Column(
             "share",
@@ -122,18 +118,6 @@ def slo_steps(runs: Sequence[RunFigures]) -> Table:
 
 
 def _step(run: RunFigures, place: int, entry: Mapping[str, Any], mix: str, step: Mapping[str, Any]) -> Row:
-    same = (
-        "rate",
-        "tps",
-        "arrivals",
-        "share",
-        "excused_share",
-        "percentile_ms",
-        "at_least",
-        "failed",
-        "unstarted",
-        "outcome",
-    )
     return {
         "run": run.name,
         "measure": place,
@@ -141,7 +125,7 @@ def _step(run: RunFigures, place: int, entry: Mapping[str, Any], mix: str, step:
         "limit_ms": entry["limit_ms"],
         "percentile": entry["percentile"],
         "purpose": "confirm" if step["confirms"] else "search",
-        **{name: step[name] for name in same},
+        **{name: step[name] for name in _OF_STEP},
         **ends("share", step["share_ci95"]),
     }
 
@@ -176,8 +160,7 @@ def _share(row: Row) -> str:
 
 
 def _percentile_cell(row: Row) -> str:
-    value = row["percentile_ms"]
-    return ABSENT if value is None else f"{'≥ ' if row['at_least'] else ''}{value:,.3g} ms"
+    return milliseconds(row["percentile_ms"], is_bound=bool(row["at_least"]))
 
 
 PLACE = 17
