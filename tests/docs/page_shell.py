@@ -63,6 +63,13 @@ NOT_RUN = {
     ),
     **dict.fromkeys(
         (
+            "nephoscope run slo",
+            "nephoscope run slo --set system.provider=embedded-mariadb",
+        ),
+        "minutes; tests/evaluators/test_slo.py runs a shorter one",
+    ),
+    **dict.fromkeys(
+        (
             "nephoscope run isolation",
             "nephoscope run hermitage",
             "nephoscope histories check runs/latest",

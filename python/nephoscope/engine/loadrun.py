@@ -74,6 +74,8 @@ class LoadRun:
         counts = ("started", "committed", "aborted", "failed", "in_flight", "dropped", "unstarted")
         self._totals = dict.fromkeys(counts, 0)
         self.end: dict[str, Any] | None = None
+        self.listening: list[Callable[[Mapping[str, Any]], None]] = []
+        """Called with each interval's record, for an evaluator that decides by it what comes next."""
 
     # --- phases ---------------------------------------------------------------------------------------------
 
@@ -272,6 +274,8 @@ class LoadRun:
         match record["record"]:
             case "interval":
                 self._interval(record)
+                for listener in self.listening:
+                    listener(record)
             case "phase":
                 facts = {key: record[key] for key in ("phase", "name", "kind", "labels")}
                 if loads := self._asked_loads.described(record["phase"]):

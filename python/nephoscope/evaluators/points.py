@@ -290,8 +290,7 @@ def _latency(ended: _engine.Histogram, censored: _engine.Histogram | None = None
         return None
     late = both.count - ended.count
     found = {name: both.quantile(share) for name, share in _SHARES.items()}
-    # In the middle of a rank, so that rounding cannot reach the next.
-    ended_at: Callable[[int], float] = lambda rank: ended.quantile((rank - 0.5) / ended.count)  # noqa: E731
+    ended_at = _time_of_rank(ended)
     bounds = [
         name
         for name, share in _SHARES.items()
@@ -299,6 +298,25 @@ def _latency(ended: _engine.Histogram, censored: _engine.Histogram | None = None
     ]
     values = {name: value / 1e6 for name, value in found.items()}
     return Latency(mean=both.mean / 1e6, **values, at_least=("mean", *bounds) if late else ())
+
+
+def percentile_of(ended: _engine.Histogram, late: _engine.Histogram, share: float) -> tuple[int | None, bool]:
+    """Return a percentile in ns, and whether it is only a lower bound; None if nothing was recorded.
+
+    ``late`` are the waits of transactions that had not ended with their phase; ``share`` is from 0 to 1.
+    """
+    both = _engine.Histogram()
+    both.add(ended)
+    both.add(late)
+    if not both.count:
+        return None, False
+    found = both.quantile(share)
+    return found, is_at_least(share, ended.count, late.count, found, _time_of_rank(ended))
+
+
+def _time_of_rank(ended: _engine.Histogram) -> Callable[[int], float]:
+    # In the middle of a rank, so that rounding cannot reach the next.
+    return lambda rank: ended.quantile((rank - 0.5) / ended.count)
 
 
 def summed_up(stored: Stored, points: Sequence[Point]) -> dict[str, Any]:

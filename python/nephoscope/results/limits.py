@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nephoscope import _engine
-from nephoscope.statistics import is_at_least, wilson_interval
+from nephoscope.evaluators.points import percentile_of
+from nephoscope.statistics import wilson_interval
 from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def _response_times(
         ended = run.merged(Selection(phases=load.phases, transaction=name))
         late = run.merged(Selection(phases=load.phases, transaction=name, kind="censored"))
         for limit in limits:
-            measured, is_bound = _percentile(ended, late, limit["percentile"] / 100)
+            lowest, is_bound = percentile_of(ended, late, limit["percentile"] / 100)
+            measured = None if lowest is None else lowest / 1e9
             what = f"{name}, p{limit['percentile']:g} of the response time"
             wanted = limit["seconds"]
             outcome: Outcome = "holds"
@@ -124,20 +125,6 @@ def _response_times(
                 outcome=outcome,
                 why=why,
             )
-
-
-def _percentile(ended: _engine.Histogram, late: _engine.Histogram, share: float) -> tuple[float | None, bool]:
-    """Return a percentile in s, and whether it is only a lower bound."""
-    both = _engine.Histogram()
-    both.add(ended)
-    both.add(late)
-    if not both.count:
-        return None, False
-    found = both.quantile(share)
-    is_bound = is_at_least(
-        share, ended.count, late.count, found, lambda rank: ended.quantile((rank - 0.5) / ended.count)
-    )
-    return found / 1e9, is_bound
 
 
 def _shares(load: _Load, at_least: Mapping[str, float]) -> Iterator[_Limit]:

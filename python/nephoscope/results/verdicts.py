@@ -49,7 +49,7 @@ def connected(shortfalls: Sequence[Shortfall]) -> list[dict[str, str]]:
     found = []
     for is_step, said in (
         (False, "sessions were not connected"),
-        (True, "a search for saturation ended where sessions were not connected"),
+        (True, "a search ended where sessions were not connected"),
     ):
         if texts := list(dict.fromkeys(str(one) for one in shortfalls if one.is_step == is_step)):
             found.append(verdict("problem", said, f"{listed(texts, '; ')}; this does not count"))

@@ -98,10 +98,14 @@ def latency_columns(
 
 
 def _latency_cell(name: str, row: Row) -> str:
-    value = row.get(f"latency_{name}_ms")
+    is_bound = name in (row.get("latency_at_least") or "").split()
+    return milliseconds(row.get(f"latency_{name}_ms"), is_bound=is_bound)
+
+
+def milliseconds(value: float | None, *, is_bound: bool = False) -> str:
+    """Write a latency in ms with three digits, behind ≥ where it is a lower bound."""
     if value is None:
         return ABSENT
-    is_bound = name in (row.get("latency_at_least") or "").split()
     shown = f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"  # noqa: PLR2004 - three digits, and no power of ten
     return f"{'≥ ' if is_bound else ''}{shown} ms"
 

@@ -1,0 +1,1 @@
+"""The highest rate at which the latency stays within a limit."""
