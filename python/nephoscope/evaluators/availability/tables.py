@@ -149,7 +149,7 @@ def predicted(runs: Sequence[RunFigures]) -> Table:
             "text",
             "Where MTTF and MTTR come from: `laws`, `schedule` as it was done, or `given` failure data.",
             "foretold from",
-            lambda row: _SOURCES.get(row["source"], row["source"]),
+            lambda row: _SOURCES.get(row["source"], str(row["source"])),
         ),
         Column("mttf_s", "number", "The mean time to failure of a node, in s.", "MTTF", _time("mttf_s")),
         Column("mttr_s", "number", "The mean time to repair of a node, in s.", "MTTR", _mttr),
