@@ -40,7 +40,7 @@ def availability_of_cycles(
     back into a share: so it stays inside 0 … 1. It takes cycles as independent, and as of one law.
 
     Coverage by simulation (``tests/test_renewal.py``) of exponential times with MTTF 10 and MTTR 1, at 3, 5, 10 and 30
-    cycles: 92, 93, 93, 93 %; of Weibull times with shape 1.5 93 to 95 %; with shape 0.7, a heavier tail, 90 to 92 %.
+    cycles: 92, 93, 93, 94 %; of Weibull times with shape 1.5 93 to 95 %; with shape 0.7, a heavier tail, 90 to 92 %.
 
     Raises ``ValueError`` for a negative time.
     """

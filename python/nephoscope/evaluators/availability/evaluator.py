@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from nephoscope.study.workload import DescribedWorkload
 
 
+_END_S = 0.2
+
+
 class Availability(Evaluator):
     """Lets nodes fail and be repaired on a schedule, and measures how much of the service is left."""
 
@@ -84,6 +87,8 @@ class Availability(Evaluator):
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
             load.phase("availability", "measure", of.duration, level, labels)
             end_s = load.planned_end
+            # An action may outlast the measured time: this phase ends it in time all the same.
+            load.phase("availability: end", "ramp_down", _END_S, level, labels)
             nodes = means.provider.nodes()
             load.note(
                 "schedule",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.tables.columns import (
@@ -14,22 +15,29 @@ from nephoscope.tables.columns import (
     text,
     whole,
 )
-from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of, with_interval
+from nephoscope.tables.model import ABSENT, Column, Row, Table, ends, interval_of
+from nephoscope.tables.numbers import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nephoscope.tables.columns import RunFigures
 
+_MOST_DECIMALS = 10
+_HOUR_S = 3600.0
 _SOURCES = {"laws": "the laws", "schedule": "the schedule as done", "given": "given failure data"}
 
 
 def share_text(share: float | None, ci95: Sequence[float] | None = None) -> str:
-    """Write a share from 0 to 1 in %, with as many digits as tell nines apart."""
+    """Write a share from 0 to 1 in %, with two digits of what it lacks: 99.9987 %."""
     if share is None:
         return ABSENT
-    ends_of = None if ci95 is None else [100 * end for end in ci95]
-    return f"{with_interval(f'{100 * share:.5g}', 100 * share, ends_of, by_ends=True)} %"
+    lacking = min(100 * share, 100 - 100 * share)
+    decimals = 0 if lacking <= 0 else min(max(1, 1 - math.floor(math.log10(lacking))), _MOST_DECIMALS)
+    shown = f"{100 * share:.{decimals}f}"
+    if ci95 is not None:
+        shown += f" ({100 * ci95[0]:.{decimals}f} … {100 * ci95[1]:.{decimals}f})"
+    return f"{shown} %"
 
 
 def _ends_of(row: Row, name: str) -> tuple[float, float] | None:
@@ -41,9 +49,11 @@ def _share(name: str, meaning: str, heading: str) -> Column:
     return Column(name, "number", meaning, heading, lambda row: share_text(row[name], _ends_of(row, name)))
 
 
-def _time(name: str, none: str = ABSENT) -> Callable[[Row], str]:
+def _time(name: str) -> Callable[[Row], str]:
     def show(row: Row) -> str:
-        return none if row[name] is None else seconds_with_interval(row[name], _ends_of(row, name))
+        if row[name] is None or row[name] < _HOUR_S:
+            return ABSENT if row[name] is None else seconds_with_interval(row[name], _ends_of(row, name))
+        return duration(row[name])
 
     return show
 
