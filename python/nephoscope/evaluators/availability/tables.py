@@ -33,7 +33,7 @@ def share_text(share: float | None, ci95: Sequence[float] | None = None) -> str:
     if share is None:
         return ABSENT
     lacking = min(100 * share, 100 - 100 * share)
-    decimals = 0 if lacking <= 0 else min(max(1, 1 - math.floor(math.log10(lacking))), _MOST_DECIMALS)
+    decimals = 0 if lacking <= 0 else min(max(1, 1 - math.floor(math.log10(lacking) + 1e-6)), _MOST_DECIMALS)
     shown = f"{100 * share:.{decimals}f}"
     if ci95 is not None:
         shown += f" ({100 * ci95[0]:.{decimals}f} … {100 * ci95[1]:.{decimals}f})"
