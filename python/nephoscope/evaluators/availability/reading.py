@@ -14,6 +14,8 @@ from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.points import measured_phases
 from nephoscope.evaluators.probed import AvailabilityProbes, errors_between
 from nephoscope.scoring.availability import in_parallel, in_series, steady_availability
+from nephoscope.settings.base import ROLES
+from nephoscope.settings.units import describe_count
 from nephoscope.statistics import availability_of_cycles, clustered_interval, mean_time
 from nephoscope.store.protocol import Selection
 
@@ -48,7 +50,7 @@ def read_availability(stored: Stored, settings: AvailabilitySettings) -> tuple[d
     observed = [_observe(probes, settings, phase) for phase in phases]
     if not observed:
         return {}, warnings
-    roles = [role for role in probes.roles if all(one.endpoints[role] for one in observed)]
+    roles = [role for role in ROLES if role in probes.roles and all(one.endpoints[role] for one in observed)]
     by_role = {role: _role(role, observed) for role in roles}
     main = next((role for role in (_role_of(settings), "rw", "ro") if role in by_role), None)
     found = {
@@ -229,7 +231,7 @@ def _predictions(
     sources: list[tuple[str, float | None, float | None]] = []
     if settings.mttf is not None:
         sources.append(("laws", settings.mttf.mean, settings.mttr.mean if settings.mttr else None))
-    sources.append(("schedule", *_as_done(stored, settings, schedules, measured_mttr)))
+    sources.append(("schedule", *_as_done(stored, settings, schedules, measured)))
     if settings.given is not None:
         sources.append(("given", settings.given.mttf, settings.given.mttr))
     for source, mttf_s, mttr_s in sources:
@@ -256,11 +258,12 @@ def _as_done(
     stored: Stored,
     settings: AvailabilitySettings,
     schedules: Sequence[Mapping[str, Any]],
-    measured_mttr: float | None,
+    measured: Mapping[str, Any] | None,
 ) -> tuple[float | None, float | None]:
     """Return MTTF and MTTR of a target by the failures that were done; None where there are none.
 
-    The MTTR is None where the schedule does not say how long a node is down; then the measured one counts as down.
+    Where the role that was measured is a target, of that one alone. The MTTR is None where the schedule does not say how
+    long a node is down; then the measured one counts as down.
     """
     planned = {
         (event.get("repetition"), number): failure
@@ -268,14 +271,16 @@ def _as_done(
         for number, failure in enumerate(event.get("planned", ()))
     }
     places = {(event.get("repetition"), event.get("failure")) for event in _events(stored, "fault")}
-    done = [failure for place, failure in planned.items() if place in places]
+    role = measured["role"] if measured else None
+    targets = {failure["target"] for failure in planned.values()}
+    targets = {role} & targets or targets
+    done = [found for place, found in planned.items() if place in places and found["target"] in targets]
     if not done:
         return None, None
-    targets = {failure["target"] for failure in planned.values()}
     waits = [float(failure["for_s"]) for failure in done if failure["for_s"] is not None]
     watched_s = len(targets) * len(schedules) * settings.duration
     repair_s = fmean(waits) if len(waits) == len(done) else None
-    down_s = sum(waits) + (len(done) - len(waits)) * (measured_mttr or 0.0)
+    down_s = sum(waits) + (len(done) - len(waits)) * ((measured["mttr_s"] if measured else None) or 0.0)
     return max(watched_s - down_s, 0.0) / len(done), repair_s
 
 
@@ -335,17 +340,18 @@ def _warnings(found: Mapping[str, Any]) -> Iterator[str]:
     failures = [done for one in found["repetitions"] for done in one["done"] if done["what"] == "failure"]
     seen = sum(role["interruptions"] for role in found["roles"])
     if failures and not seen:
-        yield f"availability: of {len(failures)} failures no interruption of a role was seen"
+        yield f"availability: of {describe_count(len(failures), 'failure')} no interruption of a role was seen"
     if skipped := sum(one["skipped"] for one in found["repetitions"]):
-        yield f"availability: {skipped} failures were skipped, as their node was down already"
+        yield f"availability: {describe_count(skipped, 'failure')} skipped, as the node was down already"
     late = [done["at_s"] - done["due_s"] for done in failures if done["due_s"] is not None]
     if late and max(late) > _late_limit(found):
         yield f"availability: a failure was {max(late):.2g} s late, as another action was under way"
     for role in found["roles"]:
         if role["unended"]:
+            unended = describe_count(role["unended"], "interruption")
             yield (
-                f"availability of {role['role']}: {role['unended']} interruptions had not ended with the measured time:"
-                " their time counts, and no repair"
+                f"availability of {role['role']}: {unended} had not ended with the measured time: the time counts, and no"
+                " repair"
             )
         if 0 < role["cycles"] < _FEW:
             yield f"availability of {role['role']}: a single cycle of failure and repair has no interval"

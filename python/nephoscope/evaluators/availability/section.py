@@ -19,6 +19,7 @@ from nephoscope.evaluators.availability.tables import (
 from nephoscope.report.kit import failing, method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Grid, Method, Part, grid
+from nephoscope.settings.units import describe_count
 from nephoscope.tables.columns import RunFigures
 from nephoscope.tables.numbers import count, duration, finite
 
@@ -78,13 +79,13 @@ def _statement(entry: Mapping[str, Any]) -> str:
         for told in scored.sequence(one.get("done"))
     )
     source = _SOURCES.get(str(entry.get("failures")))
-    said = f"{count(failures)} failures by {source}: " if source else "Without failures of ours: "
+    said = f"{describe_count(failures, 'failure')} by {source}: " if source else "Without failures of ours: "
     parts = []
     for role in map(scored.table, scored.sequence(entry.get("roles"))):
         shown = share_text(finite(role.get("availability")), scored.ci95(role.get("availability_ci95")))
         repair = finite(role.get("mttr_s"))
-        times = count(role.get("interruptions"))
-        lasted = "" if repair is None else f", {times} interruptions of {duration(repair)} on average"
+        times = describe_count(scored.whole(role.get("interruptions")) or 0, "interruption")
+        lasted = "" if repair is None else f" ({times} of {duration(repair)} on average)"
         parts.append(f"{role.get('role')} was available for {shown} of the time{lasted}")
     of = scored.table(entry.get("yield"))
     answered, good = (share_text(finite(of.get(name))) for name in ("share", "good_share"))
@@ -149,8 +150,10 @@ def _message(down: Mapping[str, Sequence[tuple[float, float]]], phase: ShownPhas
     said = []
     for role, spans in down.items():
         away = duration(sum(end - start for start, end in spans))
-        times = f"{count(len(spans))} times, {away} of {duration(seconds)}"
-        said.append(f"{role} was down {times}" if spans else f"{role} was not down")
+        times = describe_count(len(spans), "time")
+        said.append(
+            f"{role} was down {times}, {away} of {duration(seconds)}" if spans else f"{role} was not down"
+        )
     return f"{'; '.join(said)}." if said else "No probes."
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from nephoscope.tables.columns import RunFigures
 
-_MOST_DECIMALS = 10
+_MOST_DECIMALS = 7
+_LEAST = 1e-7
 _HOUR_S = 3600.0
 _SOURCES = {"laws": "the laws", "schedule": "the schedule as done", "given": "given failure data"}
 
@@ -33,6 +34,8 @@ def share_text(share: float | None, ci95: Sequence[float] | None = None) -> str:
     if share is None:
         return ABSENT
     lacking = min(100 * share, 100 - 100 * share)
+    if 0 < 100 - 100 * share < _LEAST:
+        return f"> {100 - _LEAST:.{_MOST_DECIMALS}f} %"
     decimals = 0 if lacking <= 0 else min(max(1, 1 - math.floor(math.log10(lacking) + 1e-6)), _MOST_DECIMALS)
     shown = f"{100 * share:.{decimals}f}"
     if ci95 is not None:
