@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nephoscope.evaluators.failover.outages import (
+from nephoscope.evaluators.outages import (
     RoleProbes,
     Throughput,
     find_outages,

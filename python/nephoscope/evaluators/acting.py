@@ -11,9 +11,10 @@ from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.settings.actions import FAULTS, Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from nephoscope.engine.loadrun import LoadRun
+    from nephoscope.engine.probes import Probes
     from nephoscope.evaluators.base import Means
     from nephoscope.settings.actions import FaultName
     from nephoscope.settings.base import Role
@@ -148,8 +149,58 @@ def inject(
                 given_up.wait(pause_s)
             act_on(means, "fault" if place == 0 else "action", action, node, labels)
 
-    try:
+    with _failures_noted(means, labels):
         act_beside(means, act, f"the fault {fault}", limit_s + (pause_s if Action.RESUME in actions else 0.0))
+
+
+def fail(means: Means, fault: FaultName, node: str | None, labels: Mapping[str, Any], limit_s: float) -> None:
+    """Do the first action of a fault beside the load, and store it: the node fails, and `recover` brings it back.
+
+    Raises ``MeasurementError`` if the provider fails, or takes longer than ``limit_s`` seconds.
+    """
+    first = FAULTS[fault][0]
+    with _failures_noted(means, labels):
+        act_beside(
+            means, lambda _: act_on(means, "fault", first, node, labels), f"the fault {fault}", limit_s
+        )
+
+
+def recover(
+    means: Means, fault: FaultName, node: str | None, labels: Mapping[str, Any], limit_s: float
+) -> None:
+    """Do the other actions of a fault beside the load, and store them.
+
+    Raises ``MeasurementError`` if the provider fails, or takes longer than ``limit_s`` seconds for one of them.
+    """
+    with _failures_noted(means, labels):
+        for action in FAULTS[fault][1:]:
+            act_beside(
+                means,
+                lambda _, action=action: act_on(means, "action", action, node, labels),  # type: ignore[misc]
+                f"the {action} after the fault {fault}",
+                limit_s,
+            )
+
+
+@contextlib.contextmanager
+def _failures_noted(means: Means, labels: Mapping[str, Any]) -> Iterator[None]:
+    """Store why a fault could not be done as a whole."""
+    try:
+        yield
     except MeasurementError as error:
         means.load.note("fault_failed", **labels, message=str(error))
         raise
+
+
+def note_durability(means: Means, probes: Probes, labels: Mapping[str, Any], when: str) -> None:
+    """Store the outcome of the probes' writes; ``when`` names the moment in the message.
+
+    Raises ``MeasurementError`` if the system is not back.
+    """
+    try:
+        found = probes.durability(means.system.rw[0])
+    except MeasurementError as error:
+        raise MeasurementError(f"{when} the system could not be read: {error}") from error
+    counts = {"acknowledged": found.acknowledged}
+    counts |= {"lost": len(found.lost), "indeterminate": len(found.indeterminate)}
+    means.load.note("durability", **labels, **counts)

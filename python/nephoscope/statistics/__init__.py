@@ -36,6 +36,7 @@ from nephoscope.statistics.intervals import (
     moving_mean_ci,
     no_less_than_0,
 )
+from nephoscope.statistics.renewal import CycleEstimate, availability_of_cycles, mean_time
 from nephoscope.statistics.sequential import Searched, search
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
 from nephoscope.statistics.trend import SteadyState, steady_state
@@ -47,12 +48,14 @@ __all__ = [
     "Between",
     "ChangePoint",
     "Comparison",
+    "CycleEstimate",
     "MeanEstimate",
     "Searched",
     "SteadyState",
     "Survival",
     "Verdict",
     "autocorrelation",
+    "availability_of_cycles",
     "between_runs",
     "block_bootstrap_ci",
     "block_length",
@@ -67,6 +70,7 @@ __all__ = [
     "is_at_least",
     "jain_index",
     "mean_ci",
+    "mean_time",
     "moving_mean_ci",
     "no_less_than_0",
     "quantile_rank",

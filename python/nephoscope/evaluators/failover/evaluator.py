@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope.engine.probes import ProbeSettings
 from nephoscope.errors import MeasurementError
-from nephoscope.evaluators.acting import act_beside, act_on, inject, node_of
+from nephoscope.evaluators.acting import act_beside, act_on, inject, node_of, note_durability
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.failover.reading import read_failures
@@ -26,7 +26,6 @@ from nephoscope.settings.loads import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nephoscope.engine.probes import Probes as RunningProbes
     from nephoscope.evaluators.failover.reading import Failure
     from nephoscope.evaluators.stored import Stored
     from nephoscope.scoring.definitions import ScoreName
@@ -128,19 +127,7 @@ class Failover(Evaluator):
                 # While a node was away, its readers may have used up the connections of the other.
                 means.rest(f"after the {name}", self._mix, labels)
             self._restore(means, node, labels)
-            self._note_durability(means, probes, labels)
-
-    def _note_durability(self, means: Means, probes: RunningProbes, labels: Mapping[str, Any]) -> None:
-        """Store the outcome of the probes' writes. Raises ``MeasurementError`` if the system is not back."""
-        of = self._settings
-        try:
-            found = probes.durability(means.system.rw[0])
-        except MeasurementError as error:
-            told = f"{of.after:g} s after the {of.fault} the system could not be read"
-            raise MeasurementError(f"{told}: {error}") from error
-        counts = {"acknowledged": found.acknowledged}
-        counts |= {"lost": len(found.lost), "indeterminate": len(found.indeterminate)}
-        means.load.note("durability", **labels, **counts)
+            note_durability(means, probes, labels, f"{of.after:g} s after the {of.fault}")
 
     def _inject(self, means: Means, node: str | None, labels: Mapping[str, Any]) -> None:
         """Cause the fault beside the load. Raises ``MeasurementError`` if the provider fails."""

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from nephoscope.evaluators.client_metrics import ClientMetrics
-from nephoscope.evaluators.failover.outages import (
+from nephoscope.evaluators.outages import (
     CALM_S,
     Outage,
-    RoleProbes,
     Throughput,
     find_outages,
     least_tps,
@@ -22,6 +21,7 @@ from nephoscope.evaluators.failover.outages import (
     served_as_before,
 )
 from nephoscope.evaluators.points import measured_phases, series_of
+from nephoscope.evaluators.probed import AvailabilityProbes, errors_between
 from nephoscope.store.protocol import Selection
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Failure:
 def read_failures(stored: Stored, settings: FailoverSettings) -> tuple[list[Failure], list[str]]:
     """Read every failure that an entry of ``[[measure]]`` has caused, and warnings about those cut short."""
     phases, warnings = measured_phases(stored.run, stored.index)
-    probes = _Samples(stored.run)
+    probes = AvailabilityProbes(stored.run)
     faults = [event for event in stored.run.events if event.get("event") == "fault"]
     failures = []
     for phase in phases:
@@ -138,7 +138,7 @@ def _unsure(failures: Sequence[Failure], settings: FailoverSettings) -> Iterator
 
 
 def _failure(
-    stored: Stored, settings: FailoverSettings, samples: _Samples, phase: Phase, injected_s: float
+    stored: Stored, settings: FailoverSettings, samples: AvailabilityProbes, phase: Phase, injected_s: float
 ) -> Failure:
     role = str(phase.labels.get("role"))
     found = {
@@ -170,7 +170,7 @@ def _failure(
         most_p95_ms=recovery.most_p95_ms,
         recovery_resolution_s=recovery.resolution_s,
         later=tuple(_interruption(nodes[place], other) for place, other in others),
-        errors=_errors(stored.run, injected_s, phase.end_s),
+        errors=errors_between(stored.run, injected_s, phase.end_s),
         acknowledged=durability.get("acknowledged"),
         lost=durability.get("lost"),
         indeterminate=durability.get("indeterminate"),
@@ -259,33 +259,6 @@ def _backlog(stored: Stored, phase: Phase, count: int) -> NDArray[np.float64]:
 
 
 # --- the stored events --------------------------------------------------------------------------------------------
-
-
-class _Samples:
-    """The availability probes of a run, by role and endpoint."""
-
-    def __init__(self, run: StoredRun) -> None:
-        self._rows: dict[tuple[str, str], list[tuple[float, float, bool, bool]]] = {}
-        for row in run.probes.to_pylist():
-            if row["probe"] == "availability":
-                due = row["time_s"]
-                end = row["end_s"] if row["end_s"] is not None else due
-                of_node = self._rows.setdefault((row["role"], row["node"]), [])
-                of_node.append((due, end, row["outcome"] == "ok", row["outcome"] != "missing"))
-
-    def of(self, role: str) -> Iterator[tuple[str, RoleProbes]]:
-        """Give the probes of each endpoint of a role, with its name."""
-        for (of, node), rows in self._rows.items():
-            if of == role:
-                yield node, RoleProbes.of(*zip(*rows, strict=True))
-
-
-def _errors(run: StoredRun, since_s: float, until_s: float) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for event in run.events:
-        if event.get("event") == "error" and since_s <= event.get("time_s", -1.0) <= until_s:
-            counts[str(event["class"])] = counts.get(str(event["class"]), 0) + int(event["count"])
-    return dict(sorted(counts.items()))
 
 
 def _events_of(run: StoredRun, phase: Phase, name: str) -> Iterator[Mapping[str, Any]]:

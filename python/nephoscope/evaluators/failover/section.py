@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from nephoscope.report.kit import method, scored
+from nephoscope.report.kit import failing, method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.run import class_name
@@ -17,8 +13,6 @@ from nephoscope.tables.numbers import count, duration, finite, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from nephoscope.report.kit.run import Run, ShownPhase
 
@@ -68,7 +62,6 @@ class FailureSection(Part):
 
 MOST_DRAWN = 12
 """More failures than this are in the table only."""
-_MOST_STEPS = 600
 _LATE_S = 0.1
 
 
@@ -281,28 +274,13 @@ def _chart(run: Run, failure: _Failure) -> XYChart | None:
         x=Axis(title="Time since the fault", unit="s", low=low, high=high),
         y=Axis(title="TPS"),
         lines=(
-            Line(name="TPS", color="c0", style="steps", data=_throughput(run, phase, fault)),
+            Line(name="TPS", color="c0", style="steps", data=failing.throughput(run, phase, fault)),
             *level,
-            *_rugs(run, failure, phase, fault),
+            *failing.rugs(run, failure.role, phase, zero_s=fault, late_s=failure.late_s),
         ),
         rules=_rules(run, failure, phase, fault),
         spans=_spans(failure, low, high),
     )
-
-
-def _throughput(run: Run, phase: ShownPhase, fault: float) -> tuple[tuple[float, float], ...]:
-    """Return the TPS of each interval; one in which nothing ended has no row in the run, and is 0."""
-    length = finite(run.table("load").get("interval_s")) or run.intervals.length_s
-    length *= max(1, -(-round((phase.end_s - phase.start_s) / length) // _MOST_STEPS))
-    steps = max(1, round((phase.end_s - phase.start_s) / length))
-    rows = run.intervals.among({phase.number})
-    places = ((run.intervals.middle[rows] - phase.start_s) / length).astype(int)
-    committed = np.bincount(
-        np.clip(places, 0, steps - 1), weights=run.intervals.counts("committed")[rows], minlength=steps
-    )
-    starts = phase.start_s - fault + np.arange(steps + 1) * length
-    rates = [*(committed / length).tolist(), float(committed[-1] / length)]
-    return tuple(zip(starts.tolist(), rates, strict=True))
 
 
 def _rules(run: Run, failure: _Failure, phase: ShownPhase, fault: float) -> tuple[Rule, ...]:
@@ -334,32 +312,6 @@ def _spans(failure: _Failure, low: float, high: float) -> tuple[Span, ...]:
         if recovered < high:
             spans.append(Span(start=recovered, end=high, label="after", color="paper"))
     return tuple(spans)
-
-
-def _rugs(run: Run, failure: _Failure, phase: ShownPhase, fault: float) -> list[Line]:
-    """Mark when the probes were due that failed or were missing, and those that were late."""
-    due, took, ok = _availability(run.reader.probes, failure.role)
-    inside = (due >= phase.start_s) & (due < phase.end_s)
-    late = inside & ok & (took > failure.late_s)
-    named = (("probe failed", "problem", inside & ~ok), ("probe late", "c4", late))
-    return [
-        Line(name=name, color=color, style="rug", data=tuple((at - fault, 0.0) for at in due[rows].tolist()))
-        for name, color, rows in named
-        if rows.any()
-    ]
-
-
-def _availability(
-    table: pa.Table, role: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return when a role's probes were due, how long they took, and whether they were served."""
-    wanted = {"probe": "availability", "role": role}
-    for name, value in wanted.items():
-        table = table.filter(pc.equal(table.column(name), pa.scalar(value)))
-    due, end = (table.column(name).to_numpy(zero_copy_only=False) for name in ("time_s", "end_s"))
-    # One that was not sent has no end.
-    took = np.nan_to_num(np.asarray(end, float) - np.asarray(due, float))
-    return np.asarray(due, float), took, np.asarray(table.column("outcome").to_pylist(), str) == "ok"
 
 
 def _how(run: Run, detail: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nephoscope.evaluators.failover.outages import LATE_S
+from nephoscope.evaluators.outages import LATE_S
 from nephoscope.settings.actions import FaultName
 from nephoscope.settings.base import Role
 from nephoscope.settings.loads import (

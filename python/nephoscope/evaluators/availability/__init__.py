@@ -1,0 +1,1 @@
+"""Availability: failures and repairs on a schedule, yield, harvest, MTTF and MTTR."""
