@@ -140,7 +140,8 @@ def test_perfect_measures_all_of_a_patroni_cluster(tmp_path: Path, cluster: Patr
 
     # A crash is found out only when the leader's key is over, of which up to a loop of 5 s has passed already.
     crash = the_failure(scores, 2)
-    assert crash["failed_probes"] > 100
+    # How many probes see it is HAProxy's: it refuses them, or it lets one wait and then there is no other meanwhile.
+    assert crash["failed_probes"] > 0
     assert TTL_S / 2 < crash["outage_s"] <= scores["scores"]["F"]["value"] < AFTER_S
 
     # The spare member came, served, and has gone again.
