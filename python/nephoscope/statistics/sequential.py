@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,6 +184,8 @@ def _difference(
 
     if beyond(_FARTHEST) < 0:
         return difference, None
+    from scipy.optimize import brentq  # noqa: PLC0415 - a quarter of a second, which few commands need
+
     t_squared = brentq(beyond, 0.0, _FARTHEST, rtol=1e-6)
     half = math.sqrt(t_squared * float(split.variance[0] / split.size[0]))
     return difference, (difference - half, difference + half)
