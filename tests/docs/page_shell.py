@@ -70,6 +70,13 @@ NOT_RUN = {
     ),
     **dict.fromkeys(
         (
+            "nephoscope run availability",
+            "nephoscope run availability --set system.provider=embedded-mariadb",
+        ),
+        "minutes; tests/evaluators/test_availability.py runs shorter ones",
+    ),
+    **dict.fromkeys(
+        (
             "nephoscope run isolation",
             "nephoscope run hermitage",
             "nephoscope histories check runs/latest",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
-from nephoscope.evaluators.availability.spans import Course, Down, down_together
+from nephoscope.evaluators.availability.spans import Down, ServiceCourse, down_together
 from nephoscope.evaluators.availability.tables import TABLES, share_text
 from nephoscope.measuring.measurement import write_results
 from nephoscope.store import FILES, StoredRun
@@ -211,10 +211,10 @@ def test_a_role_is_down_while_all_its_endpoints_are() -> None:
 
 
 def test_a_course_is_cut_where_failures_begin() -> None:
-    course = Course(0, 10, (Down(2, 3, ended=True), Down(8, 10, ended=False)))
+    course = ServiceCourse(0, 10, (Down(2, 3, ended=True), Down(8, 10, ended=False)))
     assert (course.ups, course.repairs, course.cycles) == ([2, 5], [1], [(2, 1)])
     assert course.windows == [(0, 2), (2, 8), (8, 10)]
-    assert Course(0, 10, (Down(0, 1, ended=True),)).windows == [(0, 10)]
+    assert ServiceCourse(0, 10, (Down(0, 1, ended=True),)).windows == [(0, 10)]
 
 
 # --- whole runs ---------------------------------------------------------------------------------------------------

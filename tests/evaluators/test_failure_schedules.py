@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.availability.executors import Executors
-from nephoscope.evaluators.availability.schedule import Planned, length, planned, uniform
+from nephoscope.evaluators.availability.schedule import PlannedFailure, length, planned, uniform
 from nephoscope.evaluators.availability.settings import AvailabilitySettings, TimeLaw
 from nephoscope.settings.actions import Action
 from nephoscope.study.reading import make_study
@@ -91,9 +91,9 @@ def test_a_script_is_done_as_it_stands() -> None:
         {"at": 30, "for": 1},
     ]
     assert planned(settings(script=script), 3) == [
-        Planned(10.0, "kill", "rw", 2.0),
-        Planned(30.0, "restart", "node2", None),
-        Planned(30.0, "kill", "rw", 1.0),
+        PlannedFailure(10.0, "kill", "rw", 2.0),
+        PlannedFailure(30.0, "restart", "node2", None),
+        PlannedFailure(30.0, "kill", "rw", 1.0),
     ]
     assert planned(settings(), 1) == [], "what happens by itself is measured"
 
@@ -113,7 +113,7 @@ def test_a_script_is_done_as_it_stands() -> None:
             "script: rw fails at 8 s, and its failure before that lasts until 8 s",
         ),
         ({"mttf": 0}, "mttf.mean: a mean time must be above 0"),
-        ({"mttf": "1ms"}, "more than 10,000 failures are expected"),
+        ({"mttf": "1ms"}, "more than 1,000 failures are expected"),
         ({"mttf": {"law": "weibull", "mean": 3}}, "shape goes with the law weibull"),
         ({"mttf": {"mean": 3, "shape": 2}}, "shape goes with the law weibull"),
         ({"targets": ["a b"]}, "targets.0: string should match pattern"),
@@ -168,7 +168,7 @@ class Diary:
         return Done(action=action, node=node, began_ns=0, ended_ns=0)
 
 
-def execute(diary: Diary, failures: list[Planned], end_s: float = 100.0) -> Executors:
+def execute(diary: Diary, failures: list[PlannedFailure], end_s: float = 100.0) -> Executors:
     means: Any = SimpleNamespace(load=diary, provider=diary, system=None)
     executors = Executors(means, {"measure": 0, "repetition": 1}, 60.0)
     executors.run(failures, 0.0, end_s)
@@ -178,9 +178,9 @@ def execute(diary: Diary, failures: list[Planned], end_s: float = 100.0) -> Exec
 def test_failures_and_repairs_are_done_at_their_times() -> None:
     diary = Diary()
     failures = [
-        Planned(1.0, "kill", "rw", 4.0),
-        Planned(2.0, "pause", "ro", 1.0),
-        Planned(7.0, "crash", "rw", None),
+        PlannedFailure(1.0, "kill", "rw", 4.0),
+        PlannedFailure(2.0, "pause", "ro", 1.0),
+        PlannedFailure(7.0, "crash", "rw", None),
     ]
     execute(diary, failures)
     assert diary.done == [
@@ -198,7 +198,9 @@ def test_failures_and_repairs_are_done_at_their_times() -> None:
 
 def test_a_drawn_failure_comes_so_long_after_the_repair_whatever_that_took() -> None:
     diary = Diary(took_s=0.5)
-    execute(diary, [Planned(at, "kill", "rw", 1.0, up) for at, up in ((2.0, 2.0), (5.0, 2.0), (8.0, 2.0))])
+    execute(
+        diary, [PlannedFailure(at, "kill", "rw", 1.0, up) for at, up in ((2.0, 2.0), (5.0, 2.0), (8.0, 2.0))]
+    )
     assert [at for at, action, _ in diary.done if action == "kill"] == [2.0, 5.5, 9.0]
     ends = [at + 0.5 for at, action, _ in diary.done if action == "start"]
     starts = [at for at, action, _ in diary.done if action == "kill"]
@@ -209,9 +211,9 @@ def test_a_drawn_failure_comes_so_long_after_the_repair_whatever_that_took() -> 
 def test_what_is_down_at_the_end_is_brought_back() -> None:
     diary = Diary()
     failures = [
-        Planned(1.0, "kill", "rw", 50.0),
-        Planned(2.0, "node-loss", "ro", None),
-        Planned(20.0, "kill", "rw", 1.0),
+        PlannedFailure(1.0, "kill", "rw", 50.0),
+        PlannedFailure(2.0, "node-loss", "ro", None),
+        PlannedFailure(20.0, "kill", "rw", 1.0),
     ]
     executors = execute(diary, failures, end_s=10.0)
     assert [action for _, action, _ in diary.done] == ["kill", "kill"]
@@ -221,7 +223,7 @@ def test_what_is_down_at_the_end_is_brought_back() -> None:
 
 def test_a_node_that_is_down_does_not_fail_again() -> None:
     diary = Diary()
-    execute(diary, [Planned(1.0, "kill", "rw", 5.0), Planned(2.0, "kill", "node1", 1.0)])
+    execute(diary, [PlannedFailure(1.0, "kill", "rw", 5.0), PlannedFailure(2.0, "kill", "node1", 1.0)])
     assert [action for _, action, _ in diary.done] == ["kill", "start"]
     assert [event for event, _ in diary.notes] == ["fault", "failure_skipped", "action"]
 
@@ -229,7 +231,7 @@ def test_a_node_that_is_down_does_not_fail_again() -> None:
 def test_an_action_that_fails_ends_the_run_and_what_is_down_is_brought_back() -> None:
     diary = Diary(fails=Action.PAUSE)
     with pytest.raises(MeasurementError, match="pause does not work"):
-        execute(diary, [Planned(1.0, "kill", "rw", 5.0), Planned(2.0, "pause", "ro", 1.0)])
+        execute(diary, [PlannedFailure(1.0, "kill", "rw", 5.0), PlannedFailure(2.0, "pause", "ro", 1.0)])
     assert [entry[1:] for entry in diary.done] == [("kill", "node1"), ("start", "node1"), ("resume", "node2")]
     assert ("fault_failed", "pause does not work") in [
         (event, facts.get("message")) for event, facts in diary.notes
@@ -240,4 +242,4 @@ def test_a_node_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(
         MeasurementError, match="there is no node 'node9' that could fail; nodes are node1, node2"
     ):
-        execute(Diary(), [Planned(1.0, "kill", "node9", None)])
+        execute(Diary(), [PlannedFailure(1.0, "kill", "node9", None)])

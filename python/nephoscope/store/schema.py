@@ -319,6 +319,16 @@ class _Durability(_Event):
     indeterminate: Count
 
 
+class _PlannedFailure(_Table):
+    target: Name
+    for_s: Seconds | None = None
+
+
+class _Schedule(_Acted):
+    nodes: Count
+    planned: Annotated[list[_PlannedFailure], Field(max_length=MOST_NAMES)]
+
+
 class _Scaling(_Acted):
     nodes: Count
     took_s: Seconds
@@ -401,6 +411,7 @@ _EVENTS: Mapping[str, type[_Event]] = {
     "fault": _Acted,
     "action": _Acted,
     "durability": _Durability,
+    "schedule": _Schedule,
     "scaling": _Scaling,
     "setting": _Setting,
     "allocation": _Allocation,

@@ -17,11 +17,11 @@ from nephoscope.settings.base import ROLES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nephoscope.evaluators.availability.schedule import Planned
+    from nephoscope.evaluators.availability.schedule import PlannedFailure
     from nephoscope.evaluators.base import Means
 
 
-def _waits(failure: Planned) -> bool:
+def _waits(failure: PlannedFailure) -> bool:
     """Tell whether there is a repair that the recovery executor does."""
     return len(FAULTS[failure.fault]) > 1
 
@@ -40,7 +40,7 @@ class _Due:
 class _Agenda:
     """What is due when: a failure that is drawn by a law comes so long after the repair of its target before it."""
 
-    def __init__(self, failures: Sequence[Planned], start_s: float) -> None:
+    def __init__(self, failures: Sequence[PlannedFailure], start_s: float) -> None:
         self._places = itertools.count()
         self._due: list[_Due] = []
         self._drawn: dict[str, deque[tuple[int, float]]] = {}
@@ -78,12 +78,12 @@ class Executors:
         self._means = means
         self._labels = labels
         self._limit_s = limit_s
-        self._down: dict[int, tuple[Planned, str | None]] = {}
+        self._down: dict[int, tuple[PlannedFailure, str | None]] = {}
         """The failures whose repair is to come, by their number, each with its node."""
-        self._lost: list[tuple[Planned, str | None]] = []
+        self._lost: list[tuple[PlannedFailure, str | None]] = []
         """Nodes that nothing but the system itself brings back."""
 
-    def run(self, failures: Sequence[Planned], start_s: float, end_s: float) -> None:
+    def run(self, failures: Sequence[PlannedFailure], start_s: float, end_s: float) -> None:
         """Do failures and repairs at their times, until the measured time ends; times since the start of the load.
 
         A failure that is late is followed by its repair as much later. Raises ``MeasurementError`` if an action fails;
@@ -123,7 +123,7 @@ class Executors:
                 )
         self._lost.clear()
 
-    def _fail(self, number: int, failure: Planned, due_s: float) -> float | None:
+    def _fail(self, number: int, failure: PlannedFailure, due_s: float) -> float | None:
         """Let the node fail that the target names now; returns when that began, None of a node that is down already."""
         node = resolved(self._means, failure.target)
         facts = self._facts(number, failure, due_s)
@@ -143,7 +143,7 @@ class Executors:
         recover(self._means, failure.fault, node, self._facts(number, failure), self._limit_s)
         del self._down[number]
 
-    def _facts(self, number: int, failure: Planned, due_s: float | None = None) -> dict[str, Any]:
+    def _facts(self, number: int, failure: PlannedFailure, due_s: float | None = None) -> dict[str, Any]:
         told = {"failure": number, "fault": failure.fault, "target": failure.target}
         return {**self._labels, **told, **({} if due_s is None else {"due_s": due_s})}
 

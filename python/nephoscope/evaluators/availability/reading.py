@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nephoscope.evaluators.availability.spans import Course, Down, down_together, downs_of, total
+from nephoscope.evaluators.availability.spans import Down, ServiceCourse, down_together, downs_of, total
 from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.points import measured_phases
 from nephoscope.evaluators.probed import AvailabilityProbes, errors_between
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from nephoscope.evaluators.availability.settings import AvailabilitySettings
     from nephoscope.evaluators.stored import Stored
+    from nephoscope.settings.base import Role
     from nephoscope.store import Phase, StoredRun
 
 _FEW = 2
@@ -38,9 +39,9 @@ class _Observed:
     endpoints: Mapping[str, Mapping[str, Sequence[Down]]]
     """The times down by role and endpoint."""
 
-    def course(self, role: str) -> Course:
+    def course(self, role: str) -> ServiceCourse:
         downs = down_together(list(self.endpoints[role].values()))
-        return Course(self.phase.start_s, self.phase.end_s, tuple(downs))
+        return ServiceCourse(self.phase.start_s, self.phase.end_s, tuple(downs))
 
 
 def read_availability(stored: Stored, settings: AvailabilitySettings) -> tuple[dict[str, Any], list[str]]:
@@ -52,7 +53,7 @@ def read_availability(stored: Stored, settings: AvailabilitySettings) -> tuple[d
         return {}, warnings
     roles = [role for role in ROLES if role in probes.roles and all(one.endpoints[role] for one in observed)]
     by_role = {role: _role(role, observed) for role in roles}
-    main = next((role for role in (_role_of(settings), "rw", "ro") if role in by_role), None)
+    main = next((role for role in (_role_of(settings), *ROLES) if role in by_role), None)
     found = {
         "failures": settings.source,
         "late_s": settings.late,
@@ -61,7 +62,7 @@ def read_availability(stored: Stored, settings: AvailabilitySettings) -> tuple[d
         "endpoints": list(chain.from_iterable(_endpoints(role, observed) for role in roles)),
         "harvest": _harvest(observed, roles),
         "yield": _yield(stored, settings, observed, main),
-        "predicted": list(_predictions(stored, settings, by_role.get(main or ""))),
+        "predicted": list(_predictions(stored, settings, by_role[main] if main else None)),
         "durability": _durability(stored, phases),
         "repetitions": [_repetition(stored.run, one, roles) for one in observed],
     }
@@ -80,7 +81,7 @@ def _observe(probes: AvailabilityProbes, settings: AvailabilitySettings, phase: 
     return _Observed(phase, endpoints)
 
 
-def _role_of(settings: AvailabilitySettings) -> str:
+def _role_of(settings: AvailabilitySettings) -> Role:
     """Return the role whose nodes fail, as far as the targets name it."""
     targets = {settings.target_of(failure) for failure in settings.script} or set(settings.targets)
     return "ro" if targets == {"ro"} else "rw"
@@ -149,7 +150,7 @@ def _yield(
     failures = 0
     totals: dict[str, int] = dict.fromkeys(("committed", "aborted", "failed", "unended"), 0)
     for one in observed:
-        course = one.course(main) if main else Course(one.phase.start_s, one.phase.end_s, ())
+        course = one.course(main) if main else ServiceCourse(one.phase.start_s, one.phase.end_s, ())
         failures += len(course.downs)
         of_windows = rows.by_window(one.phase, course.windows)
         windows += of_windows
@@ -262,8 +263,8 @@ def _as_done(
 ) -> tuple[float | None, float | None]:
     """Return MTTF and MTTR of a target by the failures that were done; None where there are none.
 
-    Where the role that was measured is a target, of that one alone. The MTTR is None where the schedule does not say how
-    long a node is down; then the measured one counts as down.
+    Where the role that was measured is a target, of that one alone. The MTTR is None where the schedule does not say
+    how long a node is down; then the measured one counts as down.
     """
     planned = {
         (event.get("repetition"), number): failure
@@ -350,8 +351,8 @@ def _warnings(found: Mapping[str, Any]) -> Iterator[str]:
         if role["unended"]:
             unended = describe_count(role["unended"], "interruption")
             yield (
-                f"availability of {role['role']}: {unended} had not ended with the measured time: the time counts, and no"
-                " repair"
+                f"availability of {role['role']}: {unended} had not ended with the measured time: the time"
+                " counts, and no repair"
             )
         if 0 < role["cycles"] < _FEW:
             yield f"availability of {role['role']}: a single cycle of failure and repair has no interval"

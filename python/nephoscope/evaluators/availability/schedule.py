@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedFailure:
     """A failure that is planned; times in seconds since the start of the measured time."""
 
     at_s: float
@@ -29,10 +29,10 @@ class Planned:
     of its own: by as much the failure comes later than ``at_s``."""
 
 
-def planned(settings: AvailabilitySettings, repetition: int) -> list[Planned]:
+def planned(settings: AvailabilitySettings, repetition: int) -> list[PlannedFailure]:
     """Return the failures of a repetition (from 1) in the order of their times: a pure function of the settings."""
     failures = [
-        Planned(failure.at, settings.fault_of(failure), settings.target_of(failure), failure.for_)
+        PlannedFailure(failure.at, settings.fault_of(failure), settings.target_of(failure), failure.for_)
         for failure in settings.script
     ]
     if settings.mttf is not None:
@@ -43,14 +43,14 @@ def planned(settings: AvailabilitySettings, repetition: int) -> list[Planned]:
 
 def _drawn(
     settings: AvailabilitySettings, mttf: TimeLaw, target: str, seeds: tuple[int, ...]
-) -> list[Planned]:
+) -> list[PlannedFailure]:
     """Draw the failures of a target: up by one law and down by the other, in turn, until the time is over."""
     draw = uniform(seeds)
-    failures: list[Planned] = []
+    failures: list[PlannedFailure] = []
     at_s = up_s = length(mttf, draw())
     while at_s < settings.duration:
         for_s = None if settings.mttr is None else length(settings.mttr, draw())
-        failures.append(Planned(at_s, settings.fault, target, for_s, up_s))
+        failures.append(PlannedFailure(at_s, settings.fault, target, for_s, up_s))
         up_s = length(mttf, draw())
         at_s += (for_s or 0.0) + up_s
     return failures

@@ -24,7 +24,7 @@ from nephoscope.settings.units import Duration, one_as_list
 if TYPE_CHECKING:
     from typing import Self
 
-MOST_FAILURES = 10_000
+MOST_FAILURES = 1000
 """More failures in a repetition are a slip of the pen."""
 
 

@@ -62,7 +62,7 @@ def total(downs: Sequence[Down]) -> float:
 
 
 @dataclass(frozen=True)
-class Course:
+class ServiceCourse:
     """A measured time of a service: what was up and down in it, in s."""
 
     start_s: float
