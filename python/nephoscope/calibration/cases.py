@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nephoscope.calibration import (
+    availability,
     consistency,
     durability,
     elasticity,
@@ -31,6 +32,7 @@ CASES: tuple[Case, ...] = (
     *consistency.CASES,
     *failover.CASES,
     *durability.CASES,
+    *availability.CASES,
     *elasticity.CASES,
     *serverless.CASES,
     *tenancy.CASES,
