@@ -13,6 +13,7 @@ from nephoscope.calibration import (
     load,
     scaleout,
     serverless,
+    slo,
     sweep,
     tenancy,
     throughput,
@@ -36,6 +37,7 @@ CASES: tuple[Case, ...] = (
     *tenancy.CASES,
     *scaleout.CASES,
     *sweep.CASES,
+    *slo.CASES,
 )
 
 ATTEMPTS = 3
