@@ -142,6 +142,15 @@ def test_both_bounds_are_told_where_the_search_ended_at_one(tmp_path: Path) -> N
     assert "nothing held" in call("report", tmp_path / "least").out
 
 
+def test_the_page_begins_with_the_confirmed_rate(tmp_path: Path) -> None:
+    below = (confirmed(100, 1), confirmed(100, 2))
+    steps = (step(100), step(200), confirmed(200, 1), confirmed(200, 2, failed_ms=[5.0] * 60), *below)
+    page = (write_run(tmp_path, COURSE, steps) / "report.html").read_text()
+    head = page[: page.index('id="verdicts"')]
+    assert "SELECT · 100 per s" in head
+    assert "200 per s" not in head
+
+
 def test_a_system_that_changed_has_no_interval(tmp_path: Path) -> None:
     found = read(tmp_path, step(100, late_ms=50), step(200), *CONFIRMED)
     assert (found["certainly_held"], found["certainly_not_held"]) == (None, None)

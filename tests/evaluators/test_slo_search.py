@@ -197,6 +197,10 @@ def test_what_the_clients_own_lateness_can_explain_is_not_known() -> None:
     after = (times((5, 90), (25, 10)), 0, None)
     assert counted(late, after, arrivals=200).excused_share == 1.0
     assert counted(late, after, after, arrivals=300).excused_share == pytest.approx(1 - 10 / 300)
+    # Unless the queue has not emptied: even the fastest transaction waits.
+    queued = (times((12, 90), (25, 10)), 0, None)
+    assert counted(late, after, queued, arrivals=300).excused_share == pytest.approx(1 - 10 / 300)
+    assert counted(late, queued, queued, arrivals=300).excused_share == 1.0
     # A lateness that is too short explains nothing.
     assert counted((times((5, 90), (25, 10)), 0, 0.003), arrivals=100).outcome(0.99) == "not held"
 

@@ -14,6 +14,7 @@ from nephoscope.calibration import (
     load,
     scaleout,
     serverless,
+    slo,
     sweep,
     tenancy,
     throughput,
@@ -38,6 +39,7 @@ CASES: tuple[Case, ...] = (
     *tenancy.CASES,
     *scaleout.CASES,
     *sweep.CASES,
+    *slo.CASES,
 )
 
 ATTEMPTS = 3

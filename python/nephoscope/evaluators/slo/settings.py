@@ -40,7 +40,8 @@ class SloSettings(MeasureSettings):
     access: AccessSetting | None = None
     """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     rest: Duration = 2.0
-    """How long the load rests before each rate, so that none starts with the queue of another."""
+    """How long the load rests before each rate. What its sessions have in flight must end meanwhile: else a rate starts
+    with the queue of another."""
     warmup: Duration = 5.0
     """How long the load runs at each rate before it is measured; it is stored and does not count."""
     duration: Duration = 30.0

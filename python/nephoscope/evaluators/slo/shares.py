@@ -107,6 +107,11 @@ class LimitCounter:
         self._rate = rate
         self._clusters: dict[int, list[int]] = {}
         self._late_s = 0.0
+        """The lateness of the last interval."""
+        self._queued_s = 0.0
+        """The lateness that a queue may still hold."""
+        self._excuse_s = 0.0
+        self._fastest_s = math.inf
         self._ended = 0
 
     def add(
@@ -117,16 +122,30 @@ class LimitCounter:
         ``latency`` is that of committed transactions; ``others`` are failed ones and those that had not ended;
         ``lag_s`` is how late the client started a transaction at the most.
         """
-        # A late start delays what is committed in the interval, and in the next one.
-        lag_s = lag_s or 0.0
-        excuse_s, self._late_s = max(lag_s, self._late_s), lag_s
+        self._excuse(lag_s or 0.0, latency)
         counts = self._clusters.setdefault(int(after_s / _CLUSTER_S + 1e-6), [0, 0, 0])
         counts[0] += others
         if latency is not None:
             counts[0] += latency.count
             counts[1] += latency.count_up_to(round(self._limit_s * 1e9))
-            counts[2] += latency.count_up_to(round((self._limit_s + excuse_s) * 1e9))
+            counts[2] += latency.count_up_to(round((self._limit_s + self._excuse_s) * 1e9))
         self._ended += others + (latency.count if latency is not None else 0)
+
+    def _excuse(self, lag_s: float, latency: _engine.Histogram | None) -> None:
+        """Find by how much the client's lateness may have lengthened the latencies of an interval, in s.
+
+        A late start delays what is committed in its interval, and in the next one. Where requests are served in order,
+        it delays those behind it by no more than itself, until the queue is empty. As long as it is not, even the
+        fastest transaction is slower than the fastest one of the phase.
+        """
+        queue_s = 0.0
+        if latency is not None and latency.count:
+            fastest_s = latency.quantile(0.0) / 1e9
+            self._fastest_s = min(self._fastest_s, fastest_s)
+            queue_s = fastest_s - self._fastest_s
+        self._queued_s = max(lag_s, min(self._queued_s, queue_s))
+        self._excuse_s = max(self._queued_s, self._late_s)
+        self._late_s = lag_s
 
     def counted(self, arrivals: int, aborted: int) -> WithinLimit:
         """Return the counts of the whole phase, which had so many arrivals.

@@ -93,13 +93,21 @@ def headline_points(run: Run) -> tuple[ShownPoint, ...]:
     """
     chosen = []
     for mix in run.mixes:
-        # A run that was cut short may have no more than its search.
-        points = run.points_of(mix) or run.points_of(mix, steps=True)
+        points = run.points_of(mix)
+        # What an evaluator does not count, as a rate that was not confirmed, is no result. A run that was cut short may
+        # have no more than its search.
+        points = (
+            [point for point in points if _is_counted(run, point)] or points or run.points_of(mix, steps=True)
+        )
         if all(point.offered is None for point in points):
             chosen.append(_together(points))
         else:
             chosen.append(_scored(run, mix, points) or max(points, key=lambda point: _rate(run, point)))
     return tuple(chosen)
+
+
+def _is_counted(run: Run, point: ShownPoint) -> bool:
+    return any(scored.point_of(run, phase) for phase in point.phases)
 
 
 def _together(points: Sequence[ShownPoint]) -> ShownPoint:
