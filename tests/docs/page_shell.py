@@ -95,7 +95,10 @@ NOT_RUN = {
     "nephoscope calibrate lag": "tests/calibration runs these cases",
     "nephoscope calibrate --short": "two minutes; tests/calibration runs these cases",
     "nephoscope calibrate --json": "five minutes; tests/calibration looks at the JSON",
-    "nephoscope experiment experiment": "minutes; tests/experiments runs smaller ones",
+    **dict.fromkeys(
+        ("nephoscope experiment experiment", "nephoscope experiment cost-vs-performance"),
+        "minutes; tests/experiments runs smaller ones",
+    ),
     "nephoscope report experiments/experiment --format markdown": "tests/experiments looks at such a report",
     "NEPHOSCOPE_SOAK_TRANSACTIONS=1000000 cargo test --release -p nephoscope-soak --test soak -- --nocapture": (
         "minutes on both processors; cargo test runs the short form"

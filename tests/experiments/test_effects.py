@@ -11,7 +11,7 @@ import pytest
 
 from nephoscope.experiments.design import Design, fractional, full, ordered
 from nephoscope.experiments.effects import Analysis, analyse, pooled_means
-from nephoscope.experiments.pareto import standings
+from nephoscope.experiments.pareto import Knee, knee, standings
 from nephoscope.experiments.scaling import linearity, ratios
 from nephoscope.statistics import MeanEstimate
 from nephoscope.study.factors import FactorTable
@@ -203,3 +203,33 @@ def test_scaling_is_read_of_pairs() -> None:
     assert ratios({(1.0, (1,)): 8.0, (2.0, (1,)): 2.0}, inverse=True)[0].value == pytest.approx(4)
     assert linearity({(n, ()): 3 * n + 1 for n in (1.0, 2.0, 5.0)}) == pytest.approx(1)
     assert linearity({(1.0, ()): 1.0, (2.0, ()): 2.0}) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "higher", "place", "clear"),
+    [
+        ([10, 18, 20, 21, 21.5], True, 1, True),
+        ([100, 40, 30, 28, 27], False, 1, True),
+        ([10, 17, 20.2, 21, 21.5], True, 2, True),
+        # The third is nearly as far from the line as the second, and the two could change places.
+        ([10, 15.2, 18.1, 21, 22.1], True, 1, False),
+    ],
+)
+def test_the_knee_is_where_an_objective_begins_to_gain_less_than_it_costs(
+    values: list[float], *, higher: bool, place: int, clear: bool
+) -> None:
+    costs = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert knee(costs, [about(value, 0.1) for value in values], higher) == Knee(place, clear)
+    # What is dearer and no better than another is not looked at.
+    worse = [*(about(value, 0.1) for value in values), about(values[0], 0.1)]
+    assert knee([*costs, 4.5], worse, higher) == Knee(place, clear)
+
+
+@pytest.mark.parametrize("values", [[10, 20, 30, 40], [10, 12, 20, 40], [10, 40, 40, 40], [10, 10, 10, 10]])
+def test_without_a_bend_there_is_no_knee(values: list[float]) -> None:
+    assert knee([1, 2, 3, 4], [about(value, 0.1) for value in values], higher=True) is None
+
+
+def test_a_knee_without_intervals_is_not_clear() -> None:
+    values = [about(10, None), about(18, None), about(20, None), about(21, None)]
+    assert knee([1, 2, 3, 4], values, higher=True) == Knee(1, clear=False)

@@ -210,6 +210,30 @@ def test_levels_may_set_several_keys(tmp_path: Path) -> None:
     assert means["strategy horizontal"] > means["strategy vertical"] > 0
 
 
+def test_the_knee_of_planted_capacities_is_found(tmp_path: Path) -> None:
+    # 8 sessions of a system that serves so many at a time: beyond 4 vCores there is no more throughput.
+    sizes = {
+        "name": "size",
+        "levels": [
+            {
+                "name": f"{vcores}",
+                "set": {"system.plan.capacity": capacity, "system.resources.vcores": vcores},
+            }
+            for vcores, capacity in ((1, "1"), (2, "2"), (4, "4"), (8, "5"), (16, "5"))
+        ],
+    }
+    study = experiment(sizes, duration="300ms", responses=["tps", "cost"])
+    study["system"]["plan"]["latency"] = "constant(10ms)"
+    study["measure"][0]["concurrency"] = [8]
+    ended = call("experiment", write_study(tmp_path, study), "--out", tmp_path / "x")
+    assert ended.code == 0, ended.err
+    found = read_results(tmp_path / "x")
+    assert found.experiment.label(found.knees["tps"].place) == "size 4"
+    assert "knee" in ended.out
+    page = (tmp_path / "x" / "report.html").read_text()
+    assert "The knee is 3, size 4" in page
+
+
 def test_run_and_experiment_name_each_other(tmp_path: Path) -> None:
     study = write_study(tmp_path, experiment())
     ended = call("run", study, "--out", tmp_path / "runs")
@@ -241,6 +265,7 @@ def test_the_page_draws_its_charts(tmp_path: Path) -> None:
         assert "<svg" in figure or "<canvas" in figure or "<table" in figure, chart
 
 
-def test_the_study_that_comes_with_nephoscope_is_sound() -> None:
-    plan, studies = plan_of(find_study("experiment"))
+@pytest.mark.parametrize("name", ["experiment", "cost-vs-performance"])
+def test_the_studies_that_come_with_nephoscope_are_sound(name: str) -> None:
+    plan, studies = plan_of(find_study(name))
     assert len(studies) == len(plan.runs) == len(plan.treatments) * plan.experiment.replicates

@@ -10,6 +10,7 @@ import numpy as np
 
 from nephoscope import __version__
 from nephoscope.experiments.responses import response
+from nephoscope.experiments.results import COST
 from nephoscope.experiments.tables import effect_unit, tables_of
 from nephoscope.report.kit.charts import (
     Axis,
@@ -70,12 +71,18 @@ def build(found: Results) -> ExperimentView:
         effects=tuple(_effects(analysis) for analysis in found.analyses if analysis.effects),
         interactions=tuple(chart for analysis in found.analyses for chart in _interactions(found, analysis)),
         surfaces=tuple(chart for analysis in found.analyses for chart in _surfaces(found, analysis)),
-        front=tuple(_front(found, a, b) for a, b in itertools.combinations(experiment.objectives, 2)),
+        front=tuple(_front(found, a, b) for a, b in _pairs(experiment.objectives)),
         boxes=_boxes(found),
         tables=tuple(grid(table) for table in tables_of(found) if table.shown),
         notes=tuple(found.notes),
         generator=f"nephoscope {__version__}",
     )
+
+
+def _pairs(objectives: Sequence[str]) -> list[tuple[str, str]]:
+    """Pair the objectives; the cost lies on the horizontal axis."""
+    ordered = sorted(objectives, key=lambda name: name != COST)
+    return list(itertools.combinations(ordered, 2))
 
 
 def _effects(analysis: Analysis) -> XYChart:
@@ -249,7 +256,12 @@ def _front(found: Results, one: str, other: str) -> XYChart:
             xs.append(x)
             ys += [y, *(treatment.means[other].ci95 or ())]
             if standing != "dominated":
-                marks.append(Mark(x=x, y=y, label=str(treatment.treatment + 1), color=color))
+                is_knee = one == COST and treatment.treatment == getattr(
+                    found.knees.get(other), "place", None
+                )
+                label = f"{treatment.treatment + 1}{' knee' if is_knee else ''}"
+                marks.append(Mark(x=x, y=y, label=label, color=color))
+    said = _said_of_knee(found, other) if one == COST else ""
     best = [str(t.treatment + 1) for t in found.treatments if t.standing == "not dominated"]
     ways = " and ".join(
         f"{name} {'higher' if response(name).higher_is_better else 'lower'}" for name in (one, other)
@@ -257,13 +269,21 @@ def _front(found: Results, one: str, other: str) -> XYChart:
     return XYChart(
         id=f"front-{one}-{other}",
         title=f"{one} and {other}",
-        message=f"Not dominated: {', '.join(best) if best else 'none for certain'}.",
+        message=f"Not dominated: {', '.join(best) if best else 'none for certain'}.{said}",
         note=f"Numbers are those of the treatments below; better is {ways}. 95 % intervals decide who dominates whom.",
         x=axis_around(one, response(one).unit, xs),
         y=axis_around(other, response(other).unit, ys),
         lines=tuple(lines),
         marks=tuple(marks),
     )
+
+
+def _said_of_knee(found: Results, name: str) -> str:
+    knee = found.knees.get(name)
+    if knee is None:
+        return " There is no knee."
+    certainty = "" if knee.clear else ", not clear"
+    return f" The knee is {knee.place + 1}, {found.experiment.label(knee.place)}{certainty}."
 
 
 def _boxes(found: Results) -> tuple[XYChart, ...]:

@@ -7,6 +7,7 @@ both are one equal value. So a treatment is dominated, not dominated, or it cann
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -16,6 +17,51 @@ if TYPE_CHECKING:
 
 Standing = Literal["dominated", "not dominated", "cannot tell"]
 _Relation = Literal["better", "worse", "same", "cannot tell"]
+
+
+@dataclass(frozen=True)
+class Knee:
+    """Where an objective begins to gain less than it costs."""
+
+    place: int
+    """The place of the treatment among those that were given."""
+    clear: bool
+    """Whether no other would be the knee at the unfavourable ends of both intervals."""
+
+
+def knee(
+    costs: Sequence[float],
+    values: Sequence[MeanEstimate],
+    higher: bool,  # noqa: FBT001 - a direction
+) -> Knee | None:
+    """Find the knee of an objective over its cost, each treatment having one of both.
+
+    It is the treatment farthest on the better side of the straight line from the cheapest to the best one, both axes
+    scaled to the distance between these two (Satopää and others, "Finding a Kneedle in a Haystack", 2011). Only the
+    treatments that are better than every cheaper one are looked at. None where they are fewer than three, or none is on
+    the better side.
+    """
+    sign = 1.0 if higher else -1.0
+    front: list[int] = []
+    for place in sorted(range(len(costs)), key=lambda at: (costs[at], -sign * values[at].mean)):
+        if not front or sign * (values[place].mean - values[front[-1]].mean) > 0:
+            front.append(place)
+    if len(front) < 3:  # noqa: PLR2004 - two ends and what is between them
+        return None
+    first, last = front[0], front[-1]
+    rise = values[last].mean - values[first].mean
+
+    def above(place: int, value: float) -> float:
+        run = (costs[place] - costs[first]) / (costs[last] - costs[first])
+        return (value - values[first].mean) / rise - run
+
+    between = front[1:-1]
+    best = max(between, key=lambda at: above(at, values[at].mean))
+    if above(best, values[best].mean) <= 0:
+        return None
+    ends = {at: sorted(above(at, end) for end in ci) for at in between if (ci := values[at].ci95) is not None}
+    known = len(ends) == len(between)
+    return Knee(best, known and all(ends[best][0] > max(ends[at][1], 0.0) for at in between if at != best))
 
 
 def standings(

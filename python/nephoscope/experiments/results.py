@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nephoscope.errors import InputError
 from nephoscope.experiments.effects import Analysis, analyse, pooled_means
 from nephoscope.experiments.folder import FILES, read_folder
-from nephoscope.experiments.pareto import Standing, standings
+from nephoscope.experiments.pareto import Knee, Standing, knee, standings
 from nephoscope.experiments.responses import latencies, may_be_negative, points_of, response, value_of
 from nephoscope.experiments.scaling import Ratio, linearity, ratios
 from nephoscope.measuring.series import whole_runs
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles of latency that a box plot has."""
-SCALED = ("tps", "mean_ms", "cost")
+COST = "cost"
+SCALED = ("tps", "mean_ms", COST)
 """The responses of scale-up, speed-up and cost."""
 
 
@@ -77,6 +78,8 @@ class Results:
     treatments: Sequence[TreatmentResult]
     analyses: Sequence[Analysis]
     scaling: LevelScaling | None
+    knees: Mapping[str, Knee]
+    """Of each objective beside the cost, the treatment that is its knee over the cost; where there is one."""
     notes: Sequence[str]
 
     @property
@@ -120,6 +123,7 @@ def read_results(folder: Path) -> Results:
         treatments,
         analyses,
         _scaling(experiment, runs),
+        _knees(experiment, treatments),
         _notes(experiment, runs, analyses),
     )
 
@@ -179,6 +183,16 @@ def _treatments(
         TreatmentResult(t, numbers[t], means.get(t, {}), boxes.get(t), of.get(t))
         for t in range(len(experiment.treatments))
     ]
+
+
+def _knees(experiment: Experiment, treatments: Sequence[TreatmentResult]) -> dict[str, Knee]:
+    found: dict[str, Knee] = {}
+    for name in experiment.objectives if COST in experiment.objectives else ():
+        own = [one for one in treatments if {name, COST} <= one.means.keys()]
+        costs, values = [one.means[COST].mean for one in own], [one.means[name] for one in own]
+        if name != COST and (of := knee(costs, values, response(name).higher_is_better)) is not None:
+            found[name] = Knee(own[of.place].treatment, of.clear)
+    return found
 
 
 def _scaling(experiment: Experiment, runs: Sequence[MeasuredRun]) -> LevelScaling | None:

@@ -127,7 +127,12 @@ def treatments_table(found: Results) -> Table:
             row |= {name: mean.mean, **ends(name, mean.ci95)}
         quantiles = one.box_ms or [None] * len(BOX)
         row |= {_box(share): value for share, value in zip(BOX, quantiles, strict=True)}
-        rows.append({**row, "standing": one.standing})
+        knees = [
+            f"{name}{'' if knee.clear else ' (not clear)'}"
+            for name, knee in found.knees.items()
+            if knee.place == one.treatment
+        ]
+        rows.append({**row, "standing": one.standing, "knee": ", ".join(knees)})
     columns = [
         Column("treatment", "whole", "The number of the treatment.", "treatment"),
         *_levels(experiment),
@@ -150,6 +155,9 @@ def treatments_table(found: Results) -> Table:
             f"Whether another treatment dominates it in {', '.join(experiment.objectives)}.",
             "Pareto",
         )
+    )
+    columns.append(
+        text("knee", "The objectives of which it is the knee over the cost.", "knee" if found.knees else "")
     )
     return Table(
         "treatments",
