@@ -63,6 +63,13 @@ NOT_RUN = {
     ),
     **dict.fromkeys(
         (
+            "nephoscope run steady",
+            "nephoscope run steady --set system.provider=embedded-mariadb",
+        ),
+        "minutes; tests/evaluators/test_steady.py runs a shorter one",
+    ),
+    **dict.fromkeys(
+        (
             "nephoscope run slo",
             "nephoscope run slo --set system.provider=embedded-mariadb",
         ),

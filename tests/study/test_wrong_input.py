@@ -91,8 +91,8 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "availability, capture, consistency, elasticity, failover, hermitage, isolation, lag, load, scaleout, slo, sweep, "
-    "tenancy, throughput",
+    "availability, capture, consistency, elasticity, failover, hermitage, isolation, lag, load, scaleout, slo, steady, "
+    "sweep, tenancy, throughput",
 }
 
 WRONG_PHASE = {

@@ -36,6 +36,7 @@ from nephoscope.statistics.intervals import (
     moving_mean_ci,
     no_less_than_0,
 )
+from nephoscope.statistics.planning import MeasurementPlan, plan_measurement, warm_up_length
 from nephoscope.statistics.renewal import CycleEstimate, availability_of_cycles, mean_time
 from nephoscope.statistics.sequential import Searched, search
 from nephoscope.statistics.series import autocorrelation, block_length, effective_sample_size
@@ -50,6 +51,7 @@ __all__ = [
     "Comparison",
     "CycleEstimate",
     "MeanEstimate",
+    "MeasurementPlan",
     "Searched",
     "SteadyState",
     "Survival",
@@ -73,9 +75,11 @@ __all__ = [
     "mean_time",
     "moving_mean_ci",
     "no_less_than_0",
+    "plan_measurement",
     "quantile_rank",
     "r_squared",
     "search",
     "steady_state",
+    "warm_up_length",
     "wilson_interval",
 ]

@@ -44,11 +44,12 @@ def autocorrelation(series: Values, max_lag: int | None = None) -> NDArray[np.fl
     x = checked(series)
     n = len(x)
     lags = n if max_lag is None else min(max_lag + 1, n)
-    if is_constant(x):
+    covariance = _autocovariance(x)[:lags]
+    # The squares of the smallest numbers there are round to 0.
+    if is_constant(x) or covariance[0] <= 0:
         rho = np.zeros(lags)
         rho[0] = 1.0
         return rho
-    covariance = _autocovariance(x)[:lags]
     covariance /= covariance[0]
     return covariance
 

@@ -1,0 +1,1 @@
+"""How long and how often a load should be measured."""
