@@ -170,7 +170,7 @@ GENERIC = ("store", "study", "settings", "tables", "report", "results", "measuri
 """Rooms that know evaluators by the registry alone."""
 
 ALSO_WORDS = {"availability", "load", "lag", "capture", "consistency", "isolation", "steady"}
-"""Evaluators whose names mean something else, too: a table of studies, probes, a command, keys of the load, a verdict."""
+"""Evaluators whose names mean more: a table of studies, probes, a command, keys of the load, a verdict."""
 
 
 def test_no_generic_room_knows_an_evaluator_by_name() -> None:
