@@ -59,8 +59,7 @@ AGAIN = echo "once more, alone: what has failed" >&2
 .PHONY: test-rust
 test-rust: $(VENV)/dev system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	rm -rf target/survivals/rust
-	cargo test --workspace --locked -- --test-threads $(WORKERS) \
-	  || { $(AGAIN); cargo test --workspace --locked -- --test-threads 1; }
+	tests/tools/rust-tests $(WORKERS) --workspace
 
 .PHONY: test-quick
 test-quick: build $(VENV)/dev ## Without servers and long measurements, for the daily round: about two minutes where all is built
