@@ -19,7 +19,7 @@ _SHORT_QUICKSTART: Tables = {
     "measure.0": {"concurrency": "[1,2]", "repetitions": 2, "warmup": "100ms", "duration": "500ms"},
     "measure.1": {"patterns": '["zero-valley"]', "tau": 2, "slot": "1200ms", "window": "5s"},
     "measure.2": {"concurrency": 1, "duration": "1s", "warmup": "100ms"},
-    "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "100ms"},
+    "measure.3": {"patterns": '["high_contention"]', "alone": "false", "slot": "600ms", "warmup": "600ms"},
     "measure.4": {"concurrency": 4, "warmup": "200ms", "duration": "1200ms", "rounds": 1},
     "measure.5": {
         "utilization": 0.3,

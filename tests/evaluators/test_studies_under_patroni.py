@@ -120,6 +120,7 @@ def test_patronis_restart_and_switchover_are_read_as_they_are(tmp_path: Path, cl
     assert run.manifest["system"]["resources"]["nodes"] == 2
 
 
+@pytest.mark.alone
 @pytest.mark.survives(
     part="actions",
     fault="a node that crashes under Patroni: it and PostgreSQL are killed together, on the node that takes writes",
