@@ -53,9 +53,6 @@ survivals: $(VENV)/dev ## The tables of docs/reliability.md, from what the last 
 # Most tests wait for servers or for the clock: more of them than there are processors.
 WORKERS ?= 4
 
-# The processors are shared, here and with other machines: what has failed is run once more, alone, and must pass then.
-AGAIN = echo "once more, alone: what has failed" >&2
-
 .PHONY: test-rust
 test-rust: $(VENV)/dev system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	rm -rf target/survivals/rust
@@ -68,7 +65,8 @@ test-quick: build $(VENV)/dev ## Without servers and long measurements, for the 
 	cargo test --workspace --locked --lib -- --test-threads $(WORKERS)
 	$(BIN)/pytest -m "not (servers or alone or long or wheel)" --numprocesses $(WORKERS) --dist loadfile
 
-FAILED_AGAIN = { $(AGAIN); $(BIN)/pytest --last-failed --last-failed-no-failures none; }
+# The processors are shared, here and with other machines: what has failed is run once more, alone, and must pass then.
+FAILED_AGAIN = { echo "once more, alone: what has failed" >&2; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python
 test-python: build $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb

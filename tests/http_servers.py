@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import subprocess
+import threading
 import time
 import urllib.request
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,3 +43,16 @@ def fetched(url: str) -> bytes:
     """Fetch what a URL of this machine has. Raises ``OSError``."""
     with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310 - tests make the URLs
         return bytes(answer.read())
+
+
+@contextmanager
+def handling(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Answer requests by a handler, in a thread of this process; gives the URL without a path."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

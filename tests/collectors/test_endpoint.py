@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import shutil
-import threading
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commands import call
-from http_servers import running
+from http_servers import handling, running
 from nephoscope.collectors.endpoint import Exposition, figures
 from nephoscope.store import StoredRun
 from nephoscope.systems.cluster.server import free_port
@@ -89,7 +88,7 @@ def test_foreign_text_is_read_or_refused(text: str) -> None:
 
 @contextmanager
 def showing(text: str) -> Iterator[str]:
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
@@ -97,14 +96,8 @@ def showing(text: str) -> Iterator[str]:
 
         def log_message(self, *_: object) -> None: ...
 
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/metrics"
-        finally:
-            server.shutdown()
-            thread.join()
+    with handling(Handler) as url:
+        yield f"{url}/metrics"
 
 
 def asking(folder: Path, **endpoint: object) -> Path:

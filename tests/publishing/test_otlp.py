@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +14,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 
 from commands import call
+from http_servers import handling
 from nephoscope.publishing.figures import BOUNDS_S
 from nephoscope.store import StoredRun
 from nephoscope.systems.cluster.server import free_port
@@ -61,14 +61,8 @@ def receiving(status: int = 200) -> Iterator[tuple[str, Receiver]]:
 
         def log_message(self, *_: Any) -> None: ...
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}", receiver
-        finally:
-            server.shutdown()
-            thread.join()
+    with handling(Handler) as url:
+        yield url, receiver
 
 
 def test_a_receiver_has_the_whole_run_at_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

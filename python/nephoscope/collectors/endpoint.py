@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from urllib.error import URLError
 
 from nephoscope import _engine
+from nephoscope.collectors.server import PATIENCE_S
 from nephoscope.errors import InputError
+from nephoscope.store.protocol import SAMPLE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from prometheus_client.metrics_core import Metric
 
-_PERIOD_S = 1.0
-_PATIENCE_S = 2.0
 _MOST_BYTES = 16 << 20
 _MIB = float(1 << 20)
 
@@ -146,11 +146,11 @@ class MetricsReader:
     def stop(self) -> None:
         """End the thread."""
         self._ended.set()
-        self._thread.join(timeout=2 * _PATIENCE_S)
+        self._thread.join(timeout=2 * PATIENCE_S)
 
     def _run(self) -> None:
         last: tuple[float, Exposition] | None = None
-        while not self._ended.wait(_PERIOD_S - self._now() % _PERIOD_S):
+        while not self._ended.wait(SAMPLE_S - self._now() % SAMPLE_S):
             now = self._now()
             try:
                 seen = Exposition(fetch(self._url), _OF_A_HOST | set(self._keep))
@@ -168,7 +168,7 @@ class MetricsReader:
 
 def fetch(url: str) -> str:
     """Fetch what an endpoint shows now. Raises ``OSError``, and ``ValueError`` where that is no text."""
-    with urllib.request.urlopen(url, timeout=_PATIENCE_S) as answer:  # noqa: S310 - settings allow HTTP alone
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310 - settings allow HTTP alone
         body = answer.read(_MOST_BYTES + 1)
     if len(body) > _MOST_BYTES:
         raise ValueError(f"more than {_MOST_BYTES >> 20} MiB")

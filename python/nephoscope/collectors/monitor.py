@@ -16,6 +16,7 @@ from nephoscope.collectors.processes import Processes
 from nephoscope.collectors.server import Collector, Sampler
 from nephoscope.dialects import DIALECTS
 from nephoscope.errors import MeasurementError
+from nephoscope.store.protocol import SAMPLE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-PERIOD_S = 1.0
-"""The time between two samples, in s. A sample costs the client about a millisecond."""
-
 LOOKS = 10
 """How often in a period the sessions of a server are looked at: what each of them waits for."""
 
@@ -36,8 +34,6 @@ _COLLECTORS: Mapping[str, Collector] = {
     "mysql": Collector(mysql.read, mysql.look, mysql.LOOK_EVERY),
 }
 """The collectors of servers, by dialect."""
-
-
 _PROCESSES = "processes"
 _LOCAL = ("host", _PROCESSES)
 """The sources that need no connection to a server."""
@@ -102,8 +98,8 @@ class Monitor:
         number = period = 0
         while True:
             # Looks whose time has passed meanwhile are left out: they would all see the same moment.
-            number = max(number, int(self._now() * LOOKS / PERIOD_S)) + 1
-            if self._ended.wait(max(number * PERIOD_S / LOOKS - self._now(), 0.0)):
+            number = max(number, int(self._now() * LOOKS / SAMPLE_S)) + 1
+            if self._ended.wait(max(number * SAMPLE_S / LOOKS - self._now(), 0.0)):
                 break
             idle = self._is_idle()
             if idle:

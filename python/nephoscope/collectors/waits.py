@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nephoscope.store.protocol import WAIT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PREFIX = "wait:"
-"""How the metrics of wait events begin: ``wait:Lock/transactionid``."""
 CPU = "CPU"
 """The event of a session that waits for nothing: it runs on a processor, or is ready to."""
 
@@ -35,6 +35,6 @@ class Waits:
         looks, self._looks = self._looks, 0
         if not looks:
             return {}
-        means = {f"{PREFIX}{event}": total / looks for event, total in self._sessions.items()}
+        means = {f"{WAIT}{event}": total / looks for event, total in self._sessions.items()}
         self._sessions = dict.fromkeys(self._sessions, 0.0)
-        return means or {f"{PREFIX}{CPU}": 0.0}
+        return means or {f"{WAIT}{CPU}": 0.0}

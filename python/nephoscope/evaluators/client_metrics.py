@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from nephoscope.store import StoredRun
+    from nephoscope.store.protocol import RunReader
 
     Floats = NDArray[np.float64]
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ClientMetrics:
     """The client's metrics as arrays, read once: a value belongs to the interval that ends at its time."""
 
-    def __init__(self, run: StoredRun) -> None:
+    def __init__(self, run: RunReader) -> None:
         """Read them from a run's table of metrics."""
         table = run.system_metrics
         client = np.asarray([source == "client" for source in table.column("source").to_pylist()], bool)

@@ -256,9 +256,8 @@ def _front(found: Results, one: str, other: str) -> XYChart:
             xs.append(x)
             ys += [y, *(treatment.means[other].ci95 or ())]
             if standing != "dominated":
-                is_knee = one == COST and treatment.treatment == getattr(
-                    found.knees.get(other), "place", None
-                )
+                knee = found.knees.get(other) if one == COST else None
+                is_knee = knee is not None and knee.place == treatment.treatment
                 label = f"{treatment.treatment + 1}{' knee' if is_knee else ''}"
                 marks.append(Mark(x=x, y=y, label=label, color=color))
     said = _said_of_knee(found, other) if one == COST else ""

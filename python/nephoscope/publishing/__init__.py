@@ -25,7 +25,6 @@ def published(
     Raises ``InputError`` where an address is no address or is taken, a URL is none, or a library is not installed.
     """
     with ExitStack() as stack:
-        # Its sentences come one after the other, and an endpoint that is refused has published nothing.
         if otlp is not None:
             _check_installed("otlp")
             from nephoscope.publishing.otlp import exporting  # noqa: PLC0415 - an optional dependency

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nephoscope.store.protocol import SAMPLE_S, WAIT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -16,12 +18,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_PERIOD_S = 1.0
-"""The time between two samples: a figure tells of so long before its time."""
 _LATE_S = 0.05
 """How much later than due a sample may be taken, in s, and still count as of its phase alone."""
 _MEASURED = "measure"
-_WAIT = "wait:"
 _MIB = 1 << 20
 _COSTS = {
     "server_cpu_us": ("processes", "cpu_us_per_s", 1.0),
@@ -93,17 +92,17 @@ class Observed:
 
     def _inside(self, phase: Phase) -> NDArray[np.bool_]:
         """Tell which samples are of this phase alone: each tells of the time since the one before it."""
-        begun = self._times - _PERIOD_S >= phase.start_s - _LATE_S
+        begun = self._times - SAMPLE_S >= phase.start_s - _LATE_S
         return np.asarray(begun & (self._times <= phase.end_s + _LATE_S), np.bool_)
 
     def _means(self, phase: Phase, source: str) -> Iterator[tuple[str, float]]:
         inside = self._inside(phase) & (self._sources == source)
-        waits = np.asarray([metric.startswith(_WAIT) for metric in self._metrics[inside]], bool)
+        waits = np.asarray([metric.startswith(WAIT) for metric in self._metrics[inside]], bool)
         times, metrics, values = (of[inside][waits] for of in (self._times, self._metrics, self._values))
         # An event counts as 0 in the samples before it was first seen.
         samples = np.unique(times).size
         for metric in np.unique(metrics.astype(str)) if samples else ():
-            yield metric.removeprefix(_WAIT), float(values[metrics == metric].sum() / samples)
+            yield metric.removeprefix(WAIT), float(values[metrics == metric].sum() / samples)
 
     def _cost(self, phase: Phase, kind: str, metric: str, factor: float) -> float | None:
         """Return a cost per committed transaction: of all servers together, over the seconds that have a sample."""
@@ -111,7 +110,7 @@ class Observed:
         used, committed = 0.0, 0.0
         for source in self._among(kind):
             of_source = inside & (self._sources == source)
-            used += float(self._values[of_source].sum()) * _PERIOD_S * factor
+            used += float(self._values[of_source].sum()) * SAMPLE_S * factor
             committed = max(committed, self._commits(self._times[of_source]))
         return used / committed if committed else None
 
@@ -119,7 +118,7 @@ class Observed:
         """Count the commits in the second before each time; a part of an interval has its share of them."""
         if not self._ends.size or not times.size:
             return 0.0
-        at, before = (np.interp(when, self._ends, self._committed) for when in (times, times - _PERIOD_S))
+        at, before = (np.interp(when, self._ends, self._committed) for when in (times, times - SAMPLE_S))
         return float((at - before).sum())
 
 

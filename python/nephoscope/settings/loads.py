@@ -324,6 +324,11 @@ class Load:
         return description
 
 
+def closed_or_open(concurrency: float, rate: float | None) -> dict[str, Any]:
+    """Return the keys of a load that is closed, or open where a rate is given."""
+    return {"concurrency": float(concurrency)} if rate is None else {"rate": rate}
+
+
 def lets_go(load: Load | Sequence[Load] | Mapping[str, Load]) -> bool:
     """Tell whether no tenant has a load, and none keeps a connection."""
     several = load.values() if isinstance(load, Mapping) else load

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+WAIT = "wait:"
+"""How the metrics of wait events begin: ``wait:Lock/transactionid``."""
+SAMPLE_S = 1.0
+"""The time between two samples of a host or a server, in s: a rate tells of so long before its time."""
 _STREAM = "/"
 """No tenant has it in its name."""
 

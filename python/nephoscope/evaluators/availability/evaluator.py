@@ -7,7 +7,7 @@ Brewer, "Harvest, Yield, and Scalable Tolerant Systems", HotOS 1999.
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from nephoscope.engine.probes import ProbeSettings
 from nephoscope.evaluators.acting import note_durability
@@ -18,7 +18,7 @@ from nephoscope.evaluators.availability.settings import AvailabilitySettings
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.settings.actions import FAULTS
-from nephoscope.settings.loads import Load
+from nephoscope.settings.loads import Load, closed_or_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +78,10 @@ class Availability(Evaluator):
 
     def _run(self, means: Means, repetition: int) -> None:
         of, load = self._settings, means.load
+        asked = closed_or_open(of.concurrency, of.rate)
         schedule = self._schedules[repetition]
-        labels = self.labels(
-            self._index, mix=self._label, failures=of.source, repetition=repetition, **self._asked()
-        )
-        level = Load(**self._asked(), mix=self._mix, access=self._access)
+        labels = self.labels(self._index, mix=self._label, failures=of.source, repetition=repetition, **asked)
+        level = Load(**asked, mix=self._mix, access=self._access)
         load.phase("availability: warm-up", "warm_up", of.warmup, level, labels)
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
             load.phase("availability", "measure", of.duration, level, labels)
@@ -105,10 +104,6 @@ class Availability(Evaluator):
                 # While a node was away, its readers may have used up the connections of the other.
                 means.rest("after the failures", self._mix, labels)
             note_durability(means, probes, labels, "after the failures")
-
-    def _asked(self) -> dict[str, Any]:
-        of = self._settings
-        return {"concurrency": float(of.concurrency)} if of.rate is None else {"rate": of.rate}
 
     # --- reading --------------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from nephoscope.evaluators.availability.tables import (
     availability,
@@ -16,6 +14,8 @@ from nephoscope.evaluators.availability.tables import (
     share_text,
     yields,
 )
+from nephoscope.evaluators.client_metrics import ClientMetrics
+from nephoscope.evaluators.outages import LATE_S
 from nephoscope.report.kit import failing, method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Grid, Method, Part, grid
@@ -34,7 +34,6 @@ MOST_DRAWN = 6
 """More repetitions than this are in the tables only."""
 _MOST_RULES = 12
 """More failures than this have no labels."""
-_LATE_S = 0.1
 _SOURCES = {"script": "a script", "laws": "laws of MTTF and MTTR"}
 
 
@@ -122,7 +121,7 @@ def _chart(run: Run, entry: Mapping[str, Any], one: Mapping[str, Any]) -> XYChar
     lines = (
         [Line(name="offered", color="muted", dash="dotted", style="steps", data=offered)] if offered else []
     )
-    late_s = finite(entry.get("late_s")) or _LATE_S
+    late_s = finite(entry.get("late_s")) or LATE_S
     return XYChart(
         id=f"availability-{phase.number}",
         title=f"Availability, repetition {count(one.get('repetition'))}",
@@ -184,12 +183,7 @@ def _rules(one: Mapping[str, Any], zero_s: float) -> Iterator[Rule]:
 
 def _offered(run: Run, phase: ShownPhase) -> tuple[tuple[float, float], ...]:
     """Return the arrivals per second of each interval of a phase; empty where the run does not say."""
-    table = run.reader.system_metrics
-    for name, value in (("source", "client"), ("metric", "arrivals")):
-        table = table.filter(pc.equal(table.column(name), pa.scalar(value)))
-    times, values = (table.column(name).to_numpy() for name in ("time_s", "value"))
-    inside = (times > phase.start_s + 1e-6) & (times <= phase.end_s + 1e-6)
-    ends, counts = times[inside], values[inside]
+    ends, counts = ClientMetrics(run.reader).during("arrivals", phase.start_s, phase.end_s)
     if not len(ends):
         return ()
     starts = np.concatenate([[phase.start_s], ends[:-1]])

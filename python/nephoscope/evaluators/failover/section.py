@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.evaluators.outages import LATE_S
 from nephoscope.report.kit import failing, method, scored
 from nephoscope.report.kit.charts import Axis, Line, Rule, Span, XYChart
 from nephoscope.report.kit.parts import Estimate
@@ -62,7 +63,6 @@ class FailureSection(Part):
 
 MOST_DRAWN = 12
 """More failures than this are in the table only."""
-_LATE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _told(run: Run) -> list[_Failure]:
         scored.table(scored.score(run, "F").get("detail"))
     ]
     return [
-        _Failure(str(entry.get("fault") or "fault"), finite(entry.get("late_s")) or _LATE_S, told)
+        _Failure(str(entry.get("fault") or "fault"), finite(entry.get("late_s")) or LATE_S, told)
         for entry in entries
         for told in map(scored.table, scored.sequence(entry.get("failures")))
         if finite(told.get("injected_s")) is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.steady.reading import read_plans
 from nephoscope.evaluators.steady.settings import SteadySettings
-from nephoscope.settings.loads import Load
+from nephoscope.settings.loads import Load, closed_or_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,9 +50,7 @@ class Steady(Evaluator):
     def drive(self, means: Means) -> None:
         """Repeat the load of each mix."""
         of, load = self._settings, means.load
-        asked: dict[str, Any] = (
-            {"concurrency": float(of.concurrency)} if of.rate is None else {"rate": of.rate}
-        )
+        asked = closed_or_open(of.concurrency, of.rate)
         for mix, weights in self._mixes.items():
             level = Load(**asked, mix=weights, access=self._access[mix], release=False)
             for repetition in range(1, of.repetitions + 1):

@@ -11,6 +11,7 @@ import numpy as np
 from nephoscope.report.kit.charts import TimeChart, TimeLine, category
 from nephoscope.report.kit.run import in_order
 from nephoscope.report.view import MetricRow, Metrics
+from nephoscope.store.protocol import WAIT
 from nephoscope.tables.numbers import duration, number, percent
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run
 
 CLIENT = "client"
-WAIT = "wait:"
-"""How the metrics of wait events begin."""
 
 MOST_CHARTS = 24
 """More small charts than this would bury the others; the table has every metric."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from nephoscope.report.kit.charts import CATEGORIES, TimeChart, TimeLine, category
 from nephoscope.report.kit.parts import grid
-from nephoscope.report.sections.metrics import WAIT, MetricTable, held, is_wait
+from nephoscope.report.sections.metrics import MetricTable, held, is_wait
 from nephoscope.report.view import WaitSection
+from nephoscope.store.protocol import WAIT
 from nephoscope.tables import observed
 from nephoscope.tables.columns import RunFigures
 from nephoscope.tables.numbers import duration, number, percent
