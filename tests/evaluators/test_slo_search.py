@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephoscope import _engine
-from nephoscope.evaluators.slo.bracket import MOST_STEPS, Bracketed, SearchBounds, highest_rate
+from nephoscope.evaluators.bracket import MOST_STEPS, Bracketed, SearchBounds, highest_rate
 from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit, certain_interval
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nephoscope.engine.watcher import Watcher
+    from nephoscope.settings.retries import RetrySetting
     from nephoscope.store import RunWriter
 
 _PUMP_S = 0.1
@@ -100,13 +101,15 @@ class LoadRun:
         labels: Mapping[str, Any] | None = None,
         *,
         history: bool = False,
+        retry: RetrySetting | None = None,
     ) -> int:
         """Append a phase to those requested, and return its number. Does not wait.
 
         ``load`` is that of the first tenant, and the others rest; or several that it has at a time, as many as the
         evaluator's ``streams`` at the most; or a load by tenant, with ``"*"`` for all of them, over which a tenant's
         own lies: who is not named keeps his load. With ``history`` a history of its own begins: what transactions
-        observe from then on. Raises ``ValueError`` where a transition has no way.
+        observe from then on. ``retry`` holds from its beginning on, and stays as it was if left out. Raises
+        ``ValueError`` where a transition has no way.
         """
         self._think = pauses(load, self.tenants[0]) or self._think
         paced = {"think": self._think} if self._think == "workload" else {}
@@ -119,6 +122,7 @@ class LoadRun:
             "loads": {tenant: at_once(one).to_engine(seconds) for tenant, one in loads.items()},
             "seconds": None,
             "history": history,
+            "retry": retry.to_engine() if retry is not None else None,
         }
         number = self._asked
         with shielded():

@@ -267,12 +267,7 @@ def load_description(load: LoadTable, seed: int, on_connect: list[str]) -> dict[
         "connect_timeout_ms": round(load.connect_timeout * 1000),
         "statement_timeout_ms": round(load.statement_timeout * 1000),
         "drain_timeout_ms": round(load.drain_timeout * 1000),
-        "retry": {
-            "attempts": load.retry.attempts,
-            "backoff_ms": load.retry.backoff * 1000,
-            "backoff_max_ms": load.retry.backoff_max * 1000,
-            "classes": load.retry.classes,
-        },
+        "retry": load.retry.to_engine(),
         "on_connect": on_connect,
         "consistency": load.consistency,
         "balance": load.balance,

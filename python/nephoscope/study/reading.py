@@ -28,6 +28,7 @@ from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK
 from nephoscope.settings.base import Settings
 from nephoscope.settings.loads import ACCESS_WORDS, Isolation
 from nephoscope.settings.registered import MeasureSettings, OwnSystemSettings, Scales, SystemSettings
+from nephoscope.settings.retries import RetrySetting
 from nephoscope.settings.tenants import TenantsTable
 from nephoscope.settings.units import Duration, one_as_list
 from nephoscope.settings.validation import given, one_of, validated
@@ -79,21 +80,6 @@ class WorkloadTable(Settings):
     """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
 
 
-class RetryTable(Settings):
-    """``[load.retry]``: how transactions are retried after an error that allows it."""
-
-    attempts: Annotated[int, Field(ge=1, le=1000)] = 5
-    """The most attempts of a transaction, the first included; 1 means no retry."""
-    backoff: Duration = 0.005
-    """The mean pause before the second attempt; it doubles with each further one."""
-    backoff_max: Duration = 0.2
-    """The longest mean pause."""
-    classes: Annotated[
-        list[Annotated[str, one_of("a class of errors", _engine.error_classes)]], BeforeValidator(one_as_list)
-    ] = Field(default_factory=lambda: ["serialization", "deadlock", "shutting_down"])
-    """After which [classes of errors](metrics.md#errors)."""
-
-
 _TIME_LIMITS = {
     "connect_timeout": (0.001, 3600.0, "from 1ms to 1h"),
     "statement_timeout": (0.001, 86400.0, "from 1ms to 24h"),
@@ -128,7 +114,7 @@ class LoadTable(Settings):
     """The timeout of a reply; then the statement is cancelled."""
     drain_timeout: Duration = 5.0
     """The timeout for transactions in flight at the end."""
-    retry: RetryTable = Field(default_factory=RetryTable)
+    retry: RetrySetting = Field(default_factory=RetrySetting)
     """How transactions are retried: see [load.retry](#loadretry)."""
     on_connect: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """SQL that each session of the load runs first, in this order; ``${NAME}`` is a variable of the environment."""

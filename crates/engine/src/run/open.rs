@@ -13,7 +13,9 @@ use crate::error::{EngineError, GiveUp};
 use crate::run::collect::SeriesName;
 use crate::spec::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::spec::routes::{Opener, TenantPlan};
-use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, Role, TenantSpec, Think, WorkloadSpec};
+use crate::spec::{
+    LoadSpec, PhaseKind, PhaseSpec, Reads, RetrySpec, Role, TenantSpec, Think, WorkloadSpec,
+};
 use crate::worker::TenantSetup;
 
 /// What a run begins with.
@@ -187,7 +189,6 @@ fn check(spec: &LoadSpec) -> Result<(), EngineError> {
         ("load.statement_timeout_ms", spec.statement_timeout_ms, 1, 86_400_000),
         ("load.script_timeout_ms", spec.script_timeout_ms, 100, 3_600_000),
         ("load.drain_timeout_ms", spec.drain_timeout_ms, 0, 3_600_000),
-        ("load.retry.attempts", u64::from(spec.retry.attempts), 1, 1000),
     ];
     for (name, value, low, high) in bounds {
         if !(low..=high).contains(&value) {
@@ -198,15 +199,7 @@ fn check(spec: &LoadSpec) -> Result<(), EngineError> {
         let last = CpuSet::MAX_CPU - 1;
         return Err(EngineError::Input(format!("load.cpus has {cpu}; it must be from 0 to {last}")));
     }
-    let waits = [
-        ("load.retry.backoff_ms", spec.retry.backoff_ms),
-        ("load.retry.backoff_max_ms", spec.retry.backoff_max_ms),
-    ];
-    for (name, value) in waits {
-        if !(0.0..=3_600_000.0).contains(&value) {
-            return Err(EngineError::Input(format!("{name} is {value}; it must be from 0 to 3600000")));
-        }
-    }
+    check_retry(&spec.retry)?;
     if spec.tenants.is_empty() || spec.phases.is_empty() {
         return Err(EngineError::Input("a load has at least one tenant and one phase".to_owned()));
     }
@@ -220,6 +213,21 @@ fn check(spec: &LoadSpec) -> Result<(), EngineError> {
         }
         if spec.tenants.iter().filter(|other| other.name == tenant.name).count() > 1 || tenant.name == "*" {
             return Err(EngineError::Input(format!("the tenant name {:?} is not unique", tenant.name)));
+        }
+    }
+    Ok(())
+}
+
+fn check_retry(retry: &RetrySpec) -> Result<(), EngineError> {
+    let bounds = [
+        ("attempts", f64::from(retry.attempts), 1.0, 1000.0),
+        ("backoff_ms", retry.backoff_ms, 0.0, 3_600_000.0),
+        ("backoff_max_ms", retry.backoff_max_ms, 0.0, 3_600_000.0),
+    ];
+    for (name, value, low, high) in bounds {
+        if !(low..=high).contains(&value) {
+            let message = format!("load.retry.{name} is {value}; it must be from {low} to {high}");
+            return Err(EngineError::Input(message));
         }
     }
     Ok(())
@@ -239,6 +247,7 @@ pub(crate) fn resolve(
             return Err(place(EngineError::Input(message)));
         }
     }
+    phase.retry.as_ref().map_or(Ok(()), check_retry).map_err(place)?;
     let resolve = |resolver: &mut Resolver| resolver.resolve(&phase.loads, phase.seconds, at).map_err(place);
     let changes = resolvers.iter_mut().map(resolve).collect::<Result<Vec<_>, _>>()?;
     for (resolver, change) in resolvers.iter_mut().zip(&changes) {
@@ -277,6 +286,7 @@ pub(crate) fn ending(at: Nanos, tenants: usize) -> Change {
         seconds: None,
         labels: BTreeMap::new(),
         history: false,
+        retry: None,
         loads: BTreeMap::new(),
     };
     Change { at, phase: Some(Arc::new(spec)), tenants: vec![TenantChange::default(); tenants], end: true }

@@ -298,6 +298,9 @@ pub struct PhaseSpec {
     /// What transactions observe that begin in it, or later, is a history of its own.
     #[serde(default)]
     pub history: bool,
+    /// How transactions are tried again from its beginning on. What is not said stays as it was.
+    #[serde(default)]
+    pub retry: Option<RetrySpec>,
     /// The load of each tenant; `*` stands for all. What is not said stays as it was.
     #[serde(default)]
     pub loads: BTreeMap<String, LoadChange>,

@@ -66,7 +66,7 @@ pub(super) type Recruit = fn(&Rc<Course>, &Rc<Tenant>) -> Result<(), ScriptError
 /// The course of the load on one worker: what its sessions share.
 pub(crate) struct Course {
     pub(crate) runtime: Runtime,
-    pub(crate) retry: RetrySpec,
+    pub(crate) retry: Cell<RetrySpec>,
     pub(crate) statement_timeout: Nanos,
     /// How the load comes to more sessions, which know the course.
     recruit: Recruit,
@@ -113,7 +113,7 @@ impl Course {
         let recorder = Recorder::new(setup.number, setup.series, setup.interval, setup.shards, setup.used);
         Ok(Rc::new(Self {
             runtime,
-            retry: setup.retry,
+            retry: Cell::new(setup.retry),
             statement_timeout: setup.statement_timeout,
             recruit,
             number: setup.number,
@@ -304,6 +304,9 @@ impl Course {
         }
         if change.phase.as_ref().is_some_and(|phase| phase.history) {
             self.history.mark(change.at);
+        }
+        if let Some(retry) = change.phase.as_ref().and_then(|phase| phase.retry) {
+            self.retry.set(retry);
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);

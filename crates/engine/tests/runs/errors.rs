@@ -3,6 +3,7 @@
 use crate::support::{SECOND, SimBase, Story, check, phase, run, run_to_rest, spec, written};
 use nephoscope_drivers::{ErrorClass, ErrorClasses};
 use nephoscope_engine::LoadSpec;
+use nephoscope_engine::spec::{PhaseSpec, RetrySpec};
 use serde_json::json;
 
 /// A closed loop of 8 in one phase.
@@ -51,6 +52,23 @@ fn error_rates_are_read_back_by_class() {
     let unanswered = [ErrorClass::ConnectionLost, ErrorClass::ShuttingDown, ErrorClass::StatementTimeout];
     let unanswered = unanswered.iter().map(|class| all.errors(*class)).sum::<u64>();
     assert_eq!((story.totals().uncertain, all.sum(|series| series.uncertain)), (unanswered, unanswered));
+}
+
+#[test]
+fn a_phase_may_have_retries_of_its_own() {
+    let base = SimBase::new("latency=constant(1ms)&error=deadlock:1");
+    let mut spec = closed(&base.url, 0.5, "read", 1);
+    (spec.retry.backoff_ms, spec.retry.backoff_max_ms) = (0.0, 0.0);
+    let thrice = Some(RetrySpec { attempts: 3, ..spec.retry });
+    spec.phases.push(PhaseSpec { retry: thrice, ..phase("thrice", 0.5, json!({})) });
+    spec.phases.push(phase("still", 0.5, json!({})));
+    let story = run(&spec);
+    assert_eq!(story.phase("all").sum(|series| series.retries), 0);
+    for later in ["thrice", "still"] {
+        let (retries, failed) = (story.phase(later).sum(|series| series.retries), story.phase(later).failed());
+        // What was begun in the phase before may have been given fewer, and is one for each session.
+        assert!(failed > 100 && retries <= 2 * failed && retries >= 2 * failed - 16, "{retries} of {failed}");
+    }
 }
 
 #[test]

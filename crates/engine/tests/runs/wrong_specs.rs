@@ -1,7 +1,7 @@
 //! A wrong load is refused before anything is touched, with one error that says what, where, and what is allowed.
 
 use crate::support::{SimBase, load, phase, spec, tenant};
-use nephoscope_engine::spec::{LoadChange, Reads, TenantSpec};
+use nephoscope_engine::spec::{LoadChange, Reads, RetrySpec, TenantSpec};
 use nephoscope_engine::{EngineError, LoadSpec, Run};
 use serde_json::json;
 
@@ -25,6 +25,9 @@ const WRONG: &[(&str, Spoil)] = &[
     ("load.retry.attempts is 0; it must be from 1", |spec| spec.retry.attempts = 0),
     ("load.retry.backoff_ms is -1", |spec| spec.retry.backoff_ms = -1.0),
     ("load.retry.backoff_max_ms is NaN", |spec| spec.retry.backoff_max_ms = f64::NAN),
+    ("phase \"all\": load.retry.attempts is 2000; it must be from 1 to 1000", |spec| {
+        spec.phases[0].retry = Some(RetrySpec { attempts: 2000, ..spec.retry });
+    }),
     ("allowed are simple, extended, prepared", |spec| spec.statement_mode = "binary".into()),
     ("at least one tenant and one phase", |spec| spec.tenants.clear()),
     ("at least one tenant and one phase", |spec| spec.phases.clear()),

@@ -124,6 +124,7 @@ pub fn open_phase(name: &str, change: Value) -> PhaseSpec {
         seconds: None,
         labels: BTreeMap::new(),
         history: false,
+        retry: None,
         loads,
     }
 }

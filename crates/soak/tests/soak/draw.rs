@@ -166,6 +166,7 @@ impl Draw {
             seconds,
             labels: BTreeMap::new(),
             history: false,
+            retry: None,
             loads,
         }
     }
@@ -236,6 +237,7 @@ pub fn roll_call() -> PhaseSpec {
         seconds: None,
         labels: BTreeMap::new(),
         history: false,
+        retry: None,
         loads: [("*".to_owned(), load)].into(),
     }
 }

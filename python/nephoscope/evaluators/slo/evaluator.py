@@ -5,16 +5,15 @@ As NoSQLBench's findmax, with an open load: the latency counts from the intended
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
+from nephoscope.evaluators.bracket import SearchBounds, highest_rate, typical_steps
 from nephoscope.evaluators.demand import Demand
 from nephoscope.evaluators.points import read_points
-from nephoscope.evaluators.slo.bracket import SearchBounds, highest_rate
 from nephoscope.evaluators.slo.reading import read_mixes
 from nephoscope.evaluators.slo.settings import SloSettings
 from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit, certain_interval
@@ -28,11 +27,6 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
-
-_DOUBLINGS = 6
-"""About so many steps bracket the rate; known only afterwards."""
-_CONFIRMATIONS = 2
-"""So many rates are confirmed, about: the first one often holds by chance."""
 
 
 class Slo(Evaluator):
@@ -52,8 +46,7 @@ class Slo(Evaluator):
     def seconds(self) -> float:
         """Give about how long the search takes; how many steps it has is known only afterwards."""
         of = self._settings
-        narrowing = math.ceil(math.log2(math.log(2) / math.log1p(of.precision)))
-        steps = _DOUBLINGS + narrowing + _CONFIRMATIONS * of.repetitions
+        steps = typical_steps(of.precision, of.repetitions)
         return len(self._mixes) * steps * (of.rest + of.warmup + of.duration)
 
     def demands(self, sessions: int) -> Iterator[Demand]:
@@ -66,13 +59,7 @@ class Slo(Evaluator):
     def drive(self, means: Means) -> None:
         """Search for the rate of each mix. Raises ``MeasurementError`` where sessions have no connection."""
         of = self._settings
-        bounds = SearchBounds(
-            start=of.start,
-            least=of.least,
-            most=of.most,
-            precision=of.precision,
-            repetitions=of.repetitions,
-        )
+        bounds = SearchBounds.of(of, of.repetitions)
         for mix in self._mixes:
             search = _MixSearch(means.load, of, partial(self._ask, means.load, mix))
             highest_rate(bounds, search.holds, search.certain)

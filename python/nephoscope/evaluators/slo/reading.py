@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from nephoscope.evaluators.bracket import MOST_STEPS
 from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.points import latency_of, percentile_of
-from nephoscope.evaluators.slo.bracket import MOST_STEPS
 from nephoscope.evaluators.slo.shares import LimitCounter, WithinLimit, certain_interval
 from nephoscope.statistics import mean_ci, no_less_than_0
 from nephoscope.store.protocol import Selection

@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from nephoscope.settings.loads import HIGHEST_RATE, AccessSetting, LatencyBound, Mixes, each_once
-from nephoscope.settings.registered import MeasureSettings
+from nephoscope.settings.loads import AccessSetting, LatencyBound, Mixes, each_once
+from nephoscope.settings.rates import RateSearchSettings
 from nephoscope.settings.units import Duration
 
 if TYPE_CHECKING:
     from typing import Self
 
-_Rate = Annotated[float, Field(gt=0, le=HIGHEST_RATE)]
 
-
-class SloSettings(MeasureSettings):
+class SloSettings(RateSearchSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "slo"``."""
 
     evaluator: Literal["slo"] = "slo"
@@ -27,16 +25,6 @@ class SloSettings(MeasureSettings):
     """The share of arrivals that must be committed within the limit, such as 0.99 for the p99."""
     mixes: Mixes = Field(default=["RW"])
     """The mixes that are measured, one after another."""
-    start: _Rate = 100.0
-    """The first rate, in arrivals a second. It is doubled while it holds, or halved until it holds."""
-    least: _Rate = 10.0
-    """The lowest rate that is tried."""
-    most: _Rate = 100_000.0
-    """The highest rate that is tried."""
-    precision: Annotated[float, Field(ge=0.01, le=1)] = 0.05
-    """Narrowing ends when the lowest rate that does not hold exceeds the highest that does by this share at most."""
-    arrivals: Literal["constant", "poisson"] = "poisson"
-    """How the arrivals are spread: evenly, or as a Poisson process."""
     access: AccessSetting | None = None
     """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     rest: Duration = 2.0
@@ -53,10 +41,6 @@ class SloSettings(MeasureSettings):
 
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Self:
-        if not self.least <= self.start <= self.most:
-            raise ValueError(
-                f"start ({self.start:g}) must lie between least ({self.least:g}) and most ({self.most:g})"
-            )
         if self.duration <= self.limit:
             raise ValueError("duration must be longer than limit")
         needed = math.ceil(1 / (1 - self.percentile) - 1e-6)

@@ -10,7 +10,7 @@ const LENGTH: Nanos = 100;
 fn phase() -> Arc<PhaseSpec> {
     let (labels, loads) = (BTreeMap::new(), BTreeMap::new());
     let (name, kind, history) = (String::new(), PhaseKind::Measure, false);
-    Arc::new(PhaseSpec { name, kind, seconds: None, labels, history, loads })
+    Arc::new(PhaseSpec { name, kind, seconds: None, labels, history, retry: None, loads })
 }
 
 fn shard(worker: usize, phase: Nanos, start: Nanos, end: Nanos, times: &[Nanos]) -> Shard {

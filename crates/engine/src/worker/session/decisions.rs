@@ -34,7 +34,7 @@ impl Session {
         attempts: u32,
         trouble: Trouble,
     ) -> Option<Outcome> {
-        let retry = self.course.retry;
+        let retry = self.course.retry.get();
         let error = match trouble {
             Trouble::Script(error) => {
                 self.course.fail(&format!("{}: {error}", self.course.transaction_name(series)));
@@ -190,14 +190,14 @@ impl Session {
     }
 
     pub(super) async fn back_off(&mut self, attempts: u32) {
-        let retry = self.course.retry;
+        let retry = self.course.retry.get();
         let mean = (retry.backoff_ms * 2_f64.powi(attempts as i32 - 1)).min(retry.backoff_max_ms);
         let wait = mean * (0.5 + self.random.uniform()) * MILLISECOND as f64;
         self.sleep(clock::now() + wait as Nanos).await;
     }
 
     fn may_set_up_again(&self, role: Role, attempts: u32, error: &Error) -> bool {
-        let retry = self.course.retry;
+        let retry = self.course.retry.get();
         let again = retry.classes.contains(error.class()) && attempts < retry.attempts;
         again && self.connections[role as usize].is_some() && !self.tenant.stopped()
     }

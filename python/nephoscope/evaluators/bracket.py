@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nephoscope.settings.rates import RateSearchSettings
+
     Interval = tuple[float | None, float | None]
     """A rate that holds for certain, and one that does not; None where none is known."""
 
 MOST_STEPS = 60
 """A system whose confirmations fail again and again is given up after so many steps."""
+_DOUBLINGS = 6
+"""About so many steps bracket the rate; known only afterwards."""
+_CONFIRMATIONS = 2
+"""So many rates are confirmed, about: the first one often holds by chance."""
 _OUTWARDS = math.sqrt(2)
 """The ratio of a step towards a certain end."""
 _DIGITS = 5
@@ -36,6 +42,17 @@ class SearchBounds:
     repetitions: int
     """How many steps in a row confirm a rate."""
 
+    @classmethod
+    def of(cls, settings: RateSearchSettings, repetitions: int) -> SearchBounds:
+        """Take them from a study's settings."""
+        return cls(
+            start=settings.start,
+            least=settings.least,
+            most=settings.most,
+            precision=settings.precision,
+            repetitions=repetitions,
+        )
+
 
 @dataclass(frozen=True)
 class Bracketed:
@@ -45,6 +62,12 @@ class Bracketed:
     """The highest rate that held and was confirmed; None if there is none."""
     beyond: float | None
     """The lowest rate that did not hold; None if each did."""
+
+
+def typical_steps(precision: float, repetitions: int) -> int:
+    """Return about how many steps a search has; known only afterwards."""
+    narrowing = math.ceil(math.log2(math.log(2) / math.log1p(precision)))
+    return _DOUBLINGS + narrowing + _CONFIRMATIONS * repetitions
 
 
 class _OutOfStepsError(Exception):
