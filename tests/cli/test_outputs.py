@@ -268,7 +268,7 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
         (["report", "no/run"], "no/run is no run directory: manifest.json: No such file or directory"),
         (["calibrate", "scaleup"],
          ("calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, consistency, failover,"
-           " availability, elasticity, tenancy, scaleout, sweep, slo")),
+           " availability, elasticity, tenancy, scaleout, sweep, slo, metastability")),
         (["--nonsense"], "No such option: --nonsense"),
     ],
 )  # fmt: skip

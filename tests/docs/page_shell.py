@@ -77,6 +77,13 @@ NOT_RUN = {
     ),
     **dict.fromkeys(
         (
+            "nephoscope run metastability",
+            "nephoscope run metastability --set system.provider=embedded-mariadb",
+        ),
+        "minutes; tests/evaluators/test_metastability.py runs a shorter one",
+    ),
+    **dict.fromkeys(
+        (
             "nephoscope run availability",
             "nephoscope run availability --set system.provider=embedded-mariadb",
         ),

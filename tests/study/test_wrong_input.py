@@ -91,7 +91,8 @@ WRONG = {
     "system.rw=[]": "system.rw: it needs at least one entry",
     "measure=[]": "measure: a study measures something: it needs at least one [[measure]]",
     "measure.0.evaluator='latency'": "measure.0.evaluator: it is 'latency'; evaluators are "
-    "availability, capture, consistency, elasticity, failover, hermitage, isolation, lag, load, scaleout, slo, steady, "
+    "availability, capture, consistency, elasticity, failover, hermitage, isolation, lag, load, "
+    "metastability, scaleout, slo, steady, "
     "sweep, tenancy, throughput",
 }
 

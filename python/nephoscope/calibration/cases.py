@@ -12,6 +12,7 @@ from nephoscope.calibration import (
     failover,
     lag,
     load,
+    metastability,
     scaleout,
     serverless,
     slo,
@@ -40,6 +41,7 @@ CASES: tuple[Case, ...] = (
     *scaleout.CASES,
     *sweep.CASES,
     *slo.CASES,
+    *metastability.CASES,
 )
 
 ATTEMPTS = 3
