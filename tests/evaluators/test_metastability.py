@@ -96,7 +96,7 @@ def test_time_counts_from_the_end_of_a_trigger_that_took_longer() -> None:
 @given(st.lists(st.floats(0, 1), max_size=PATIENCE), st.floats(0, 1), st.floats(0, 8))
 def test_any_course_has_an_outcome(after: list[float], before: float, over_s: float) -> None:
     found = judge(step(after, before), over_s)
-    assert (found.outcome == "returned") <= (found.returned_s is not None)
+    assert (found.outcome == "returned") == (found.returned_s is not None)
 
 
 @pytest.mark.alone
@@ -147,6 +147,10 @@ def test_retries_keep_a_queue_full_that_empties_without_them(tmp_path: Path) -> 
     [
         ({"patience": "1s"}, "patience must be twice hold or more, 2s"),
         ({"length": "0s"}, "before, length, hold and action_limit must be above 0"),
+        (
+            {"least": 3, "before": "5s"},
+            "before has 15 arrivals at the rate least, and it takes 20: before must be 6.667s",
+        ),
         ({"start": 5}, "start (5) must lie between least (10) and most (100000)"),
         ({"policies": {"two": {"attempts": 0}}}, "measure.0.policies.two.attempts"),
         ({"trigger": "flood"}, "measure.0.trigger"),

@@ -297,16 +297,14 @@ impl Course {
         for tenant in self.tenants() {
             tenant.dispatch(at.saturating_sub(1), origin);
         }
-        if change.phase.is_some() {
+        if let Some(phase) = &change.phase {
             self.recorder.borrow_mut().end_phase(&self.tenants.borrow(), at);
             self.phase.set(change.at);
             self.rotate(change.at);
-        }
-        if change.phase.as_ref().is_some_and(|phase| phase.history) {
-            self.history.mark(change.at);
-        }
-        if let Some(retry) = change.phase.as_ref().and_then(|phase| phase.retry) {
-            self.retry.set(retry);
+            if phase.history {
+                self.history.mark(change.at);
+            }
+            self.retry.set(phase.retry.unwrap_or(self.retry.get()));
         }
         for (tenant, change) in self.tenants().iter().zip(&change.tenants) {
             tenant.change(change, at, origin);

@@ -87,7 +87,7 @@ def judged(parts: Mapping[Part, Sequence[Interval]], over_s: float, settings: Me
         before=before,
         during=_goodput(parts["trigger"]),
         after=_goodput(late),
-        returned_s=None if back_s is None else max(back_s - over_s, 0.0),
+        returned_s=max(back_s - over_s, 0.0) if outcome == "returned" and back_s is not None else None,
         attempts_before=_attempts(parts["before"]),
         attempts_after=_attempts(late),
     )

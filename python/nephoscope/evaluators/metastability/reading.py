@@ -75,7 +75,8 @@ def _policy(steps: Sequence[_Told], settings: MetastabilitySettings) -> dict[str
     confirmed = [rate for rate in {told.rate for told in steps} if _is_confirmed(rate, steps, settings)]
     rate = max(confirmed, default=None)
     above = [told for told in steps if told.step.outcome != "returned" and told.rate > (rate or 0.0)]
-    beyond = min(above, key=lambda told: told.rate, default=None)
+    # Of several steps at a rate the one that shows something.
+    beyond = min(above, key=lambda told: (told.rate, told.step.outcome != "stayed down"), default=None)
     return {
         "rate": rate,
         "beyond": beyond.rate if beyond else None,

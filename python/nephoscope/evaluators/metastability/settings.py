@@ -15,6 +15,8 @@ from nephoscope.settings.units import Duration
 if TYPE_CHECKING:
     from typing import Self
 
+_LEAST_ARRIVALS = 20
+"""Of fewer a single late one is too much of goodput."""
 PolicyName = Annotated[str, Field(pattern=r"^[^|,\x00-\x1f]{1,40}$")]
 
 
@@ -65,6 +67,11 @@ class MetastabilitySettings(RateSearchSettings):
     def _has_time(self) -> Self:
         if min(self.before, self.length, self.hold, self.action_limit) <= 0:
             raise ValueError("before, length, hold and action_limit must be above 0")
+        if (arrivals := self.least * self.before) < _LEAST_ARRIVALS:
+            raise ValueError(
+                f"before has {arrivals:.4g} arrivals at the rate least, and it takes {_LEAST_ARRIVALS}: before must be"
+                f" {_LEAST_ARRIVALS / self.least:.4g}s or longer, or least higher"
+            )
         if self.patience < 2 * self.hold:
             raise ValueError(f"patience must be twice hold or more, {2 * self.hold:g}s")
         return self
