@@ -13,9 +13,7 @@ use crate::error::{EngineError, GiveUp};
 use crate::run::collect::SeriesName;
 use crate::spec::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::spec::routes::{Opener, TenantPlan};
-use crate::spec::{
-    LoadSpec, PhaseKind, PhaseSpec, Reads, RetrySpec, Role, TenantSpec, Think, WorkloadSpec,
-};
+use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, RetrySpec, Role, TenantSpec, Think, WorkloadSpec};
 use crate::worker::TenantSetup;
 
 /// What a run begins with.

@@ -65,7 +65,8 @@ fn a_phase_may_have_retries_of_its_own() {
     let story = run(&spec);
     assert_eq!(story.phase("all").sum(|series| series.retries), 0);
     for later in ["thrice", "still"] {
-        let (retries, failed) = (story.phase(later).sum(|series| series.retries), story.phase(later).failed());
+        let (retries, failed) =
+            (story.phase(later).sum(|series| series.retries), story.phase(later).failed());
         // What was begun in the phase before may have been given fewer, and is one for each session.
         assert!(failed > 100 && retries <= 2 * failed && retries >= 2 * failed - 16, "{retries} of {failed}");
     }
