@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nephoscope.report.kit.run import Run
 
 PLACE, ANCHOR, LABEL = 33, "metastability", "Coming back"
-NO_MIX, HIDDEN = {"metastability"}, {"metastability", "policy", "step", "confirms"}
+NO_MIX, HIDDEN = {"metastability"}, {"step", "confirms"}
 
 
 class MetastabilityEntry(Part):

@@ -105,7 +105,8 @@ def _measured(run: Run, mix: str) -> list[ShownPoint]:
 
 
 def _ascending(points: list[ShownPoint]) -> list[ShownPoint]:
-    return sorted((point for point in points if point.offered), key=lambda point: point.offered or 0)
+    drawn = (point for point in points if point.offered and point.is_of_mix)
+    return sorted(drawn, key=lambda point: point.offered or 0)
 
 
 def _lines_join(run: Run, mixes: list[str], measured: str) -> str:

@@ -101,6 +101,11 @@ class ShownPoint:
         return bool(self.phases[0].labels.get("search"))
 
     @property
+    def is_of_mix(self) -> bool:
+        """Whether it measures a mix's throughput: not a pattern of load, a failure, or a load beside probes."""
+        return not told.labels("NO_MIX") & {name for phase in self.phases for name in phase.labels}
+
+    @property
     def numbers(self) -> frozenset[int]:
         """The numbers of its phases."""
         return frozenset(phase.number for phase in self.phases)

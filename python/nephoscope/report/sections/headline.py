@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.report.kit import scored, told
+from nephoscope.report.kit import scored
 from nephoscope.report.kit.parts import Estimate
 from nephoscope.report.kit.points import exact_latency, figures_of, headline_points
 from nephoscope.report.sections import key_figures
@@ -25,11 +25,7 @@ def build(run: Run, verdicts: tuple[Verdict, ...]) -> Headline:
     points = headline_points(run)
     rows = tuple(_row(run, point, details.get(point.mix, {})) for point in points)
     # Patterns of load, failures and the loads beside lags are no mixes to be averaged with others.
-    of_mixes = tuple(
-        row
-        for row, point in zip(rows, points, strict=True)
-        if not told.labels("NO_MIX") & {name for phase in point.phases for name in phase.labels}
-    )
+    of_mixes = tuple(row for row, point in zip(rows, points, strict=True) if point.is_of_mix)
     # Other measurements have sections of their own, or are the only ones.
     shown = tuple(row for row in of_mixes if row.p.value is not None) or of_mixes or rows
     return Headline(
