@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.metastability.settings import MetastabilitySettings
     from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase, StoredRun
+
+_EPSILON_S = 1e-6
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def _policy(steps: Sequence[_Told], settings: MetastabilitySettings) -> dict[str
             default=None,
         ),
         "courses": {
-            name: _course(told)
+            name: _course(told, settings.hold)
             for name, told in (("rate", _last(steps, rate)), ("beyond", beyond))
             if told is not None
         },
@@ -102,13 +105,19 @@ def _last(steps: Sequence[_Told], rate: float | None) -> _Told | None:
     return next((told for told in reversed(steps) if told.rate == rate), None)
 
 
-def _course(told: _Told) -> dict[str, Any]:
-    """Give goodput per second by the time since the trigger's end, and when the trigger began by that time."""
+def _course(told: _Told, bin_s: float) -> dict[str, Any]:
+    """Give goodput per second in stretches of ``bin_s``, by the time since the trigger's end, with its beginning."""
     every = [one for part in PARTS for one in told.courses[part]]
+    places = np.array([math.floor((one.start_s - told.over_s + _EPSILON_S) / bin_s) for one in every])
+    first = int(places.min())
+    good, lengths = (
+        np.bincount(places - first, weights=weights)
+        for weights in ([one.good for one in every], [one.end_s - one.start_s for one in every])
+    )
     return {
         "begun_s": told.phases["trigger"].start_s - told.over_s,
-        "time_s": [round(one.start_s - told.over_s, 3) for one in every],
-        "goodput": [round(one.good / (one.end_s - one.start_s), 2) for one in every],
+        "time_s": [round((first + place) * bin_s, 3) for place in range(len(good))],
+        "goodput": [round(float(one), 2) for one in good / np.maximum(lengths, _EPSILON_S)],
     }
 
 

@@ -95,30 +95,31 @@ def _charts(place: str, entry: Mapping[str, Any]) -> Iterator[XYChart]:
     lines: list[Line] = []
     told: list[str] = []
     begun: list[float] = []
+    starts: list[float] = []
     dashes: tuple[tuple[str, Dash], ...] = (("rate", "solid"), ("beyond", "dashed"))
     for index, (name, found) in enumerate(_policies(entry).items()):
         color, _ = category(index)
         courses = scored.table(found.get("courses"))
         for key, dash in dashes:
             rate, course = finite(found.get(key)), scored.table(courses.get(key))
-            if not rate or not course:
+            if not rate or not course or (key == "beyond" and found.get("beyond_outcome") != "stayed down"):
                 continue
             shares = [good / rate for good in scored.sequence(course.get("goodput"))]
             data = tuple(zip(scored.sequence(course.get("time_s")), shares, strict=True))
             lines.append(
                 Line(name=f"{name}, {number(rate)}/s", color=color, dash=dash, style="steps", data=data)
             )
+            starts.append(data[0][0])
             begun.append(finite(course.get("begun_s")) or 0.0)
-            outcome = "it is back" if key == "rate" else str(found.get("beyond_outcome"))
-            told.append(f"{name} at {number(rate)}/s: {outcome}")
+            told.append(f"{name} at {number(rate)}/s: {'it is back' if key == 'rate' else 'it stays down'}")
     if lines:
         yield XYChart(
             id=f"metastability-{place}",
             title="Goodput around the trigger",
             unit="share of the rate",
             message=f"{'; '.join(told)}.",
-            note="Solid: the highest rate at which goodput returned. Dashed: the lowest at which it did not.",
-            x=Axis(title="Time since the trigger's end", unit="s"),
+            note="Solid: the highest rate at which goodput returned. Dashed: the lowest at which it stayed down.",
+            x=Axis(title="Time since the trigger's end", unit="s", low=min(starts)),
             y=Axis(title="goodput / rate", low=0.0),
             lines=tuple(lines),
             spans=(Span(start=min(begun), end=0.0, label="trigger", color="problem-wash"),),

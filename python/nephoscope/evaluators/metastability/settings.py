@@ -46,7 +46,8 @@ class MetastabilitySettings(RateSearchSettings):
     access: AccessSetting | None = None
     """Which keys transactions touch: see [access distributions](#access-distributions). The mix's own if left out."""
     rest: Duration = 5.0
-    """How long the load rests before each rate. What the server still works on must end meanwhile."""
+    """How long the load rests before each rate. What clients still try again, and the server still works on, must end
+    meanwhile."""
     warmup: Duration = 2.0
     """How long the load runs at each rate before it is measured."""
     before: Duration = 5.0
