@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -84,13 +84,8 @@ def test_a_trace_is_masked_afterwards_as_when_it_is_imported(log: Path, tmp_path
         assert json.loads(call("trace", "describe", made, "--json").out)["meta"]["masked"] is True
         table = pq.read_table(made)
         assert table.drop(["parameters"]) == first.drop(["parameters"])
-        pairs = {
-            (old, new)
-            for one, other in zip(
-                first.column("parameters").to_pylist(), table.column("parameters").to_pylist(), strict=True
-            )
-            for old, new in zip(one, other, strict=True)
-        }
+        given: list[Any] = [one.column("parameters").to_pylist() for one in (first, table)]
+        pairs = {pair for lists in zip(*given, strict=True) for pair in zip(*lists, strict=True)}
         olds = [old for old, _ in pairs]
         assert len(olds) == len(set(olds)), "the same value has the same replacement"
         assert all(len(old) == len(new) for old, new in pairs)

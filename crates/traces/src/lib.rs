@@ -4,6 +4,7 @@
 
 mod batch;
 mod credentials;
+mod escapes;
 mod intake;
 mod lines;
 pub mod logs;

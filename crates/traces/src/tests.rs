@@ -169,6 +169,10 @@ fn literals_are_told_from_the_rest() {
         let (text, kinds, values) = (text.to_owned(), kinds.to_owned(), values.to_owned());
         assert_eq!(normal(sql, Lexer::POSTGRES), (text, kinds, values), "{sql}");
     }
+}
+
+#[test]
+fn literals_of_mysql_are_told_from_the_rest() {
     for (sql, text, kinds, values) in [
         (
             "SELECT 'a\\'b' \"c\\n\", `x y`, 0xFF, -1 # c\n FROM Orders",

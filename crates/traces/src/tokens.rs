@@ -392,7 +392,7 @@ fn literal(written: &str, mysql: bool) -> Literal {
     };
     let quote = if bytes[0] == b'"' { "\"" } else { "'" };
     let (kind, value) = match kind {
-        Kind::Escaped => match crate::normal::unescaped(body, quote, mysql) {
+        Kind::Escaped => match crate::escapes::unescaped(body, quote, mysql) {
             Some(value) => (Kind::Text, value),
             None => (Kind::Escaped, body.to_owned()),
         },
