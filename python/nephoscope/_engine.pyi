@@ -1,6 +1,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
-from typing import Self, final
+from typing import Any, Self, final
 
 __version__: str
 __all__ = [
@@ -10,6 +10,8 @@ __all__ = [
     "PageStore",
     "Probes",
     "Run",
+    "SqlTraceMask",
+    "SqlTraceReader",
     "StorageExecution",
     "StorageGenerator",
     "StorageLogView",
@@ -25,8 +27,11 @@ __all__ = [
     "choose_io",
     "error_classes",
     "export_history",
+    "fingerprint_sql",
+    "guess_log_format",
     "guess_trace_format",
     "load",
+    "log_formats",
     "monotonic_ns",
     "probe_tables",
     "redact",
@@ -197,6 +202,28 @@ class StorageExecution:
     def origin_ns(self) -> int: ...
     def next(self, timeout: float) -> str | None: ...
     def stop(self) -> None: ...
+
+@final
+class SqlTraceMask:
+    def __new__(cls) -> SqlTraceMask: ...
+    def masked(self, values: Sequence[str | None], kinds: str) -> list[str | None]: ...
+
+@final
+class SqlTraceReader:
+    def __new__(
+        cls, kind: str, paths: Sequence[str | PathLike[str]], mask: bool, database: str | None
+    ) -> SqlTraceReader: ...
+    def next(self) -> dict[str, Any] | None: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def left_out(self) -> dict[str, int]: ...
+
+def fingerprint_sql(sql: str, dialect: str) -> tuple[str, int, list[str | None], str]: ...
+def guess_log_format(path: str | PathLike[str]) -> str | None: ...
+def log_formats() -> list[tuple[str, str, str, int]]: ...
 
 @final
 class TraceColumns:

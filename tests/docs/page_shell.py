@@ -102,6 +102,14 @@ NOT_RUN = {
         ),
         "minutes, and files of the reader's; tests/evaluators/test_isolation.py runs shorter ones",
     ),
+    **dict.fromkeys(
+        (
+            "nephoscope trace import postgresql.csv --out trace.parquet",
+            "nephoscope trace mask trace.parquet --out masked.parquet",
+            "nephoscope trace describe trace.parquet",
+        ),
+        "a log of the reader's; tests/traces has those of real servers",
+    ),
     "make quickstart": "tests/quickstart runs what it runs, nephoscope quickstart; the tests are built by make",
     "make test": "it is what runs these tests",
     "export BENCH_URL='postgresql://bench@db.example.com/bench?sslmode=verify-full'": "a server of the reader's",

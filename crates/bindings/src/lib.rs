@@ -14,6 +14,7 @@ mod probes;
 mod run;
 mod signals;
 mod storage;
+mod traces;
 mod workload;
 
 use nephoscope_drivers::redact;
@@ -90,6 +91,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(sim_plant, module)?)?;
     storage::add_to(module)?;
+    traces::add_to(module)?;
     module.add_function(wrap_pyfunction!(workload::render, module)?)?;
     module.add_function(wrap_pyfunction!(workload::workload, module)?)?;
     Ok(())

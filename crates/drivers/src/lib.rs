@@ -30,13 +30,14 @@ pub mod sqlite;
 pub use contract::added::Added;
 pub use contract::bulk::{Admin, RowEncoder, RowSource, Table};
 pub use contract::capabilities::Capabilities;
-pub use contract::dialect::{Dialect, Lexer};
+pub use contract::dialect::Dialect;
 pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };
 pub use contract::error::{ConfigError, Error, ErrorClass, ErrorClasses};
 pub use contract::interrupt::Interrupt;
 pub use contract::isolation::Isolation;
+pub use contract::lexer::{Lexer, Piece};
 pub use contract::rows::{Column, Columns, Decode, MOST_BYTES, MOST_ROWS, ResultIndex, Rows};
 pub use contract::statement::{ListShape, Statement};
 pub use contract::value::{Params, Value};

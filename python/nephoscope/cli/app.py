@@ -24,6 +24,7 @@ from nephoscope.cli.commands import (
     reading,
     steering,
     storage,
+    traces,
 )
 from nephoscope.cli.consoles import OUT, complain
 from nephoscope.cli.options import ToolCommand
@@ -118,3 +119,4 @@ for _command in (
 
 app.add_typer(storage.app, name="storage")
 app.add_typer(histories.app, name="histories")
+app.add_typer(traces.app, name="trace")

@@ -10,6 +10,7 @@ pub(crate) mod driver;
 pub(crate) mod error;
 pub(crate) mod interrupt;
 pub(crate) mod isolation;
+pub(crate) mod lexer;
 pub mod probe_tables;
 pub(crate) mod rows;
 pub(crate) mod statement;

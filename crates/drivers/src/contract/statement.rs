@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::contract::dialect::Lexer;
 use crate::contract::error::Error;
+use crate::contract::lexer::Lexer;
 use crate::contract::value::Params;
 use crate::contract::verb::Verb;
 
@@ -222,98 +222,9 @@ impl Statement {
     }
 }
 
+/// Whether it begins as a name does.
 fn is_name(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-}
-
-impl Lexer {
-    /// The length of the token at the start of `rest`: a parameter, a quoted text, a comment, a cast, or one character.
-    fn token(self, rest: &str, first: char) -> usize {
-        match first {
-            '\'' | '"' if self.backslash_escapes => escaped(rest, first),
-            '\'' | '"' => quoted(rest, first),
-            '`' if self.backticks => quoted(rest, first),
-            '[' if self.brackets => quoted(rest, ']'),
-            '-' if rest.starts_with("--") && self.is_comment(&rest[2..]) => line(rest),
-            '#' if self.hash_comments => line(rest),
-            '/' if self.slash_comments && rest.starts_with("//") => line(rest),
-            '/' if rest.starts_with("/*") => comment(rest, self.nested_comments),
-            '$' if self.dollar_quotes => dollar_quoted(rest),
-            ':' if rest.starts_with("::") => 2,
-            ':' => 1 + rest[1..].find(|next: char| !is_word(next)).unwrap_or(rest.len() - 1),
-            // A whole word at a time: the E of E'…' belongs to its quotes, and $ within a word is no quote.
-            'e' | 'E' if self.dollar_quotes && rest[1..].starts_with('\'') => 1 + escaped(&rest[1..], '\''),
-            _ if is_word(first) => {
-                rest.find(|next: char| !is_word(next) && next != '$').unwrap_or(rest.len())
-            }
-            _ => first.len_utf8(),
-        }
-    }
-
-    /// Whether two hyphens with this behind them begin a comment: without a blank `MySQL` takes them for signs.
-    fn is_comment(self, rest: &str) -> bool {
-        !self.hash_comments
-            || rest.chars().next().is_none_or(|next| next.is_whitespace() || next.is_control())
-    }
-}
-
-/// To the end of the line.
-fn line(rest: &str) -> usize {
-    rest.find(['\n', '\r']).unwrap_or(rest.len())
-}
-
-fn is_word(next: char) -> bool {
-    next.is_alphanumeric() || next == '_'
-}
-
-/// A text in quotes; doubled quotes within it need no care, for they look like two texts side by side.
-fn quoted(rest: &str, quote: char) -> usize {
-    rest[1..].find(quote).map_or(rest.len(), |end| end + 2)
-}
-
-/// A text in quotes in which a backslash takes the next character's meaning away.
-fn escaped(rest: &str, quote: char) -> usize {
-    let mut after_backslash = false;
-    for (at, next) in rest.char_indices().skip(1) {
-        match next {
-            _ if after_backslash => after_backslash = false,
-            '\\' => after_backslash = true,
-            _ if next == quote => return at + 1,
-            _ => {}
-        }
-    }
-    rest.len()
-}
-
-/// A comment in `/* … */`; they may nest.
-fn comment(rest: &str, nested: bool) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while at < rest.len() {
-        let here = &rest[at..];
-        if here.starts_with("/*") && (nested || depth == 0) {
-            depth += 1;
-            at += 2;
-        } else if here.starts_with("*/") {
-            depth -= 1;
-            at += 2;
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += here.chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    rest.len()
-}
-
-/// A text between `$tag$` and the same again, or a lone dollar sign.
-fn dollar_quoted(rest: &str) -> usize {
-    let Some(end) = rest[1..].find('$').map(|end| end + 2) else { return 1 };
-    let mark = &rest[..end];
-    if !mark[1..end - 1].chars().all(is_word) || mark[1..].starts_with(|next: char| next.is_ascii_digit()) {
-        return 1;
-    }
-    rest[end..].find(mark).map_or(rest.len(), |close| end + close + end)
 }
 
 #[cfg(test)]

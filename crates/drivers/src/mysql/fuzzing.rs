@@ -3,8 +3,8 @@
 //! A target takes any bytes and panics where a promise is broken.
 
 use crate::contract::added::Added;
-use crate::contract::dialect::Lexer;
 use crate::contract::driver::{Command, ConnectionState, StatementMode, Want};
+use crate::contract::lexer::Lexer;
 use crate::contract::rows::Rows;
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};

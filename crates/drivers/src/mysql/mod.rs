@@ -24,9 +24,10 @@ use nephoscope_runtime::Runtime;
 
 use crate::contract::bulk::Admin;
 use crate::contract::capabilities::Capabilities;
-use crate::contract::dialect::{Dialect, Lexer};
+use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings, StatementMode};
 use crate::contract::error::{ConfigError, Error};
+use crate::contract::lexer::Lexer;
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
 use crate::net::entry::Entry;

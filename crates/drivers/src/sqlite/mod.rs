@@ -33,9 +33,10 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 
 use crate::contract::bulk::Admin;
 use crate::contract::capabilities::Capabilities;
-use crate::contract::dialect::{Dialect, Lexer};
+use crate::contract::dialect::Dialect;
 use crate::contract::driver::{Connection, Driver, LocalFuture, Settings};
 use crate::contract::error::{ConfigError, Error, ErrorClass};
+use crate::contract::lexer::Lexer;
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
 use crate::contract::value::Value;

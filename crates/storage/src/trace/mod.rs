@@ -5,7 +5,6 @@ mod blkparse;
 mod fields;
 pub mod fio;
 mod intake;
-mod lines;
 mod msr;
 mod reader;
 mod spc;
@@ -13,10 +12,12 @@ mod strace;
 mod tencent;
 
 pub use intake::{Entry, Intake, LONGEST_DAYS, WINDOW};
-pub use lines::LONGEST_LINE;
 pub use reader::{Reader, guess};
 
 use crate::Segments;
+
+/// The longest line, in bytes.
+pub const LONGEST_LINE: usize = 64 * 1024;
 
 /// Reads a trace line by line.
 pub trait Parser: Send {

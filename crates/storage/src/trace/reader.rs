@@ -3,9 +3,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::lines::Lines;
-use super::{FORMATS, Format, Intake, Parser, Target, WINDOW};
+use super::{FORMATS, Format, Intake, LONGEST_LINE, Parser, Target, WINDOW};
 use crate::{Columns, Segments};
+use nephoscope_traces::Lines;
 
 /// How many lines are looked at to tell the format, and among how many they are looked for: those with nothing on them
 /// do not count. A wrong line further down is the reader's to report.
@@ -29,7 +29,7 @@ impl Reader {
     /// If it cannot be opened, or the format has no such option.
     pub fn open(path: &Path, format: &Format, options: &[(String, String)]) -> Result<Self, String> {
         let path_shown = path.display().to_string();
-        let lines = Lines::open(path).map_err(|why| format!("{path_shown}: {why}"))?;
+        let lines = Lines::open(path, LONGEST_LINE).map_err(|why| format!("{path_shown}: {why}"))?;
         Self::of(path_shown, lines, format, options)
     }
 
@@ -44,7 +44,7 @@ impl Reader {
         format: &Format,
         options: &[(String, String)],
     ) -> Result<Self, String> {
-        let lines = Lines::new(source).map_err(|why| format!("{path}: {why}"))?;
+        let lines = Lines::new(source, LONGEST_LINE).map_err(|why| format!("{path}: {why}"))?;
         Self::of(path.to_owned(), lines, format, options)
     }
 
@@ -98,7 +98,7 @@ fn take(parser: &mut dyn Parser, line: &[u8], target: &mut Target<'_>) -> Result
 ///
 /// If the file cannot be read.
 pub fn guess(path: &Path) -> Result<Option<&'static Format>, String> {
-    let mut lines = Lines::open(path).map_err(|why| format!("{}: {why}", path.display()))?;
+    let mut lines = Lines::open(path, LONGEST_LINE).map_err(|why| format!("{}: {why}", path.display()))?;
     let mut first = Vec::new();
     while first.len() < LOOKED_AT && lines.number < AMONG {
         match lines.next() {

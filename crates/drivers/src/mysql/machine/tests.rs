@@ -7,8 +7,8 @@ use nephoscope_runtime::Inbox;
 use proptest::prelude::*;
 
 use super::*;
-use crate::contract::dialect::Lexer;
 use crate::contract::error::ErrorClass;
+use crate::contract::lexer::Lexer;
 use crate::contract::rows::ResultIndex;
 use crate::contract::statement::Statement;
 use crate::contract::value::Value;

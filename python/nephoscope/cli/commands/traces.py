@@ -1,0 +1,88 @@
+"""``nephoscope trace …``: the statements of a server's log as a trace."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephoscope.cli.consoles import OUT
+from nephoscope.cli.options import JsonOption
+from nephoscope.settings.units import describe_count
+from nephoscope.visible import json_text, visible
+
+app = typer.Typer(
+    help="Traces: the statements of a server's log, their sessions, transactions and fingerprints.",
+    no_args_is_help=True,
+)
+TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace that was imported.")]
+OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The trace that is made.")]
+
+
+@app.command("import")
+def import_(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="The log's files in their order; - is standard input."),
+    ],
+    out: OutOption,
+    *,
+    log_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="The log's format; told by the file where it can be. A wrong name lists them all.",
+        ),
+    ] = None,
+    mask: Annotated[
+        bool,
+        typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
+    ] = False,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
+    ] = None,
+) -> None:
+    """Make a trace of a server's log."""
+    from nephoscope.traces.importing import import_log  # noqa: PLC0415
+
+    made = import_log(files, out, log_format=log_format, mask=mask, database=database)
+    told = (
+        f"{out}: {describe_count(made.statements, 'statement')} of {describe_count(made.records, 'record')}"
+    )
+    _say(f"{told} ({made.meta.format}{', masked' if mask else ''})")
+    for why, count in made.meta.left_out.items():
+        _say(f"  left out: {count:,} {why}")
+
+
+@app.command()
+def describe(trace: TraceArgument, *, as_json: JsonOption = False) -> None:
+    """Say what is in a trace: its statements, the mix of its transactions, how they arrive."""
+    from nephoscope.tables.model import terminal  # noqa: PLC0415
+    from nephoscope.traces.describing import describe_trace  # noqa: PLC0415
+    from nephoscope.traces.tables import lines_of, tables_of  # noqa: PLC0415
+
+    described = describe_trace(trace)
+    if as_json:
+        sys.stdout.write(json_text(described.as_json()) + "\n")
+        return
+    for line in lines_of(described):
+        _say(line)
+    for table in tables_of(described):
+        OUT.print()
+        OUT.print(terminal(table))
+
+
+@app.command()
+def mask(trace: TraceArgument, out: OutOption) -> None:
+    """Make a trace with other values of the same form: digits for digits, letters for letters."""
+    from nephoscope.traces.masking import mask_trace  # noqa: PLC0415
+
+    _say(f"{out}: {describe_count(mask_trace(trace, out), 'statement')}, masked")
+
+
+def _say(line: str) -> None:
+    OUT.print(visible(line), markup=False, highlight=False, soft_wrap=True)
