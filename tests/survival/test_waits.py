@@ -321,23 +321,6 @@ def _processor_s(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.survives(
-    part="input",
-    fault="a workload file that does not come to an end within a pattern that matches in too many ways",
-    promise="after 10 s of processor time exit code 2, one message that names the file and what to look for; nothing is"
-    " touched",
-    on="the simulated database",
-)
-def test_a_workload_file_without_an_end_is_bad_input(tmp_path: Path) -> None:
-    study = write_study(tmp_path, sim_study(workload={"name": str(endless(tmp_path, BOMB))}))
-    with start("run", study, cwd=tmp_path) as process:
-        ended = finish(process, 200)
-    assert ended.code == 2, ended
-    assert ended.err.startswith("nephoscope: workload.lua: the file has run for 10 s without an end")
-    assert "is this a pattern that matches in too many ways?" in " ".join(ended.err.split())
-    assert not (tmp_path / "runs").exists()
-
-
 # --- parts
 
 
