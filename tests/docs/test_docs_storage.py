@@ -16,7 +16,7 @@ from nephoscope.storage.corpus import Corpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 PAGES = ROOT / "docs" / "storage"
 
 
@@ -32,7 +32,6 @@ def done(page: str, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.servers
-@pytest.mark.alone
 def test_capture_train_generate_run_and_report(tmp_path: Path) -> None:
     printed = done("README.md", tmp_path)
     assert len(printed) == 7

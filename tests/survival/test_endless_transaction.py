@@ -1,4 +1,4 @@
-"""A transaction whose Lua has no end ends the run with one message, and what was measured before it is kept."""
+"""Lua without an end: a transaction ends the run, and what was measured is kept; a workload file is bad input."""
 
 from __future__ import annotations
 
@@ -93,3 +93,26 @@ def test_a_transaction_without_an_end_ends_the_run(tmp_path: Path) -> None:
         )
         # The open interval is lost with a worker that is given up, and so are its totals.
         assert not check_end(searching, library, message).manifest["totals"]
+
+
+@pytest.mark.survives(
+    part="input",
+    fault="a workload file that does not come to an end within a pattern that matches in too many ways",
+    promise="after 10 s of processor time exit code 2, one message that names the file and what to look for; nothing is"
+    " touched",
+    on="the simulated database",
+)
+def test_a_workload_file_without_an_end_is_bad_input(tmp_path: Path) -> None:
+    workload = tmp_path / "endless"
+    workload.mkdir()
+    (workload / "workload.lua").write_text(
+        f'local w = workload "endless"\nw:transaction("t", function() end)\nlocal _ = {LIBRARY}\n'
+    )
+    (workload / "statements.sql").write_text("-- name: none\nSELECT 1;\n")
+    study = write_study(tmp_path, sim_study(workload={"name": str(workload)}))
+    with start("run", study, cwd=tmp_path) as process:
+        ended = finish(process, PATIENCE_S)
+    assert ended.code == 2, ended
+    assert ended.err.startswith("nephoscope: workload.lua: the file has run for 10 s without an end")
+    assert "is this a pattern that matches in too many ways?" in " ".join(ended.err.split())
+    assert not (tmp_path / "runs").exists()

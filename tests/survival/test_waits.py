@@ -9,7 +9,8 @@ import socket
 import struct
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,20 +136,34 @@ def ends_at_once(process: subprocess.Popen[str], number: signal.Signals) -> None
     assert ended.err.splitlines() == [f"nephoscope: interrupted by {number.name}"]
 
 
+Waiting = dict[tuple[str, signal.Signals], tuple["subprocess.Popen[str]", Any]]
+"""Processes that wait, by command and the signal that is to end them, each with what it waits for."""
+
+
+@pytest.fixture(scope="module")
+def waiting_for_silence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waiting]:
+    """Start all that wait for a silent server, side by side: they come to life together, and then do nothing."""
+    with ExitStack() as begun:
+        found: Waiting = {}
+        for command, number in EACH:
+            server, folder = begun.enter_context(scripted(be_silent)), tmp_path_factory.mktemp("silent")
+            process = begun.enter_context(start(command, write_study(folder, small(server.url)), cwd=folder))
+            found[command, number] = process, server
+        for process, server in found.values():
+            wait_for(server.asked.is_set, "the question", process)
+        yield found
+
+
 @pytest.mark.parametrize(("command", "number"), EACH)
 @pytest.mark.survives(
     part="start", fault="a server that is silent after the login", promise=PROMISE, on="a scripted server"
 )
 def test_a_server_that_is_silent_after_the_login(
-    tmp_path: Path, command: str, number: signal.Signals
+    waiting_for_silence: Waiting, command: str, number: signal.Signals
 ) -> None:
-    with (
-        scripted(be_silent) as server,
-        start(command, write_study(tmp_path, small(server.url)), cwd=tmp_path) as process,
-    ):
-        wait_for(server.asked.is_set, "the question", process)
-        ends_at_once(process, number)
-        assert server.cancelled.wait(5), "the server was asked to give up"
+    process, server = waiting_for_silence[command, number]
+    ends_at_once(process, number)
+    assert server.cancelled.wait(5), "the server was asked to give up"
 
 
 @pytest.mark.parametrize(("command", "number"), ONE_EACH)
@@ -165,6 +180,33 @@ def test_endless_notices(tmp_path: Path, command: str, number: signal.Signals) -
         ends_at_once(process, number)
 
 
+LOCKED = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
+def is_waited_for(url: str) -> bool:
+    return query(url, LOCKED) != [["0"]]
+
+
+@pytest.fixture(scope="module")
+def waiting_for_a_lock(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Iterator[Waiting]:
+    """Start all that wait for a lock, side by side, each on a database of its own; gives the databases."""
+    with ExitStack() as begun:
+        found: Waiting = {}
+        for command, number in EACH:
+            url, folder = server.new_database(), tmp_path_factory.mktemp("locked")
+            study = write_study(folder, small(url))
+            assert call("load", study).code == 0
+            holder = _engine.Admin(url)
+            begun.callback(holder.close)
+            holder.query("BEGIN; LOCK TABLE nephoscope_data")
+            found[command, number] = begun.enter_context(start(command, study, cwd=folder)), url
+        for process, url in found.values():
+            wait_for(partial(is_waited_for, url), "the lock is waited for", process)
+        yield found
+
+
 @pytest.mark.parametrize(("command", "number"), EACH)
 @pytest.mark.survives(
     part="start",
@@ -172,20 +214,11 @@ def test_endless_notices(tmp_path: Path, command: str, number: signal.Signals) -
     promise=f"{PROMISE}; nobody goes on waiting for the lock",
     on="PostgreSQL",
 )
-def test_a_lock_on_the_book(tmp_path: Path, server: Server, command: str, number: signal.Signals) -> None:
-    url = server.new_database()
-    study = write_study(tmp_path, small(url))
-    assert call("load", study).code == 0
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    holder = _engine.Admin(url)
-    try:
-        holder.query("BEGIN; LOCK TABLE nephoscope_data")
-        with start(command, study, cwd=tmp_path) as process:
-            wait_for(lambda: query(url, waiting) != [["0"]], "the lock is waited for", process)
-            ends_at_once(process, number)
-        assert query(url, waiting) == [["0"]]
-    finally:
-        holder.close()
+def test_a_lock_on_the_book(waiting_for_a_lock: Waiting, command: str, number: signal.Signals) -> None:
+    process, url = waiting_for_a_lock[command, number]
+    assert is_waited_for(url)
+    ends_at_once(process, number)
+    assert not is_waited_for(url)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -286,23 +319,6 @@ def _processor_s(pid: int) -> float:
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:  # noqa: PTH123 - no file to speak of
         words = file.read().rpartition(")")[2].split()
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@pytest.mark.survives(
-    part="input",
-    fault="a workload file that does not come to an end within a pattern that matches in too many ways",
-    promise="after 10 s of processor time exit code 2, one message that names the file and what to look for; nothing is"
-    " touched",
-    on="the simulated database",
-)
-def test_a_workload_file_without_an_end_is_bad_input(tmp_path: Path) -> None:
-    study = write_study(tmp_path, sim_study(workload={"name": str(endless(tmp_path, BOMB))}))
-    with start("run", study, cwd=tmp_path) as process:
-        ended = finish(process, 200)
-    assert ended.code == 2, ended
-    assert ended.err.startswith("nephoscope: workload.lua: the file has run for 10 s without an end")
-    assert "is this a pattern that matches in too many ways?" in " ".join(ended.err.split())
-    assert not (tmp_path / "runs").exists()
 
 
 # --- parts

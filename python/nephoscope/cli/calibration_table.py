@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from nephoscope.cli.printing import MARKS
+from nephoscope.cli.listing import MARKS
 from nephoscope.tables.terminal import TerminalTable
 
 if TYPE_CHECKING:

@@ -45,6 +45,7 @@ class Observed:
         self._sources, self._metrics = (
             np.asarray(table.column(name).to_pylist(), object) for name in ("source", "metric")
         )
+        self._known = sorted(set(self._sources.tolist()))
         self._phases = [phase for phase in run.phases if phase.kind == _MEASURED]
         intervals = run.intervals
         ends, places = np.unique(intervals.column("end_s").to_numpy(), return_inverse=True)
@@ -88,7 +89,7 @@ class Observed:
 
     def _among(self, kind: str) -> list[str]:
         """Return the sources of a kind: ``server`` has ``server:rw``, ``server:ro`` …."""
-        return sorted({source for source in self._sources if source.partition(":")[0] == kind})
+        return [source for source in self._known if source.partition(":")[0] == kind]
 
     def _inside(self, phase: Phase) -> NDArray[np.bool_]:
         """Tell which samples are of this phase alone: each tells of the time since the one before it."""

@@ -7,7 +7,7 @@ limit is the one with which bursts that begin at other times have the captured i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -46,39 +46,64 @@ _SECOND_US = 1_000_000
 _ARRAYS = ("burst_laws", "burst_law", "burst_size", "burst_offset", "burst_write")
 
 
+class Bursts(NamedTuple):
+    """What was learned of the bursts of a stream of a run: B bursts, N requests."""
+
+    stream: int
+    starts: int
+    """The place in ``STARTS`` of how they begin."""
+    size: NDArray[np.int64]
+    """Requests of each: (B,)."""
+    offset: NDArray[np.int64]
+    """The time of each request in µs from the beginning of its burst: (N,)."""
+    write: NDArray[np.bool_]
+    """Whether it is a write: (N,)."""
+
+
 def learn(runs: Sequence[Mapping[str, NDArray[Any]]]) -> State:
-    """Learn from the requests of runs, in the order of their times; the same runs give the same.
+    """Learn from the requests of runs as ``joined`` has it, in the order of their times."""
+    return joined([of_run(columns) for columns in runs])
+
+
+def of_run(columns: Mapping[str, NDArray[Any]]) -> list[Bursts]:
+    """Learn from the requests of a run, in the order of their times; the same run gives the same.
+
+    A stream without requests has no bursts, nor has one whose times are too coarse.
+    """
+    found = []
+    counted = np.isin(columns["operation"], (READ, WRITE))
+    streams = stream_of(columns["process"])
+    for stream in range(len(STREAMS)):
+        own = counted & (streams == stream)
+        time, operation = columns["time_us"][own], columns["operation"][own]
+        if not len(time) or np.gcd.reduce(time[:_TRIED]) > COARSEST_US:
+            continue
+        limit, starts = _chosen(time)
+        kept = _kept(_cut(time, limit), len(time))
+        at = np.repeat(kept[:, 0] - np.cumsum(kept[:, 1]) + kept[:, 1], kept[:, 1])
+        at += np.arange(len(at))
+        offset = time[at] - np.repeat(time[kept[:, 0]], kept[:, 1])
+        found.append(Bursts(stream, starts, kept[:, 1], offset, operation[at] == WRITE))
+    return found
+
+
+def joined(runs: Sequence[Sequence[Bursts]]) -> State:
+    """Join what was learned from runs.
 
     K laws, B bursts, N requests: ``burst_laws``, (K, 3), each with the place of its run in ``runs``, its stream, and
     the place in ``STARTS`` of how its bursts begin; ``burst_law`` and ``burst_size``, (B,); ``burst_offset``, (N,), the
     time of each request in µs from the beginning of its burst; ``burst_write``, (N,), 1 for a write and 0 for a read. A
-    stream without requests has no law, nor has one whose times are too coarse.
+    stream without bursts has no law.
     """
-    laws: list[tuple[int, int, int]] = []
-    sizes, offsets, writes = [], [], []
-    for place, columns in enumerate(runs):
-        counted = np.isin(columns["operation"], (READ, WRITE))
-        streams = stream_of(columns["process"])
-        for stream in range(len(STREAMS)):
-            own = counted & (streams == stream)
-            time, operation = columns["time_us"][own], columns["operation"][own]
-            if not len(time) or np.gcd.reduce(time[:_TRIED]) > COARSEST_US:
-                continue
-            limit, starts = _chosen(time)
-            laws.append((place, stream, starts))
-            kept = _kept(_cut(time, limit), len(time))
-            sizes.append(kept[:, 1])
-            at = np.repeat(kept[:, 0] - np.cumsum(kept[:, 1]) + kept[:, 1], kept[:, 1])
-            at += np.arange(len(at))
-            offsets.append(time[at] - np.repeat(time[kept[:, 0]], kept[:, 1]))
-            writes.append(operation[at] == WRITE)
-    whole = (np.zeros(0, np.int64),)
+    laws = [(place, of) for place, found in enumerate(runs) for of in found]
+    numbers = [(place, of.stream, of.starts) for place, of in laws]
+    none = np.zeros(0, np.int64)
     return {
-        "burst_laws": np.array(laws, dtype=np.int64).reshape(-1, 3),
-        "burst_law": np.repeat(np.arange(len(laws)), [len(size) for size in sizes]),
-        "burst_size": np.concatenate([*whole, *sizes]).astype(np.uint32),
-        "burst_offset": np.concatenate([*whole, *offsets]).astype(np.uint32),
-        "burst_write": np.concatenate([*whole, *writes]).astype(np.uint8),
+        "burst_laws": np.array(numbers, dtype=np.int64).reshape(-1, 3),
+        "burst_law": np.repeat(np.arange(len(laws)), [len(of.size) for _, of in laws]),
+        "burst_size": np.concatenate([none, *(of.size for _, of in laws)]).astype(np.uint32),
+        "burst_offset": np.concatenate([none, *(of.offset for _, of in laws)]).astype(np.uint32),
+        "burst_write": np.concatenate([none, *(of.write for _, of in laws)]).astype(np.uint8),
     }
 
 
@@ -155,7 +180,7 @@ def _moved(
     begin = random.random(len(first))
     if STARTS[starts] == "stratified":
         of_second = np.bincount(second)
-        order = np.lexsort((begin, second))
+        order = np.argsort(second + begin)
         rank = np.arange(len(first)) - (of_second.cumsum() - of_second)[second]
         begin[order] = (rank + random.random(len(first))) / of_second[second]
     inside = np.repeat((begin * _SECOND_US).astype(np.int64) - time[first], sizes) + time
@@ -169,7 +194,9 @@ def dispersions(time: NDArray[np.int64], seconds: int) -> NDArray[np.float64]:
     """
     finest = WINDOWS_US[0]
     counts = np.bincount(time // finest, minlength=seconds * _SECOND_US // finest)
-    found = [counts.reshape(-1, window // finest).sum(axis=1) for window in WINDOWS_US]
+    found = [counts]
+    for window, finer in zip(WINDOWS_US[1:], WINDOWS_US, strict=False):
+        found.append(found[-1].reshape(-1, window // finer).sum(axis=1))
     return np.array([max(each.var() / max(each.mean(), 1e-9), _LEAST_DISPERSION) for each in found])
 
 

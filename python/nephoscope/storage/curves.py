@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from nephoscope.storage.bursts import Bursts
     from nephoscope.storage.corpus import CapturedRun, Corpus
     from nephoscope.storage.forecast import Forecast
     from nephoscope.storage.models.base import Model
@@ -34,6 +35,7 @@ class Curves:
         self._corpus = corpus
         self._captured: dict[int, MissRatioCurve | None] = {}
         self._learned: dict[tuple[int, ...], State] = {}
+        self._bursts: dict[int, Sequence[Bursts]] = {}
 
     @property
     def accesses(self) -> str:
@@ -82,7 +84,7 @@ class Curves:
     def _patterns(self, runs: Sequence[int]) -> State:
         key = tuple(runs)
         if key not in self._learned:
-            self._learned[key] = learn(self._corpus, runs)
+            self._learned[key] = learn(self._corpus, runs, self._bursts)
         return self._learned[key]
 
     def _cached(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -36,16 +36,22 @@ PAGES = frozenset(2**power for power in range(9, 17))
 SIZES_KEPT = 4096
 
 
-def learn(corpus: Corpus, runs: Sequence[int]) -> State:
+def learn(
+    corpus: Corpus, runs: Sequence[int], known: dict[int, Sequence[bursts.Bursts]] | None = None
+) -> State:
     """Learn from runs; the same runs give the same.
 
     L laws, N of their distances, M segments: ``run``, (L, 4), the probabilities of going on by the nature of the page
     before; ``law``, ``bin``, ``kind`` and ``weight``, (N,); ``segments``, (M, 4), each with its number, its pages, and
     the laws of its reads and its writes (see the engine's ``Law``); ``page_bytes``, (1,): the size of most reads;
     ``read_bytes``: the sizes of reads, equally likely, at most 4,096; and
-    what ``bursts.learn`` gives.
+    what ``bursts.joined`` gives. ``known`` keeps what was learned of each run's bursts, for the next call.
     """
     found = [corpus.requests(run) for run in runs]
+    known = {} if known is None else known
+    for run, columns in zip(runs, found, strict=True):
+        if run not in known:
+            known[run] = bursts.of_run(columns)
     reads = np.sort(np.concatenate([np.zeros(0, np.uint32), *map(_reads, found)]))
     page = _page_of(reads)
     kept = min(len(reads), SIZES_KEPT)
@@ -53,7 +59,7 @@ def learn(corpus: Corpus, runs: Sequence[int]) -> State:
         "page_bytes": np.array([page]),
         "read_bytes": reads[(np.arange(kept) * len(reads)) // max(kept, 1)],
     }
-    return {**_laws(corpus, found, page), **sizes, **bursts.learn(found)}
+    return {**_laws(corpus, found, page), **sizes, **bursts.joined([known[run] for run in runs])}
 
 
 def located(model: Model, corpus: Corpus, patterns: State) -> Model:

@@ -108,7 +108,7 @@ def verify(
 
 
 def _show(found: Verified, *, as_json: bool) -> None:
-    from nephoscope.cli.printing import MARKS  # noqa: PLC0415
+    from nephoscope.cli.listing import MARKS  # noqa: PLC0415
 
     if as_json:
         checks = [vars(check) for check in found.checks]

@@ -68,7 +68,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check the data: that it is there, and that the workload's invariants hold."""
-    from nephoscope.cli.printing import check_table  # noqa: PLC0415
+    from nephoscope.cli.listing import check_table  # noqa: PLC0415
     from nephoscope.measuring.preparing import any_url, data_of, prepare, started  # noqa: PLC0415
 
     given = given_by(context, study, url, pgbench=pgbench, sql=sql, ycsb=ycsb)

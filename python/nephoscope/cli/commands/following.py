@@ -220,7 +220,7 @@ def _run(study: Study, runs: Path, *, as_json: bool) -> None:
 
 
 def _shown(found: Progress, said: str) -> Group:
-    from nephoscope.cli.printing import MARKS  # noqa: PLC0415
+    from nephoscope.cli.listing import MARKS  # noqa: PLC0415
     from nephoscope.experiments.bisection.progress import table_of  # noqa: PLC0415
     from nephoscope.tables.model import terminal  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ def workloads(
     as_json: JsonOption = False,
 ) -> None:
     """List the workloads, or show one: tables, transactions, options, SQL; or try its transactions."""
-    from nephoscope.cli.printing import describe_workload, list_workloads  # noqa: PLC0415
+    from nephoscope.cli.listing import describe_workload, list_workloads  # noqa: PLC0415
     from nephoscope.dialects import ANY_URL, url_without_database  # noqa: PLC0415
     from nephoscope.study.packaged import find_workload, packaged_workloads, source_of  # noqa: PLC0415
     from nephoscope.study.workload import Workload  # noqa: PLC0415
@@ -75,7 +75,7 @@ def _try(
     name: str, options: Mapping[str, Any], scale: float | None, dialect: str | None, *, as_json: bool
 ) -> None:
     """Run each transaction of a workload for a moment. Raises ``MeasurementError`` where something is wrong."""
-    from nephoscope.cli.printing import trials_text  # noqa: PLC0415
+    from nephoscope.cli.listing import trials_text  # noqa: PLC0415
     from nephoscope.foreign.naming import named  # noqa: PLC0415
     from nephoscope.measuring.trying import Trying  # noqa: PLC0415
     from nephoscope.study.packaged import find_workload  # noqa: PLC0415
@@ -96,6 +96,6 @@ def _try(
 
 def systems() -> None:
     """List what can be measured: providers of systems, drivers by URL, evaluators."""
-    from nephoscope.cli.printing import list_systems  # noqa: PLC0415
+    from nephoscope.cli.listing import list_systems  # noqa: PLC0415
 
     OUT.print(list_systems())

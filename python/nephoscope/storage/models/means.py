@@ -71,17 +71,21 @@ def fit_mean(data: Training, stream: int) -> MeanLaw:
     ridge = RIDGE + CHANCE * by_chance(data.rates, data.seconds)
     rows, levels = MeanRows(data.rates, data.means[:, stream], ridge), data.levels
     if len(np.unique(levels)) < _LEVELS_FOR_A_LAW:
-        return _fit(rows, 1.0, constant=False)
-    simple = [(1.0, False)]
-    richer = [(1.0, True)]
-    richest = [(float(b), c) for b in EXPONENTS for c in (False, True) if b != 1.0]
+        return _law(rows, 1.0, constant=False)
+    linear, others = np.ones(1), EXPONENTS[EXPONENTS != 1]
+    simple, richer = ([(1.0, constant)] for constant in (False, True))
+    richest = [(float(exponent), constant) for constant in (False, True) for exponent in others]
     chosen, error = simple[0], np.inf
-    for candidates in (simple, richer, richest):
-        errors = [_left_out(rows, levels, b, constant=c) for b, c in candidates]
+    for candidates, exponents, constants in (
+        (simple, linear, [False]),
+        (richer, linear, [True]),
+        (richest, others, [False, True]),
+    ):
+        errors = np.concatenate([_left_out(rows, levels, exponents, constant=of) for of in constants])
         best = int(np.argmin(errors))
         if errors[best] < _BETTER * error:
-            chosen, error = candidates[best], errors[best]
-    return _fit(rows, chosen[0], constant=chosen[1])
+            chosen, error = candidates[best], float(errors[best])
+    return _law(rows, chosen[0], constant=chosen[1])
 
 
 _LEVELS_FOR_A_LAW = 3
@@ -95,43 +99,57 @@ def nonnegative(design: Vector, targets: Vector) -> Vector:
     return np.asarray(solved)
 
 
-def _left_out(rows: MeanRows, levels: NDArray[np.intp], exponent: float, *, constant: bool) -> float:
+def _left_out(rows: MeanRows, levels: NDArray[np.intp], exponents: Vector, *, constant: bool) -> Vector:
+    """Give how far off the law with each exponent is, (E,), where one TPS level is left out at a time."""
     errors, scale = [], _scale(rows.means)
     for level in np.unique(levels):
         out = levels == level
-        law = _fit(rows.only(~out), exponent, constant=constant)
-        errors.append(float(np.mean(np.abs(law(rows.rates[out]) - rows.means[out]) / scale[out])))
-    return float(np.mean(errors))
+        per_type, constants = _fit(rows.only(~out), exponents, constant=constant)
+        growth = rows.rates[out].sum(axis=1) ** exponents[:, None]
+        foretold = growth * (per_type @ shares(rows.rates[out]).T) + constants[:, None]
+        errors.append(np.mean(np.abs(foretold - rows.means[out]) / scale[out], axis=1))
+    return np.asarray(np.mean(errors, axis=0))
 
 
 def _scale(means: Vector) -> Vector:
     return np.maximum(means, max(_LEAST * float(means.max()), np.finfo(float).tiny))
 
 
-def _fit(rows: MeanRows, exponent: float, *, constant: bool) -> MeanLaw:
+def _law(rows: MeanRows, exponent: float, *, constant: bool) -> MeanLaw:
+    per_type, constants = _fit(rows, np.array([exponent]), constant=constant)
+    return MeanLaw(exponent, per_type[0], float(constants[0]))
+
+
+def _fit(rows: MeanRows, exponents: Vector, *, constant: bool) -> tuple[Vector, Vector]:
+    """Fit a law with each of E exponents: ``per_type``, (E, T), and the constants, (E,)."""
     rates, means, ridge = rows
-    types = rates.shape[1]
+    types, number = rates.shape[1], len(exponents)
     if not means.any():  # a stream without requests has no scale
-        return MeanLaw(exponent, np.zeros(types), 0.0)
-    growth = rates.sum(axis=1) ** exponent
+        return np.zeros((number, types)), np.zeros(number)
     scale = _scale(means)
-    design = growth[:, None] * shares(rates) / scale[:, None]
-    above = np.column_stack([design, 1 / scale]) if constant else design
-    weight = np.ones(len(means))
+    targets = means / scale
+    growth = rates.sum(axis=1) ** exponents[:, None] / scale
+    above = growth[:, :, None] * shares(rates)
+    if constant:
+        above = np.concatenate([above, np.tile(1 / scale[:, None], (number, 1, 1))], axis=2)
+    pull = np.sqrt(ridge.sum()) * growth.mean(axis=1, keepdims=True)
+    below = np.zeros((number, types, above.shape[2]))
+    below[:, :, :types] = pull[:, :, None] * np.eye(types)
+    weight = np.ones_like(growth)
     for _ in range(_ROUNDS):
         # All types alike: what a type whose share never changes is drawn to.
-        line = growth / scale * weight
-        alike = float(line @ (means / scale * weight) / np.sum(line**2))
-        pull = np.sqrt(ridge.sum()) * float(np.mean(growth / scale))
-        below = np.zeros((types, above.shape[1]))
-        below[:, :types] = pull * np.eye(types)
-        targets = np.concatenate([weight * means / scale, np.full(types, pull * alike)])
-        found = nonnegative(np.concatenate([weight[:, None] * above, below]), targets[:, None])[:, 0]
-        off = np.abs(above @ found - means / scale)
-        usual = _USUAL * float(np.median(off))
+        line = growth * weight
+        alike = np.sum(line * targets * weight, axis=1, keepdims=True) / np.sum(
+            line**2, axis=1, keepdims=True
+        )
+        left = np.concatenate([weight[:, :, None] * above, below], axis=1)
+        right = np.concatenate([weight * targets, np.repeat(pull * alike, types, axis=1)], axis=1)
+        found = np.array([nnls(*one)[0] for one in zip(left, right, strict=True)])
+        off = np.abs((above @ found[:, :, None])[:, :, 0] - targets)
+        usual = _USUAL * np.median(off, axis=1, keepdims=True)
         # Huber's weights: a run with a vacuum that others do not have says little about the rest.
-        weight = np.sqrt(np.minimum(1, usual / np.maximum(off, usual or 1)) if usual else np.ones(len(off)))
-    return MeanLaw(exponent, found[:types], float(found[types]) if constant else 0.0)
+        weight = np.sqrt(np.where(usual > 0, usual / np.maximum(off, np.where(usual > 0, usual, 1)), 1))
+    return found[:, :types], found[:, types] if constant else np.zeros(number)
 
 
 _ROUNDS = 4

@@ -64,21 +64,31 @@ class Shapes:
         self, choice: Choice, mean: Vector, tps: float, seconds: int, random: np.random.Generator
     ) -> Vector:
         """Draw y / mean by stream, (2, S), no less than 0, for requests a second of the given mean, (2,)."""
+        return self.draw_from(self.scaled(choice.scale, mean), choice, tps, seconds, random)
+
+    def draw_from(
+        self, scaled: Sequence[Vector], choice: Choice, tps: float, seconds: int, random: np.random.Generator
+    ) -> Vector:
+        """Draw as ``draw`` does, from what ``scaled`` gives for its mean."""
         donors = self._donors(choice, tps)
-        factors = self.factors(choice, mean)
         drawn, length = [], 0
         while length < seconds:
-            run = int(donors[random.integers(len(donors))])
-            whole = self.deviations[run]
-            shape = np.maximum(1 + factors[run][:, None] * whole, 0)
-            # What was cut off at 0 must not raise the mean.
-            level = shape.mean(axis=1, keepdims=True)
-            shape = np.divide(shape, level, out=np.ones_like(shape), where=level > 0)
-            block = min(BLOCKS[choice.block], whole.shape[1], seconds - length)
-            places = (random.integers(whole.shape[1]) + np.arange(block)) % whole.shape[1]
+            shape = scaled[int(donors[random.integers(len(donors))])]
+            block = min(BLOCKS[choice.block], shape.shape[1], seconds - length)
+            places = (random.integers(shape.shape[1]) + np.arange(block)) % shape.shape[1]
             drawn.append(shape[:, places])
             length += block
         return np.concatenate(drawn, axis=1)
+
+    def scaled(self, scale: int, mean: Vector) -> list[Vector]:
+        """Give y / mean of each run, (2, S), no less than 0, as it would be at another mean, (2,)."""
+        scaled = []
+        for factor, deviation in zip(self._factors(scale, mean), self.deviations, strict=True):
+            shape = np.maximum(1 + factor[:, None] * deviation, 0)
+            # What was cut off at 0 must not raise the mean.
+            level = shape.mean(axis=1, keepdims=True)
+            scaled.append(np.divide(shape, level, out=np.ones_like(shape), where=level > 0))
+        return scaled
 
     def _donors(self, choice: Choice, tps: float) -> NDArray[np.intp]:
         if DONORS[choice.donors] == "all":
@@ -86,12 +96,12 @@ class Shapes:
         apart = np.abs(np.log(np.maximum(self.tps, 1e-9) / max(tps, 1e-9)))
         return np.flatnonzero(self.levels == self.levels[np.argmin(apart)])
 
-    def factors(self, choice: Choice, mean: Vector) -> Vector:
+    def _factors(self, scale: int, mean: Vector) -> Vector:
         """Give what each run's deviations are multiplied by at another mean, (2,): (R, 2)."""
         factors = np.ones_like(self.means)
-        if SCALES[choice.scale] == "as it was":
+        if SCALES[scale] == "as it was":
             return factors
-        law = _noise if SCALES[choice.scale] == "noise" else _power
+        law = _noise if SCALES[scale] == "noise" else _power
         variances = np.array([one.var(axis=1) for one in self.deviations])
         for stream in range(self.means.shape[1]):
             known = (variances[:, stream] > 0) & (self.means[:, stream] > 0)
@@ -130,10 +140,12 @@ def choose(shapes: Shapes, y: Sequence[Vector], seed: int) -> Choice:
         kept = shapes.only(~out)
         for run in map(int, np.flatnonzero(out)):
             truth = rhythm(y[run].sum(axis=0))
-            mean, tps = shapes.means[run], float(shapes.tps[run])
+            mean, tps, seconds = shapes.means[run], float(shapes.tps[run]), y[run].shape[1]
+            scaled = [kept.scaled(scale, mean) for scale in range(len(SCALES))]
             for number, choice in enumerate(CHOICES):
                 random = np.random.default_rng((seed, run))
-                drawn = [kept.draw(choice, mean, tps, y[run].shape[1], random) for _ in range(_DRAWS)]
+                of = scaled[choice.scale]
+                drawn = [kept.draw_from(of, choice, tps, seconds, random) for _ in range(_DRAWS)]
                 errors[number] += _error(truth, [rhythm(mean @ one) for one in drawn])
     return CHOICES[int(np.argmin(errors))]
 

@@ -137,7 +137,7 @@ def _settings(**given: object) -> ExecutionSettings:
 
 def show(stored: StoredRun, form: str, page: Path | None = None, *, as_json: bool = False) -> Sequence[Table]:
     """Print what a run has measured and write its page, into its directory if no other place is given."""
-    from nephoscope.cli.printing import MARKS  # noqa: PLC0415
+    from nephoscope.cli.listing import MARKS  # noqa: PLC0415
     from nephoscope.report.page import render_with  # noqa: PLC0415
     from nephoscope.storage.executed import executed  # noqa: PLC0415
     from nephoscope.storage.executed_page import TEMPLATE, build  # noqa: PLC0415
