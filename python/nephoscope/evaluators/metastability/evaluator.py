@@ -22,8 +22,9 @@ from nephoscope.settings.actions import FAULTS
 from nephoscope.settings.loads import Load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from nephoscope.engine.loadrun import LoadRun
     from nephoscope.evaluators.metastability.goodput import Outcome
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
@@ -92,29 +93,15 @@ class Metastability(Evaluator):
             confirms=repetition > 0,
             search=True,
         )
-        level = Load(rate=rate, arrivals=of.arrivals, mix=self._mix, access=self._access)
-        title = f"{name} {rate:g}/s"
-        load.phase(f"{title} rest", "pause", of.rest, Load(rate=0.0, mix=self._mix), labels, retry=policy)
-        load.phase(f"{title} warm-up", "warm_up", of.warmup, level, labels)
-        surges = of.trigger == "surge"
-        loads = {"trigger": Load(rate=rate * of.surge) if surges else level}
-        lasts = {"before": of.before, "trigger": of.length, "after": of.patience}
-        phases: dict[int, Part] = {}
-        for part in PARTS:
-            if part == "trigger":
-                begins_s = load.planned_end
-            asked = loads.get(part, level)
-            number = load.phase(
-                f"{title} {part}", "measure", lasts[part], asked, {**labels, "metastability": part}
-            )
-            phases[number] = part
+        phases = self._request(load, policy, rate, labels)
+        trigger_s = load.planned_end - of.patience - of.length
         counting = _Counting(phases, of.limit)
         load.listening.append(counting.add)
         try:
-            over_s = begins_s + of.length
+            over_s = trigger_s + of.length
             with load.expecting("trigger and what follows from it"):
                 if of.trigger != "surge":
-                    load.pump_until(begins_s)
+                    load.pump_until(trigger_s)
                     node = node_of(means, of.target)
                     inject(means, of.trigger, node, labels, pause_s=of.length, limit_s=of.action_limit)
                     over_s = max(over_s, load.elapsed)
@@ -122,6 +109,34 @@ class Metastability(Evaluator):
         finally:
             load.listening.remove(counting.add)
         return judged(counting.parts, over_s, of).outcome
+
+    def _request(
+        self, load: LoadRun, policy: RetrySetting, rate: float, labels: Mapping[str, Any]
+    ) -> dict[int, Part]:
+        """Request the phases of a step; return the parts of the measured ones by their numbers."""
+        of = self._settings
+        level = Load(rate=rate, arrivals=of.arrivals, mix=self._mix, access=self._access)
+        title = f"{labels['policy']} {rate:g}/s"
+        rest = Load(rate=0.0, mix=self._mix)
+        for name, kind, seconds, asked in (
+            ("rest", "pause", of.rest, rest),
+            ("warm-up", "warm_up", of.warmup, level),
+        ):
+            if seconds > 0:
+                load.phase(f"{title} {name}", kind, seconds, asked, labels, retry=policy)
+        lasts = {"before": of.before, "trigger": of.length, "after": of.patience}
+        loads = {"trigger": Load(rate=rate * of.surge)} if of.trigger == "surge" else {}
+        return {
+            load.phase(
+                f"{title} {part}",
+                "measure",
+                lasts[part],
+                loads.get(part, level),
+                {**labels, "metastability": part},
+                retry=policy,
+            ): part
+            for part in PARTS
+        }
 
     # --- reading --------------------------------------------------------------------------------------------
 
@@ -146,7 +161,7 @@ def _trigger(of: MetastabilitySettings) -> Mapping[str, Any]:
 class _PolicySearch:
     """The steps of a policy that were measured."""
 
-    def __init__(self, measure: Any) -> None:  # noqa: ANN401 - a partial
+    def __init__(self, measure: Callable[[float, int], Outcome]) -> None:
         self._measure = measure
         self._outcomes: dict[float, list[Outcome]] = {}
 
@@ -167,7 +182,7 @@ class _PolicySearch:
         return max(held, default=None), min(not_held, default=None)
 
     def _step(self, rate: float, repetition: int) -> Outcome:
-        outcome: Outcome = self._measure(rate, repetition)
+        outcome = self._measure(rate, repetition)
         self._outcomes.setdefault(rate, []).append(outcome)
         return outcome
 
