@@ -196,7 +196,7 @@ def _half(bench: Bench) -> Iterator[Reading]:
 _STILL_S = 3.0
 _RATE, _SLOW_PROBES = 500.0, 50.0
 _CAPACITY = 1000.0
-"""Of 4 places, 4 ms each."""
+"""Of 20 places, 20 ms each: the latency has to come back to within 5 %, which a late client must not be near."""
 _WINDOW_S = 0.5
 """R is as fine as the evaluator's window."""
 
@@ -210,7 +210,7 @@ def _plant_backlog(rw: str, ro: str, _: object) -> Done:
 
 def _backlog(bench: Bench) -> Iterator[Reading]:
     """Expect that a load at a rate is served as before when its backlog is gone, and not when the service is back."""
-    rw = f"sim://{bench.name()}?latency=constant(4ms)&capacity=4"
+    rw = f"sim://{bench.name()}?latency=constant(20ms)&capacity=20"
     ro = f"{rw.partition('&')[0]}&lag=constant(0s)"
     # What the probes leave of the capacity works off the arrivals of the stall, and those that come meanwhile.
     left = _CAPACITY - _SLOW_PROBES
