@@ -46,7 +46,7 @@ ROOMS: dict[str, set[str]] = {
         "engine", "systems.base", "study", "settings", "store", "scoring", "statistics", "tables", "report.kit",
     },
     "storage": {"settings", "statistics", "store", "tables", "report.kit"},
-    "traces": {"tables"},
+    "traces": {"settings", "tables"},
     "results": {
         "evaluators", "report", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
         "dialects",

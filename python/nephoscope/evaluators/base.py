@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.stored import Stored
     from nephoscope.scoring.definitions import ScoreName
     from nephoscope.scoring.formulas import Absent, Score
+    from nephoscope.settings.actions import Action
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.reading import Study
     from nephoscope.study.workload import DescribedWorkload
@@ -54,6 +55,14 @@ class Means:
     def unsupported(self, index: int, message: str) -> None:
         """Store why an entry of ``[[measure]]`` cannot be measured on this system, for `Stored.why_not`."""
         self.load.note("unsupported", measure=index, message=message)
+
+    def can(self, index: int, actions: Iterable[Action]) -> bool:
+        """Tell whether the provider can act so; where it cannot, that is stored as by `unsupported`."""
+        missing = set(actions) - self.provider.actions()
+        if missing:
+            names = ", ".join(sorted(missing))
+            self.unsupported(index, f"the provider {self.provider.name} cannot {names}")
+        return not missing
 
     def rest(self, name: str, mix: Mapping[str, float], labels: Mapping[str, Any]) -> None:
         """Let the load rest, and wait until its connections are closed; ``mix`` is any of the workload."""

@@ -28,3 +28,8 @@ class ClientMetrics:
         """Return the times and the values of the intervals that end within a time; empty where the run has none."""
         inside = (self._times > start_s + 1e-6) & (self._times <= end_s + 1e-6) & (self._metrics == metric)
         return np.asarray(self._times[inside], np.float64), np.asarray(self._values[inside], np.float64)
+
+    def intervals(self, start_s: float, end_s: float) -> list[tuple[float, float]]:
+        """Return start and end of each interval within a time, in s: metrics are written as it ends."""
+        ends = self.during("arrivals", start_s, end_s)[0].tolist()
+        return list(zip([start_s, *ends[:-1]], ends, strict=True))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
@@ -29,9 +30,7 @@ def mask_trace(path: Path, out: Path) -> int:
         kinds: Any = batch.column("kinds")
         values = mask.masked(column.flatten().to_pylist(), "".join(kinds.to_pylist()))
         # Of a piece of a file the offsets need not begin at 0, and flatten takes what is before them away.
-        offsets = pa.array(
-            [offset.as_py() - column.offsets[0].as_py() for offset in column.offsets], pa.int32()
-        )
+        offsets: Any = pc.subtract(column.offsets, column.offsets[0])
         place = batch.schema.get_field_index("parameters")
         made = pa.ListArray.from_arrays(offsets, pa.array(values, pa.string()))
         return batch.set_column(place, batch.schema.field(place), made)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from nephoscope.settings.units import describe_count
 from nephoscope.tables.model import ABSENT, Column, Row, Table, figure
 from nephoscope.tables.numbers import duration, percent
 
@@ -25,7 +26,7 @@ def lines_of(found: DescribedTrace) -> Iterator[str]:
     meta = found.meta
     yield f"{found.path}: {meta.format}{', masked' if meta.masked else ''}, nephoscope {meta.nephoscope}"
     counts = {"session": found.sessions, "transaction": found.transactions, "statement": found.statements}
-    counted = ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in counts.items())
+    counted = ", ".join(describe_count(count, name) for name, count in counts.items())
     yield f"  {counted} in {duration(found.length_s)}, from {_begin(found)}"
     resolution = _UNITS.get(meta.resolution_us, f"{meta.resolution_us:,} µs")
     shares = f"reads {percent(found.reads)}, writes {percent(found.writes)}"

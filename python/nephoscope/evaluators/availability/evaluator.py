@@ -62,10 +62,7 @@ class Availability(Evaluator):
     def drive(self, means: Means) -> None:
         """Run the load with the failures of each repetition."""
         of = self._settings
-        wanted = {action for fault in of.faults for action in FAULTS[fault]}
-        if missing := wanted - means.provider.actions():
-            names = ", ".join(sorted(missing))
-            means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
+        if not means.can(self._index, {action for fault in of.faults for action in FAULTS[fault]}):
             return
         targets = {failure.target for schedule in self._schedules.values() for failure in schedule}
         if "ro" in targets and not means.provider.endpoints("ro"):

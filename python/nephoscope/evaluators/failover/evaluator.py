@@ -73,10 +73,7 @@ class Failover(Evaluator):
 
     def drive(self, means: Means) -> None:
         """Let one node after another fail."""
-        wanted = {*FAULTS[self._settings.fault]}
-        if missing := wanted - means.provider.actions():
-            names = ", ".join(sorted(missing))
-            means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
+        if not means.can(self._index, FAULTS[self._settings.fault]):
             return
         level = self._level(means)
         for repetition in range(1, self._settings.repetitions + 1):

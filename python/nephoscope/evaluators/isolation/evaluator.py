@@ -72,9 +72,7 @@ class IsolationEvaluator(Evaluator):
     def drive(self, means: Means) -> None:
         """Make a history at each level."""
         of = self._settings
-        if of.fault and (missing := {*FAULTS[of.fault]} - means.provider.actions()):
-            names = ", ".join(sorted(missing))
-            means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
+        if of.fault and not means.can(self._index, FAULTS[of.fault]):
             return
         for repetition in range(1, of.repetitions + 1):
             for level in of.isolation:

@@ -67,9 +67,7 @@ class Metastability(Evaluator):
     def drive(self, means: Means) -> None:
         """Search for the rate of each policy. Raises ``MeasurementError`` where the trigger fails."""
         of = self._settings
-        if of.trigger != "surge" and (missing := set(FAULTS[of.trigger]) - means.provider.actions()):
-            names = ", ".join(sorted(missing))
-            means.unsupported(self._index, f"the provider {means.provider.name} cannot {names}")
+        if of.trigger != "surge" and not means.can(self._index, FAULTS[of.trigger]):
             return
         policies = of.policies or {STUDYS_OWN: means.study.load.retry}
         for name, policy in policies.items():

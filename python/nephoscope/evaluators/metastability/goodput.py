@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -19,7 +19,8 @@ Outcome = Literal["returned", "stayed down", "too much before", "not known"]
 """What has become of goodput. Too much before: it was not there before the trigger either. Not known: the client itself
 was late."""
 
-_EPSILON_S = 1e-6
+EPSILON_S = 1e-6
+"""Times that differ by less are the same, in s."""
 
 
 @dataclass(frozen=True)
@@ -56,25 +57,13 @@ class Step:
     """Attempts per transaction that ended; None where none did."""
     attempts_after: float | None
 
-    def told(self) -> Mapping[str, Any]:
-        """Give the figures for ``scores.json``."""
-        return {
-            "outcome": self.outcome,
-            "before": self.before,
-            "during": self.during,
-            "after": self.after,
-            "returned_s": self.returned_s,
-            "attempts_before": self.attempts_before,
-            "attempts_after": self.attempts_after,
-        }
-
 
 def judged(parts: Mapping[Part, Sequence[Interval]], over_s: float, settings: MetastabilitySettings) -> Step:
     """Judge a step by its intervals; the trigger was over at ``over_s``."""
     before, after = _goodput(parts["before"]), [one for one in parts["after"] if one.end_s > over_s]
     back_s = _back(after, settings.share * (before or 0.0), settings.hold)
     middle_s = (over_s + after[-1].end_s) / 2 if after else over_s
-    late = [one for one in after if one.start_s >= middle_s - _EPSILON_S]
+    late = [one for one in after if one.start_s >= middle_s - EPSILON_S]
     outcome: Outcome
     if before is None or before < settings.share:
         outcome = "not known" if _is_late(parts["before"], settings.limit) else "too much before"
@@ -109,7 +98,7 @@ def _back(intervals: Sequence[Interval], wanted: float, hold_s: float) -> float 
         for counts in ([one.good for one in intervals], [one.arrivals for one in intervals])
     )
     for place, start in enumerate(starts):
-        held = int(np.searchsorted(ends, start + hold_s - _EPSILON_S)) + 1
+        held = int(np.searchsorted(ends, start + hold_s - EPSILON_S)) + 1
         if held > len(ends):
             return None
         if all(

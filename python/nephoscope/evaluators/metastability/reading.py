@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from nephoscope.evaluators.client_metrics import ClientMetrics
-from nephoscope.evaluators.metastability.goodput import PARTS, Interval, Part, Step, judged
+from nephoscope.evaluators.metastability.goodput import EPSILON_S, PARTS, Interval, Part, Step, judged
 from nephoscope.evaluators.points import measured_phases
 from nephoscope.store.protocol import Selection
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.metastability.settings import MetastabilitySettings
     from nephoscope.evaluators.stored import Stored
     from nephoscope.store import Phase, StoredRun
-
-_EPSILON_S = 1e-6
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _last(steps: Sequence[_Told], rate: float | None) -> _Told | None:
 def _course(told: _Told, bin_s: float) -> dict[str, Any]:
     """Give goodput per second in stretches of ``bin_s``, by the time since the trigger's end, with its beginning."""
     every = [one for part in PARTS for one in told.courses[part]]
-    places = np.array([math.floor((one.start_s - told.over_s + _EPSILON_S) / bin_s) for one in every])
+    places = np.array([math.floor((one.start_s - told.over_s + EPSILON_S) / bin_s) for one in every])
     first = int(places.min())
     good, lengths = (
         np.bincount(places - first, weights=weights)
@@ -117,7 +115,7 @@ def _course(told: _Told, bin_s: float) -> dict[str, Any]:
     return {
         "begun_s": told.phases["trigger"].start_s - told.over_s,
         "time_s": [round((first + place) * bin_s, 3) for place in range(len(good))],
-        "goodput": [round(float(one), 2) for one in good / np.maximum(lengths, _EPSILON_S)],
+        "goodput": [round(float(one), 2) for one in good / np.maximum(lengths, EPSILON_S)],
     }
 
 
@@ -132,7 +130,7 @@ def _entry(told: _Told) -> dict[str, Any]:
         "rate": told.rate,
         "confirms": bool(told.labels["confirms"]),
         "phases": [told.phases[part].number for part in PARTS],
-        **told.step.told(),
+        **asdict(told.step),
     }
 
 
@@ -140,7 +138,7 @@ def _intervals(run: StoredRun, phases: Sequence[Phase], limit_s: float) -> dict[
     """Read the intervals of phases, in one pass over the run's histograms; one in which nothing ended is 0."""
     client = ClientMetrics(run)
     ordered = sorted(phases, key=lambda phase: phase.start_s)
-    windows = {phase.number: _windows(client, phase) for phase in ordered}
+    windows = {phase.number: client.intervals(phase.start_s, phase.end_s) for phase in ordered}
     every = [window for phase in ordered for window in windows[phase.number]]
     latencies = iter(run.merged_by_window(every, Selection()))
     counts = {
@@ -151,7 +149,7 @@ def _intervals(run: StoredRun, phases: Sequence[Phase], limit_s: float) -> dict[
     for phase in ordered:
         spans = windows[phase.number]
         rows = of_phase == phase.number
-        places = np.searchsorted([end for _, end in spans], starts[rows] + 1e-6, side="right")
+        places = np.searchsorted([end for _, end in spans], starts[rows] + EPSILON_S, side="right")
         sums = {
             name: np.bincount(places, values[rows], len(spans) + 1).astype(int)
             for name, values in counts.items()
@@ -175,9 +173,3 @@ def _intervals(run: StoredRun, phases: Sequence[Phase], limit_s: float) -> dict[
                 )
             )
     return found
-
-
-def _windows(client: ClientMetrics, phase: Phase) -> list[tuple[float, float]]:
-    """Return the intervals of a phase, in s: the client's metrics are written as each ends."""
-    ends = [float(end) for end in client.during("arrivals", phase.start_s, phase.end_s)[0]]
-    return list(zip([phase.start_s, *ends[:-1]], ends, strict=True))

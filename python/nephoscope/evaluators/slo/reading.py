@@ -159,7 +159,7 @@ def _counted(stored: Stored, phases: Sequence[Phase], limit_s: float) -> dict[in
     """Count the arrivals of each phase interval by interval, in one pass over the run's histograms."""
     client = ClientMetrics(stored.run)
     ordered = sorted(phases, key=lambda phase: phase.start_s)
-    windows = {phase.number: _windows(client, phase) for phase in ordered}
+    windows = {phase.number: client.intervals(phase.start_s, phase.end_s) for phase in ordered}
     every = [window for phase in ordered for window in windows[phase.number]]
     merged = [stored.run.merged_by_window(every, Selection(kind=kind)) for kind in _KINDS]
     rows = iter(zip(*merged, strict=True))
@@ -179,12 +179,6 @@ def _counted(stored: Stored, phases: Sequence[Phase], limit_s: float) -> dict[in
         arrivals = client.during("arrivals", phase.start_s, phase.end_s)[1].sum()
         found[phase.number] = counter.counted(int(arrivals), _aborted(stored, phase))
     return found
-
-
-def _windows(client: ClientMetrics, phase: Phase) -> list[tuple[float, float]]:
-    """Return the intervals of a phase, in s: the client's metrics are written as each ends."""
-    ends = [float(end) for end in client.during("arrivals", phase.start_s, phase.end_s)[0]]
-    return list(zip([phase.start_s, *ends[:-1]], ends, strict=True))
 
 
 def _count(histogram: _engine.Histogram | None) -> int:
