@@ -31,20 +31,20 @@ test: ready-to-test lint test-rust test-python ## Everything: lint, unit, proper
 # What is fetched and built for the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb rust-built
+	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb clippy
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
 python-built: $(VENV)/dev
-	$(MAKE) --no-print-directory build
+	$(MAKE) --no-print-directory build-for-tests
 
-.PHONY: rust-built
-rust-built: clippy
-	cargo test --workspace --locked --no-run
+# Clippy in the compiler's place: our crates are checked as they are built for the tests, once instead of twice.
+clippy test-rust test-quick: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+clippy test-rust test-quick: export CLIPPY_ARGS := -Dwarnings__CLIPPY_HACKERY__
 
 .PHONY: clippy
 clippy:
-	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo test --workspace --locked --no-run
 
 .PHONY: survivals
 survivals: $(VENV)/dev ## The tables of docs/reliability.md, from what the last tests have put on record
@@ -59,24 +59,25 @@ test-rust: $(VENV)/dev system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	tests/tools/rust-tests $(WORKERS) --workspace
 
 .PHONY: test-quick
-test-quick: build $(VENV)/dev ## Without servers and long measurements, for the daily round: about two minutes where all is built
+test-quick: build-for-tests $(VENV)/dev ## Without servers and long measurements, for the daily round: about two minutes where all is built
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	cargo test --workspace --locked --lib -- --test-threads $(WORKERS)
-	$(BIN)/pytest -m "not (servers or alone or long or wheel)" --numprocesses $(WORKERS) --dist loadfile
+	$(BIN)/pytest -m "not (servers or alone or light or long or wheel)" --numprocesses $(WORKERS) --dist loadfile
 
 # The processors are shared, here and with other machines: what has failed is run once more, alone, and must pass then.
 FAILED_AGAIN = { echo "once more, alone: what has failed" >&2; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python
-test-python: build $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb
+test-python: build-for-tests $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb
 	$(BIN)/python -m mypy.stubtest nephoscope._engine
 	rm -rf target/survivals/python
-	$(BIN)/pytest -m "not alone" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
+	$(BIN)/pytest -m "not (alone or light)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
+	$(BIN)/pytest -m "light and not alone" --numprocesses 3 --dist loadgroup --maxschedchunk 1 || $(FAILED_AGAIN)
 	$(BIN)/pytest -m alone || $(FAILED_AGAIN)
 
 .PHONY: lint
-lint: build $(VENV)/dev clippy ## rustfmt, clippy, ruff, mypy
+lint: build-for-tests $(VENV)/dev clippy ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(BIN)/ruff check
@@ -105,10 +106,19 @@ wheel: build ## A wheel in dist/, with workloads, studies and price books in it
 .PHONY: build
 build: $(VENV)/built
 
-# The extension module and the package, in place.
-$(VENV)/built: $(VENV)/run $(RUST_SOURCES) Cargo.toml Cargo.lock pyproject.toml
+# The extension module and the package, in place. What tests run is compiled without optimisation across crates, which
+# takes minutes; where it is there with it, that is as good.
+$(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_LTO := off
+$(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
+
+$(VENV)/built $(VENV)/built-for-tests: $(VENV)/run $(RUST_SOURCES) Cargo.toml Cargo.lock pyproject.toml
 	$(BIN)/maturin develop --release --locked --quiet
+	rm -f $(VENV)/built $(VENV)/built-for-tests
 	touch $@
+
+.PHONY: build-for-tests
+build-for-tests:
+	@$(MAKE) --question $(VENV)/built 2>/dev/null || $(MAKE) --no-print-directory $(VENV)/built-for-tests
 
 $(VENV)/run: requirements/run.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

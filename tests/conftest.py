@@ -68,6 +68,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _starts_servers(item):
             item.add_marker("servers")
+        # What a fixture of a module has measured is for all of the module's tests; cases of calibration share nothing.
+        if item.get_closest_marker("light") and "case" not in item.fixturenames:  # type: ignore[attr-defined]
+            item.add_marker(pytest.mark.xdist_group(item.location[0]))
     items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("long", "servers")])
 
 

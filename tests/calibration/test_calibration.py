@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,20 @@ from nephoscope.systems.sim import Sim, SimSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from _pytest.mark import ParameterSet
+
     from nephoscope.systems.base import System
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.light
+
+_TAKES_A_PROCESSOR = re.compile("PostgreSQL|MariaDB|SIGSTOP|too slow|saturated")
+"""What is in the name of a case that takes more than half of a processor, be it for a server or for the client."""
+
+
+def _cases() -> Iterator[ParameterSet]:
+    for case in cases_of(short=True):
+        marks = [pytest.mark.alone] if _TAKES_A_PROCESSOR.search(str(case)) else []
+        yield pytest.param(case, id=str(case), marks=marks)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +42,7 @@ def bench() -> Iterator[Bench]:
     assert not bench.folder.exists()
 
 
-@pytest.mark.parametrize("case", cases_of(short=True), ids=str)
+@pytest.mark.parametrize("case", list(_cases()))
 def test_what_is_planted_is_read(case: Case, bench: Bench) -> None:
     result = run_case(case, bench)
     assert result.not_run is None

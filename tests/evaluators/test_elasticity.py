@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nephoscope.report.kit.charts import TimeChart
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.light
 
 SERVICE_S = 0.025
 REST_S, SLOT_S, WINDOW_S, WATCH_S = 1.0, 2.0, 60.0, 2.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nephoscope.store import RunWriter
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.light
 
 RATE = 200
 TPS = 1000

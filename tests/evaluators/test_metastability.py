@@ -99,7 +99,7 @@ def test_any_course_has_an_outcome(after: list[float], before: float, over_s: fl
     assert (found.outcome == "returned") == (found.returned_s is not None)
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_retries_keep_a_queue_full_that_empties_without_them(tmp_path: Path) -> None:
     """400/s are served: 4 attempts of each of 200/s are twice that, 4 of each of 50/s half of it."""
     measure: dict[str, Any] = {

@@ -25,7 +25,7 @@ from sample_studies import RESOURCES, Tables, phases, sim_study, throughput, wri
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.light
 
 SERVICE_S, CAPACITY = 0.025, 4
 PLANTED = f"latency=constant(25ms)&capacity={CAPACITY}"

@@ -128,7 +128,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(folder, {name: run.result() for name, run in runs.items()})
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_e2_of_nodes_with_a_planted_capacity(ended: Ended) -> None:
     run, found = ended.measured("repeated")
     score = found["scores"]["E2"]
@@ -155,7 +155,7 @@ def test_e2_of_nodes_with_a_planted_capacity(ended: Ended) -> None:
     assert roles == {"rw", "ro"}
 
 
-@pytest.mark.alone
+@pytest.mark.light
 @pytest.mark.parametrize(
     ("name", "reads", "of_steps"),
     [
@@ -175,7 +175,7 @@ def test_the_study_says_where_reads_are(
     assert table.title.endswith(READS[reads])
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_rounds_are_repetitions_on_nodes_that_come_once(ended: Ended) -> None:
     run, found = ended.measured("rounds")
     score = found["scores"]["E2"]
@@ -190,7 +190,7 @@ def test_rounds_are_repetitions_on_nodes_that_come_once(ended: Ended) -> None:
     assert course == [(nodes, round_) for round_ in (1, 2, 3) for nodes in (0, 1, 2)]
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_the_system_is_then_as_it_was(ended: Ended) -> None:
     run, found = ended.measured("then a load")
     assert found["scores"]["E2"]["detail"]["from_nodes"] == 0, "those that were there go first"
@@ -248,7 +248,7 @@ def hooked(add: str, remove: str | None = "true", **hooks: Any) -> dict[str, Any
     return tables
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_a_hook_says_where_its_node_is(ended: Ended) -> None:
     _, found = ended.measured("hooked")
     assert found["scores"]["E2"]["value"] == pytest.approx(NODE_TPS / DELTA, rel=SLACK)
@@ -269,7 +269,7 @@ def test_nodes_that_cannot_be_removed_stay_and_that_is_told(tmp_path: Path) -> N
     )
 
 
-@pytest.mark.alone
+@pytest.mark.light
 @pytest.mark.parametrize(("add", "why"), NOT_COMING.items())
 def test_a_node_that_does_not_come_ends_it_and_what_was_measured_stays(
     ended: Ended, add: str, why: str

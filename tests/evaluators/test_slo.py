@@ -46,7 +46,7 @@ def highest_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_the_interval_holds_the_rate_of_a_queue_whose_law_is_known(tmp_path: Path) -> None:
     truth = float(brentq(lambda rate: within_limit(rate) - PERCENTILE, 50, 240))
     measure = slo(percentile=PERCENTILE, start=80, least=40, duration="3s")

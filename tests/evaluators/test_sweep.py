@@ -55,7 +55,7 @@ def per_minute(**over: Any) -> float:
     ).per_minute
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_a_planted_capacity_is_read_back_at_each_value(tmp_path: Path) -> None:
     after = {"evaluator": "load", "phases": [{"duration": "1s", "concurrency": 8, "mix": "SELECT"}]}
     memory = [{"memory_gb": 1}, {"memory_gb": 20}, {}]
@@ -80,7 +80,7 @@ def test_a_planted_capacity_is_read_back_at_each_value(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_several_levels_have_a_mean(tmp_path: Path) -> None:
     _, found = measured(tmp_path, planted(sweep(values=[4], concurrency=[2, 16])))
     [entry] = found["details"]["sweep"]["0"]["values"]
@@ -114,7 +114,7 @@ def test_what_cannot_be_set_or_put_back_is_told(
     assert not found["details"]
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_a_value_that_is_refused_ends_it_and_what_was_measured_stays(tmp_path: Path) -> None:
     tables = planted(sweep(values=[5, 0, 7]))
     outcome = run_study(make_study(tables, "planted"), tmp_path / "runs", Silence())

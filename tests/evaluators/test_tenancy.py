@@ -87,7 +87,7 @@ def shared_capacity() -> Tables:
     return study
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_two_tenants_of_one_capacity_show_interference_and_unfairness(tmp_path: Path) -> None:
     most = 6 / SERVICE_S
     shares = [2 / 3, 1 / 3]
@@ -123,7 +123,7 @@ def test_two_tenants_of_one_capacity_show_interference_and_unfairness(tmp_path: 
     assert found["tenants"]["tenant2"]["latency_ms"]["p50"] == pytest.approx(1000 * 6 * SERVICE_S, rel=0.1)
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_the_patterns_are_shares_of_a_saturation_that_is_searched_for(tmp_path: Path) -> None:
     searched = {
         "saturation": "search",
@@ -146,7 +146,7 @@ def test_the_patterns_are_shares_of_a_saturation_that_is_searched_for(tmp_path: 
     assert connected == [9, 10], "who is not loaded gives his places to the others"
 
 
-@pytest.mark.alone
+@pytest.mark.light
 def test_t_is_the_formula_of_planted_tps_and_of_each_servers_cost(tmp_path: Path) -> None:
     def url(places: int) -> str:
         return f"sim://?latency=constant({SERVICE_S * 1000:g}ms)&capacity={places}"

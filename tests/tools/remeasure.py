@@ -1,9 +1,9 @@
 """A test that measures, on a machine that stood still meanwhile, measures again: a pytest plugin.
 
-The processors are shared. A test with the marker ``alone`` asserts what was planted within the stated uncertainty.
-Where that fails, and the machine is known to have stood still since the test's module began, everything that was
-measured for the test is made anew, twice at most. A failure on a machine that ran is a failure. What was measured again
-is listed at the end, with the reason.
+The processors are shared. A test with the marker ``alone`` or ``light`` asserts what was planted within the stated
+uncertainty. Where that fails, and the machine is known to have stood still since the test's module began, everything
+that was measured for the test is made anew, twice at most. A failure on a machine that ran is a failure. What was
+measured again is listed at the end, with the reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Remeasure:
         self._again: list[str] = []
 
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-        if item.get_closest_marker("alone") is None:
+        if not any(mark.name in ("alone", "light") for mark in item.iter_markers()):
             return None
         where = item.location
         if where[0] != self._module:
