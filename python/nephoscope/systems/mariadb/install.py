@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.cluster.product import Install
+from nephoscope.systems.machine.programs import find_program
 
 if TYPE_CHECKING:
     from nephoscope.systems.machine.account import Account
 
-_PLACES = ("/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/sbin", "/usr/local/bin", "/usr/local/libexec")
-"""Beside the search path, where the programs of a server seldom are."""
-
+_WHERE = "Debian and Ubuntu have it in mariadb-server and mariadb-client"
 NEEDED = ("mariadbd", "mariadb-install-db", "mariadb", "mariadb-dump")
 
 
@@ -27,8 +23,9 @@ def find_install(version: str | None, account: Account) -> Install:
         InputError: it is of another series.
 
     """
-    folders = tuple(dict.fromkeys(_program(name).parent for name in NEEDED))
-    program = _program("mariadbd")
+    programs = {name: find_program(name, "MariaDB", _WHERE) for name in NEEDED}
+    folders = tuple(dict.fromkeys(program.parent for program in programs.values()))
+    program = programs["mariadbd"]
     try:
         answer = account.run([program, "--no-defaults", "--version"])
     except OSError as error:
@@ -50,14 +47,3 @@ def find_install(version: str | None, account: Account) -> Install:
 def series(install: Install) -> str:
     """Tell the series of a version, within which databases fit: ``10.11`` of ``10.11.4``."""
     return ".".join(install.server_version.split(".")[:2])
-
-
-def _program(name: str) -> Path:
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), *_PLACES])
-    found = shutil.which(name, path=path)
-    if found is None:
-        raise MeasurementError(
-            f"MariaDB is missing: there is no program {name}. Debian and Ubuntu have it in mariadb-server "
-            "and mariadb-client"
-        )
-    return Path(found).absolute()
