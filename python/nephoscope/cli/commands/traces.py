@@ -1,4 +1,4 @@
-"""``nephoscope trace …``: the statements of a server's log as a trace."""
+"""``nephoscope trace …``: the statements of a server's log as a trace, and a trace sent to a server again."""
 
 from __future__ import annotations
 
@@ -82,6 +82,82 @@ def mask(trace: TraceArgument, out: OutOption) -> None:
     from nephoscope.traces.masking import mask_trace  # noqa: PLC0415
 
     _say(f"{out}: {describe_count(mask_trace(trace, out), 'statement')}, masked")
+
+
+@app.command()
+def replay(
+    trace: TraceArgument,
+    to: Annotated[
+        str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
+    ],
+    *,
+    speed: Annotated[
+        str,
+        typer.Option(
+            "--speed",
+            metavar="0.1…10|max",
+            help="How many times as fast as it was recorded; max waits for nothing but the replies.",
+        ),
+    ] = "1",
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order",
+            metavar="sessions|commits",
+            help="Keep the order within each session, or also that of commits that touched the same keys.",
+        ),
+    ] = "sessions",
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Replay transactions of which the trace has a part only, too.")
+    ] = False,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
+    ] = None,
+    answer_timeout: Annotated[
+        str,
+        typer.Option(
+            "--answer-timeout",
+            metavar="TIME",
+            help="The longest that a statement, or a wait for commits, may take.",
+        ),
+    ] = "60s",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Keep each statement's times in a Parquet file."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a trace to a server again; say who was late, and what ended otherwise."""
+    from nephoscope.errors import MeasurementError  # noqa: PLC0415
+    from nephoscope.tables.model import terminal  # noqa: PLC0415
+    from nephoscope.traces.replaying import (  # noqa: PLC0415
+        ReplayOptions,
+        parse_order,
+        parse_speed,
+        parse_timeout,
+        replay_trace,
+    )
+    from nephoscope.traces.tables import replay_lines, replay_tables  # noqa: PLC0415
+
+    options = ReplayOptions(
+        speed=parse_speed(speed),
+        order=parse_order(order),
+        partial=partial,
+        database=database,
+        answer_timeout_s=parse_timeout(answer_timeout),
+    )
+    replayed = replay_trace(trace, to, options, out)
+    if as_json:
+        sys.stdout.write(json_text(replayed.as_json()) + "\n")
+    else:
+        for line in replay_lines(replayed):
+            _say(line)
+        for table in replay_tables(replayed):
+            OUT.print()
+            OUT.print(terminal(table))
+    if replayed.interrupted is not None:
+        raise MeasurementError(replayed.interrupted)
 
 
 def _say(line: str) -> None:
