@@ -278,9 +278,12 @@ fn planned(statements: &Statements, plan: &Plan, lexer: Lexer) -> Result<Vec<Pla
     Ok(found)
 }
 
+/// A figure of what became of a statement.
+type Figure = fn(&Replayed) -> u64;
+
 fn to_python<'py>(py: Python<'py>, found: &[Replayed]) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let times: [(&str, fn(&Replayed) -> u64); 4] = [
+    let times: [(&str, Figure); 4] = [
         ("row", |of| of.row),
         ("ready_ns", |of| of.ready),
         ("sent_ns", |of| of.sent),

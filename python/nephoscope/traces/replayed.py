@@ -166,7 +166,7 @@ class ReplayedTrace:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplayRequest:
     """What was asked for, and whether it came to its end."""
 
     url: str
@@ -181,7 +181,7 @@ def summary(
     plan: ReplayPlan,
     outcomes: Outcomes,
     planned_ns: NDArray[np.int64] | None,
-    asked: Asked,
+    asked: ReplayRequest,
 ) -> ReplayedTrace:
     """Sum up what became of a trace; ``planned_ns`` is None where it was replayed as fast as possible."""
     sent, answered = plan.is_sent, outcomes.is_answered

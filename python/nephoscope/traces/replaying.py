@@ -16,7 +16,7 @@ from nephoscope.files import check_named
 from nephoscope.interrupts import Interrupted
 from nephoscope.settings.units import parse_duration
 from nephoscope.traces.planning import plan_replay, statements_of
-from nephoscope.traces.replayed import Asked, Outcomes, ReplayedTrace, summary, write_outcomes
+from nephoscope.traces.replayed import Outcomes, ReplayedTrace, ReplayRequest, summary, write_outcomes
 from nephoscope.traces.trace import StoredTrace
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def replay_trace(path: Path, url: str, options: ReplayOptions, out: Path | None 
         known = None if options.speed is None else planned_ns
         if out is not None:
             write_outcomes(out, trace, plan, outcomes, known)
-        asked = Asked(_engine.redact(url), options.order, options.speed, interrupted)
+        asked = ReplayRequest(_engine.redact(url), options.order, options.speed, interrupted)
         return summary(trace, plan, outcomes, known, asked)
     finally:
         trace.close()

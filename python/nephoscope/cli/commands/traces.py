@@ -18,6 +18,43 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace that was imported.")]
+ToOption = Annotated[
+    str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
+]
+SpeedOption = Annotated[
+    str,
+    typer.Option(
+        "--speed",
+        metavar="0.1…10|max",
+        help="How many times as fast as it was recorded; max waits for nothing but the replies.",
+    ),
+]
+OrderOption = Annotated[
+    str,
+    typer.Option(
+        "--order",
+        metavar="sessions|commits",
+        help="Keep the order within each session, or also that of commits that touched the same rows.",
+    ),
+]
+PartialOption = Annotated[
+    bool, typer.Option("--partial", help="Replay transactions of which the trace has a part only, too.")
+]
+TimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--answer-timeout",
+        metavar="TIME",
+        help="The longest that a statement, or a wait for commits, may take.",
+    ),
+]
+StatementsOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Keep each statement's times in a Parquet file.")
+]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The trace that is made.")]
 
 
@@ -41,10 +78,7 @@ def import_(
         bool,
         typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
     ] = False,
-    database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
-    ] = None,
+    database: DatabaseOption = None,
 ) -> None:
     """Make a trace of a server's log."""
     from nephoscope.traces.importing import import_log  # noqa: PLC0415
@@ -87,45 +121,14 @@ def mask(trace: TraceArgument, out: OutOption) -> None:
 @app.command()
 def replay(
     trace: TraceArgument,
-    to: Annotated[
-        str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
-    ],
+    to: ToOption,
     *,
-    speed: Annotated[
-        str,
-        typer.Option(
-            "--speed",
-            metavar="0.1…10|max",
-            help="How many times as fast as it was recorded; max waits for nothing but the replies.",
-        ),
-    ] = "1",
-    order: Annotated[
-        str,
-        typer.Option(
-            "--order",
-            metavar="sessions|commits",
-            help="Keep the order within each session, or also that of commits that touched the same keys.",
-        ),
-    ] = "sessions",
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Replay transactions of which the trace has a part only, too.")
-    ] = False,
-    database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
-    ] = None,
-    answer_timeout: Annotated[
-        str,
-        typer.Option(
-            "--answer-timeout",
-            metavar="TIME",
-            help="The longest that a statement, or a wait for commits, may take.",
-        ),
-    ] = "60s",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Keep each statement's times in a Parquet file."),
-    ] = None,
+    speed: SpeedOption = "1",
+    order: OrderOption = "sessions",
+    partial: PartialOption = False,
+    database: DatabaseOption = None,
+    answer_timeout: TimeoutOption = "60s",
+    out: StatementsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Send a trace to a server again; say who was late, and what ended otherwise."""
