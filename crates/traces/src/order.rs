@@ -122,7 +122,9 @@ mod tests {
     /// Statements of a transaction and a session, their keys, and whether they end it; gives what each comes after.
     fn after(statements: &[(u32, u32, &[Key], bool)]) -> Vec<Vec<u32>> {
         let mut order = Order::default();
-        statements.iter().for_each(|(_, _, keys, _)| order.push(keys.to_vec()));
+        for (_, _, keys, _) in statements {
+            order.push(keys.to_vec());
+        }
         let steps = statements.iter().enumerate().map(|(row, (transaction, session, _, ends))| Step {
             row,
             transaction: *transaction,
