@@ -250,6 +250,7 @@ CRATE_ROOMS: dict[str, dict[str, set[str]]] = {
         "worker.watchdog": set(),
         "run": {"spec", "worker", "worker.watchdog"},
         "probes": {"spec"},
+        "replay": set(),
         "loading": {"worker.watchdog"},
     },
     "histories": {"check": set(), "forms": set()},

@@ -107,6 +107,10 @@ NOT_RUN = {
             "nephoscope trace import postgresql.csv --out trace.parquet",
             "nephoscope trace mask trace.parquet --out masked.parquet",
             "nephoscope trace describe trace.parquet",
+            (
+                "nephoscope trace replay trace.parquet --to postgresql://me@localhost/copy --order commits"
+                " --out replayed.parquet"
+            ),
         ),
         "a log of the reader's; tests/traces has those of real servers",
     ),

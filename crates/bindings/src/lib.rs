@@ -11,6 +11,7 @@ mod load;
 mod logging;
 mod owned;
 mod probes;
+mod replay;
 mod run;
 mod signals;
 mod storage;
@@ -90,6 +91,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(redact_url, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(sim_plant, module)?)?;
+    replay::add_to(module)?;
     storage::add_to(module)?;
     traces::add_to(module)?;
     module.add_function(wrap_pyfunction!(workload::render, module)?)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use nephoscope_drivers::Lexer;
 use nephoscope_traces::logs::{FORMATS, Format};
 use nephoscope_traces::normal::{self, Kind};
 use nephoscope_traces::{Batch, Mask, Named, Options, Reader, Texts, guess};
@@ -44,11 +45,16 @@ fn fingerprint_sql(
     sql: &str,
     dialect: &str,
 ) -> PyResult<(String, u64, Vec<Option<String>>, String)> {
-    let lexer = FORMATS.iter().find(|format| format.dialect == dialect).map(|format| format.lexer());
-    let lexer = lexer.ok_or_else(|| errors::input(py, &format!("no dialect {dialect:?} of a trace")))?;
+    let lexer = lexer_of(py, dialect)?;
     let found = normal::normalised(sql, lexer);
     let values = found.literals.into_iter().map(|literal| literal.value).collect();
     Ok((found.text, found.fingerprint, values, found.kinds))
+}
+
+/// How a dialect's texts are read. Raises `InputError` for one that no trace has.
+pub(crate) fn lexer_of(py: Python<'_>, dialect: &str) -> PyResult<Lexer> {
+    let lexer = FORMATS.iter().find(|format| format.dialect == dialect).map(|format| format.lexer());
+    lexer.ok_or_else(|| errors::input(py, &format!("no dialect {dialect:?} of a trace")))
 }
 
 /// Reads logs of one format as one trace.

@@ -13,25 +13,32 @@
 //!   workers and coordinator tell each other.
 //!   `history`: what transactions have observed, in boxes.
 //! * `run`: the coordinator. `open`: what a run begins with; `intake`: what comes in; `collect`: the workers' shards
-//!   put together; `history`: the thread that checks histories; `heartbeat`: whether the tool itself ran; `json`: records as text.
+//!   put together; `history`: the thread that checks histories; `json`: records as text.
 //! * [`loading`]: the part of a workload's data that its `w:load` makes; of the others it knows the watchdog alone.
 //! * [`probes`]: light measurements beside the load, on a thread of their own; of the others it knows `spec` alone.
+//! * [`replay`]: statements that were recorded, sent again; it knows none of the others.
+//!
+//! Beside the rooms, for all: `heartbeat` (whether the tool itself ran), `waits` (waits for a server, and waits that end).
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod error;
+mod heartbeat;
 pub mod histogram;
 pub mod loading;
 mod lock;
 pub mod probes;
+pub mod replay;
 mod run;
 pub mod spec;
+mod waits;
 mod worker;
 
 pub use error::{EngineError, GiveUp};
+pub use heartbeat::Gap;
 #[cfg(feature = "simulated-time")]
 pub use run::Simulation;
 pub use run::{
-    Ending, ErrorEvent, Gap, History, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals,
-    json, read_source, settings,
+    Ending, ErrorEvent, History, Interval, Record, Run, Series, SeriesName, TenantInterval, Totals, json,
+    read_source, settings,
 };
 pub use spec::{LoadSpec, schedule};

@@ -1,18 +1,20 @@
 //! SQL traces: the statements that a server's log has, in sessions and transactions, with their fingerprints. Opens files
-//! that it is told to, and no connection.
+//! that it is told to, and no connection. For a replay, `keys` and `order` tell which commits a statement came after.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod batch;
 mod credentials;
 mod escapes;
 mod intake;
+pub mod keys;
 mod lines;
 pub mod logs;
 mod mask;
 pub mod normal;
+pub mod order;
 mod reader;
 mod tokens;
-mod transactions;
+pub mod transactions;
 
 pub use batch::{Batch, Named, Texts};
 pub use lines::{End, Lines};

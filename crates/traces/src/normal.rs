@@ -26,7 +26,7 @@ pub struct Normal {
 }
 
 /// What marks a list or rows of which the first stands for all.
-const MORE: &str = "…";
+pub(crate) const MORE: &str = "…";
 
 /// FNV-1a, 64 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>): the same on every machine and in every version.
 #[must_use]
@@ -403,7 +403,7 @@ impl Filler<'_> {
 }
 
 /// The tokens of the item that stands before a mark and its comma.
-fn item_before<'a>(tokens: &'a [Token<'a>], mark: usize) -> Option<&'a [Token<'a>]> {
+pub(crate) fn item_before<'a>(tokens: &'a [Token<'a>], mark: usize) -> Option<&'a [Token<'a>]> {
     let end = mark.checked_sub(1)?;
     let (mut depth, mut from) = (0_usize, None);
     for at in (0..end).rev() {

@@ -181,10 +181,10 @@ fn literals_of_mysql_are_told_from_the_rest() {
             "a'bc\n|0xFF|-1",
         ),
         (
-            "SELECT 1a, @v, @@x, ?, 1--2 /*!40101 , 3 */",
-            "select 1a, @v, @@x, $1, $2 - $3 /*!40101, $4 */",
-            "pnnn",
-            "NULL|1|-2|3",
+            "SELECT 1a, @v, @@x, ?, 1--2 /*!40101 , 3 *//*M! , 4 */",
+            "select 1a, @v, @@x, $1, $2 - $3 /*!40101, $4 */ /*M!, $5 */",
+            "pnnnn",
+            "NULL|1|-2|3|4",
         ),
     ] {
         let (text, kinds, values) = (text.to_owned(), kinds.to_owned(), values.to_owned());

@@ -177,10 +177,14 @@ impl<'a> Scan<'a> {
             self.line_between |= matches!(first, '\n' | '\r');
             self.blank = true;
             self.cut(first.len_utf8());
-        } else if self.is_mysql() && self.rest.starts_with("/*!") {
-            // MySQL and MariaDB execute what stands in such a comment.
-            let digits = self.rest[3..].bytes().take_while(u8::is_ascii_digit).count();
-            let mark = self.cut(3 + digits);
+        } else if let Some(size) = ["/*!", "/*M!"]
+            .iter()
+            .find(|mark| self.is_mysql() && self.rest.starts_with(**mark))
+            .map(|mark| mark.len())
+        {
+            // MySQL and MariaDB execute what stands in such a comment; MariaDB alone if there is an M.
+            let digits = self.rest[size..].bytes().take_while(u8::is_ascii_digit).count();
+            let mark = self.cut(size + digits);
             self.push(Token::Sign(mark));
         } else if let Some((piece, size)) = self.lexer.piece(self.rest) {
             self.piece(piece, size);

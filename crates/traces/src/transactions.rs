@@ -70,6 +70,28 @@ impl Transactions {
     }
 }
 
+/// What a statement is to its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Its beginning.
+    Begin,
+    /// Its end.
+    End,
+    /// Neither, or both.
+    Within,
+}
+
+/// What a statement (normalised) is to its transaction.
+#[must_use]
+pub fn part(text: &str, mysql: bool) -> Part {
+    match step(text, mysql) {
+        _ if text.contains("; ") => Part::Within,
+        Step::Begin => Part::Begin,
+        Step::End | Step::Chain => Part::End,
+        Step::Apart | Step::Within => Part::Within,
+    }
+}
+
 fn is_set(part: &str) -> bool {
     part.starts_with("set ") || part.starts_with("use ")
 }

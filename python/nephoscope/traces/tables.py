@@ -1,4 +1,4 @@
-"""What is in a trace, as lines and tables."""
+"""What is in a trace, and what became of one that was replayed, as lines and tables."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nephoscope.traces.describing import DescribedTrace
+    from nephoscope.traces.replayed import ReplayedTrace
 
 _MOST = 20
 _SHOWN = 90
@@ -118,3 +119,75 @@ def _arrivals(found: DescribedTrace) -> Table:
         "value", heading="value", shown=lambda row: ABSENT if row["value"] is None else figure(row["value"])
     )
     return Table("arrivals", "Arrivals", [Column("what", "text", heading="arrivals"), value], rows)
+
+
+def replay_lines(found: ReplayedTrace) -> Iterator[str]:
+    """Say what became of a trace in a few lines."""
+    yield f"{found.path} → {found.url}{', masked: its values are replacements' if found.masked else ''}"
+    counts = {"session": found.sessions, "transaction": found.transactions, "statement": found.statements}
+    counted = ", ".join(describe_count(count, name) for name, count in counts.items())
+    yield f"  {counted} in {duration(found.replayed_s)}, recorded in {duration(found.recorded_s)}"
+    asked = "as fast as possible" if found.speed is None else f"speed {found.speed:g}"
+    reached = "" if found.speed_reached is None else f", reached {figure(found.speed_reached)}"
+    yield f"  {asked}{reached}; order of {found.order}; {found.failed:,} failed"
+    for why, count in found.left_out.items():
+        yield f"  left out: {count:,} {why}"
+    others = {
+        "transactions have no end in the trace: they ended with their session": found.unfinished,
+        "statements were left out: their transaction was lost with its connection": found.lost,
+        "statements were not reached": found.not_reached,
+        "statements left before the commits that they come after: these took too long": found.out_of_order,
+    }
+    for told, count in others.items():
+        if count:
+            yield f"  {count:,} {told}"
+    for at, length in found.standstills:
+        yield f"  nephoscope itself stood still at {at:.1f} s for {duration(length)}"
+
+
+def replay_tables(found: ReplayedTrace) -> list[Table]:
+    """Make the tables of lateness, of divergence, and of latency; those that have nothing are left out."""
+    return [table for table in (_lateness(found), _diverged(found), _latencies(found)) if table.rows]
+
+
+def _lateness(found: ReplayedTrace) -> Table:
+    rows = [vars(lateness) for lateness in found.lateness]
+    columns = [
+        Column("late", "text", heading="late"),
+        Column("statements", "whole", heading="statements"),
+        Column("p50_us", heading="p50 µs"),
+        Column("p90_us", heading="p90 µs"),
+        Column("p99_us", heading="p99 µs"),
+        Column("max_us", heading="max µs"),
+    ]
+    return Table("lateness", "Lateness: sent after the planned time", columns, rows)
+
+
+def _diverged(found: ReplayedTrace) -> Table:
+    rows = [vars(statement) for statement in found.diverged[:_MOST]]
+    columns = [
+        _statement_column(),
+        Column("count", "whole", heading="count"),
+        Column("new_errors", "whole", heading="new errors" if found.errors_recorded else "errors"),
+        Column("codes", "text", heading="codes", shown=lambda row: " ".join(row["codes"]) or ABSENT),
+        Column("missing_errors", "whole", heading="errors missing"),
+        Column("other_rows", "whole", heading="other rows"),
+    ]
+    return Table("diverged", _title("Diverged", len(found.diverged)), columns, rows)
+
+
+def _latencies(found: ReplayedTrace) -> Table:
+    rows = [vars(statement) for statement in found.by_fingerprint[:_MOST]]
+    columns = [
+        _statement_column(),
+        Column("count", "whole", heading="count"),
+        Column("recorded_mean_ms", heading="recorded ms"),
+        Column("recorded_p99_ms", heading="p99 ms"),
+        Column("replayed_mean_ms", heading="replayed ms"),
+        Column("replayed_p99_ms", heading="p99 ms"),
+    ]
+    return Table("latency", _title("Latency", len(found.by_fingerprint)), columns, rows)
+
+
+def _statement_column() -> Column:
+    return Column("statement", "text", heading="statement", shown=lambda row: _short(row["statement"]))

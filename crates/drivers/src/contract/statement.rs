@@ -100,6 +100,13 @@ impl Statement {
         statement
     }
 
+    /// A text that is sent as it is: no colon in it begins a parameter.
+    #[must_use]
+    pub fn of_text(name: &str, text: String) -> Self {
+        let (places, marks, params) = (Vec::new(), Vec::new(), Vec::new());
+        Self { name: name.to_owned(), pieces: vec![text], places, marks, params, verb: None }
+    }
+
     /// A verb, which drivers of SQL take as its SQL.
     #[must_use]
     pub fn of_verb(name: &str, verb: Verb) -> Self {

@@ -19,10 +19,11 @@ use nephoscope_drivers::{ConnectionState, Error, ErrorClass, Statement, Want};
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 
-use crate::probes::lane::{Endpoint, Lane, within};
+use crate::probes::lane::{Endpoint, Lane};
 use crate::probes::sample::{Journal, Kind, Outcome, Sample};
 use crate::probes::spec::{AvailabilitySpec, FIRST_CONNECTION};
 use crate::spec::Role;
+use crate::waits::within;
 
 /// The shortest limit of a hasty connection, and how many times it is what making a connection takes when all is well.
 const HASTY: (Nanos, Nanos) = (100 * MILLISECOND, 4);

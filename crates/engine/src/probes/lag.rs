@@ -19,11 +19,12 @@ use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use nephoscope_script::Random;
 
-use crate::probes::lane::{Endpoint, Event, Lane};
+use crate::probes::lane::{Endpoint, Lane};
 use crate::probes::marker::{Commit, Common, Found, KINDS, Marker, Stock};
 use crate::probes::replica::Replica;
 use crate::probes::sample::{Journal, Kind, Outcome};
 use crate::probes::spec::{FIRST_CONNECTION, LagSpec};
+use crate::waits::Event;
 
 /// The index of the statement that makes the stock, behind those of the kinds.
 const MAKE_STOCK: usize = KINDS.len();

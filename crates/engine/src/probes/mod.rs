@@ -36,10 +36,11 @@ use nephoscope_runtime::{Io, Runtime};
 use crate::error::{EngineError, GiveUp};
 use crate::lock::lock;
 use crate::spec::Role;
+use crate::waits::Event;
 use availability::Prober;
 use consistency::ConsistencyProbe;
 use lag::LagProbe;
-use lane::{Endpoint, Event};
+use lane::Endpoint;
 use sample::Journal;
 
 pub use sample::{Check, Count, Findings, Kind, Legend, Outcome, Sample};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use nephoscope_drivers::ErrorClass;
 use nephoscope_runtime::Nanos;
 
+use crate::heartbeat::Gap;
 use crate::histogram::{self, IntervalHistogram, WindowHistogram};
-use crate::run::heartbeat::Gap;
 use crate::run::history::History;
 use crate::run::intake::{Ending, Recycle};
 use crate::spec::{PhaseSpec, Role};

@@ -1,7 +1,6 @@
 //! A run: the coordinator's side of the workers.
 
 mod collect;
-mod heartbeat;
 mod history;
 mod intake;
 pub mod json;
@@ -19,10 +18,10 @@ use nephoscope_runtime::mailbox::{self, mailbox};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::error::{EngineError, GiveUp};
+use crate::heartbeat::Heartbeat;
 use crate::lock::lock;
 use crate::run::collect::Collector;
 pub use crate::run::collect::Record;
-use crate::run::heartbeat::Heartbeat;
 use crate::run::intake::{Announcement, Intake};
 use crate::run::open::{Opening, ending, open, resolve};
 use crate::spec::load::{Change, Resolver};
@@ -33,7 +32,6 @@ use crate::worker::watchdog::Watchdog;
 use crate::worker::{self, WorkerSetup};
 
 pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
-pub use heartbeat::Gap;
 pub use history::History;
 pub use intake::{Ending, Totals};
 pub use open::{read_source, settings};

@@ -18,6 +18,7 @@ use nephoscope_script::{Random, Script, ScriptError, Step};
 
 use crate::spec::Role;
 use crate::spec::routes::Endpoint;
+use crate::waits::cancelled;
 use crate::worker::course::Course;
 use crate::worker::recorder::{Outcome, Sample};
 use crate::worker::tenant::Tenant;
@@ -396,19 +397,7 @@ impl Session {
         let Self { connections, script, .. } = self;
         let Some(connection) = connections[role as usize].as_mut() else { return };
         if connection.state() == ConnectionState::Waiting {
-            // A request to cancel that nobody answers must not take time of its own: a session would go on being away
-            // when the network is back. One that was sent is seen to its end, or it might meet the next statement.
-            let mut cancel = connection.cancel();
-            let (mut cancelled, mut answered) = (false, false);
-            connection.set_deadline(clock::now() + grace);
-            poll_fn(|cx| {
-                cancelled = cancelled || cancel.as_mut().poll(cx).is_ready();
-                // The answer may be the cancelled statement's error, or its success that came too late.
-                answered = answered || connection.poll_replies(cx, script.rows()).is_ready();
-                let given_up = matches!(connection.state(), ConnectionState::Waiting | ConnectionState::Lost);
-                if answered && (cancelled || given_up) { Poll::Ready(()) } else { Poll::Pending }
-            })
-            .await;
+            cancelled(&mut **connection, script.rows(), clock::now() + grace).await;
         }
         if matches!(connection.state(), ConnectionState::InTransaction | ConnectionState::Failed) {
             connection.set_deadline(clock::now() + grace);

@@ -1,4 +1,4 @@
-"""``nephoscope trace …``: the statements of a server's log as a trace."""
+"""``nephoscope trace …``: the statements of a server's log as a trace, and a trace sent to a server again."""
 
 from __future__ import annotations
 
@@ -18,6 +18,43 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace that was imported.")]
+ToOption = Annotated[
+    str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
+]
+SpeedOption = Annotated[
+    str,
+    typer.Option(
+        "--speed",
+        metavar="0.1…10|max",
+        help="How many times as fast as it was recorded; max waits for nothing but the replies.",
+    ),
+]
+OrderOption = Annotated[
+    str,
+    typer.Option(
+        "--order",
+        metavar="sessions|commits",
+        help="Keep the order within each session, or also that of commits that touched the same rows.",
+    ),
+]
+PartialOption = Annotated[
+    bool, typer.Option("--partial", help="Replay transactions of which the trace has a part only, too.")
+]
+TimeoutOption = Annotated[
+    str,
+    typer.Option(
+        "--answer-timeout",
+        metavar="TIME",
+        help="The longest that a statement, or a wait for commits, may take.",
+    ),
+]
+StatementsOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Keep each statement's times in a Parquet file.")
+]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
+]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The trace that is made.")]
 
 
@@ -41,10 +78,7 @@ def import_(
         bool,
         typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
     ] = False,
-    database: Annotated[
-        str | None,
-        typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
-    ] = None,
+    database: DatabaseOption = None,
 ) -> None:
     """Make a trace of a server's log."""
     from nephoscope.traces.importing import import_log  # noqa: PLC0415
@@ -82,6 +116,51 @@ def mask(trace: TraceArgument, out: OutOption) -> None:
     from nephoscope.traces.masking import mask_trace  # noqa: PLC0415
 
     _say(f"{out}: {describe_count(mask_trace(trace, out), 'statement')}, masked")
+
+
+@app.command()
+def replay(
+    trace: TraceArgument,
+    to: ToOption,
+    *,
+    speed: SpeedOption = "1",
+    order: OrderOption = "sessions",
+    partial: PartialOption = False,
+    database: DatabaseOption = None,
+    answer_timeout: TimeoutOption = "60s",
+    out: StatementsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send a trace to a server again; say who was late, and what ended otherwise."""
+    from nephoscope.errors import MeasurementError  # noqa: PLC0415
+    from nephoscope.tables.model import terminal  # noqa: PLC0415
+    from nephoscope.traces.replaying import (  # noqa: PLC0415
+        ReplayOptions,
+        parse_order,
+        parse_speed,
+        parse_timeout,
+        replay_trace,
+    )
+    from nephoscope.traces.tables import replay_lines, replay_tables  # noqa: PLC0415
+
+    options = ReplayOptions(
+        speed=parse_speed(speed),
+        order=parse_order(order),
+        partial=partial,
+        database=database,
+        answer_timeout_s=parse_timeout(answer_timeout),
+    )
+    replayed = replay_trace(trace, to, options, out)
+    if as_json:
+        sys.stdout.write(json_text(replayed.as_json()) + "\n")
+    else:
+        for line in replay_lines(replayed):
+            _say(line)
+        for table in replay_tables(replayed):
+            OUT.print()
+            OUT.print(terminal(table))
+    if replayed.interrupted is not None:
+        raise MeasurementError(replayed.interrupted)
 
 
 def _say(line: str) -> None:

@@ -22,9 +22,10 @@ use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, MILLISECOND, Nanos};
 use nephoscope_script::Random;
 
-use crate::probes::lane::{Endpoint, Event, Lane};
+use crate::probes::lane::{Endpoint, Lane};
 use crate::probes::sample::Journal;
 use crate::probes::spec::{ConsistencySpec, FIRST_CONNECTION, Routing};
+use crate::waits::Event;
 use access::{Access, Order};
 use observations::{Observations, Sent};
 use session::{Follower, Session, Way};
