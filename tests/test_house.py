@@ -47,7 +47,7 @@ ROOMS: dict[str, set[str]] = {
         "engine", "systems.base", "study", "settings", "store", "scoring", "statistics", "tables", "report.kit",
     },
     "storage": {"settings", "statistics", "store", "tables", "report.kit"},
-    "traces": {"settings", "tables"},
+    "traces": {"settings", "tables", "foreign"},
     "results": {
         "evaluators", "report", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
         "dialects",

@@ -111,6 +111,9 @@ NOT_RUN = {
                 "nephoscope trace replay trace.parquet --to postgresql://me@localhost/copy --order commits"
                 " --out replayed.parquet"
             ),
+            "nephoscope trace workload trace.parquet --out shop",
+            "export RW_URL=postgresql://me@localhost/copy",
+            "nephoscope run shop/study.toml",
         ),
         "a log of the reader's; tests/traces has those of real servers",
     ),

@@ -19,6 +19,7 @@ pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SqlTraceMask>()?;
     module.add_class::<SqlTraceReader>()?;
     module.add_function(wrap_pyfunction!(fingerprint_sql, module)?)?;
+    module.add_function(wrap_pyfunction!(filled_sql, module)?)?;
     module.add_function(wrap_pyfunction!(guess_log_format, module)?)?;
     module.add_function(wrap_pyfunction!(log_formats, module)?)
 }
@@ -49,6 +50,20 @@ fn fingerprint_sql(
     let found = normal::normalised(sql, lexer);
     let values = found.literals.into_iter().map(|literal| literal.value).collect();
     Ok((found.text, found.fingerprint, values, found.kinds))
+}
+
+/// A statement with its values in their places again: what `fingerprint_sql` has taken apart. Raises `InputError` where
+/// they do not fit.
+#[pyfunction]
+fn filled_sql(
+    py: Python<'_>,
+    text: &str,
+    kinds: &str,
+    values: Vec<Option<String>>,
+    dialect: &str,
+) -> PyResult<String> {
+    let values: Vec<Option<&str>> = values.iter().map(Option::as_deref).collect();
+    normal::filled(text, kinds, &values, lexer_of(py, dialect)?).map_err(|why| errors::input(py, &why))
 }
 
 /// How a dialect's texts are read. Raises `InputError` for one that no trace has.

@@ -163,5 +163,33 @@ def replay(
         raise MeasurementError(replayed.interrupted)
 
 
+@app.command()
+def workload(
+    trace: TraceArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The new folder.")],
+    *,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", help="The most transactions of each shape, with values.")
+    ] = 100,
+    slot: Annotated[
+        str | None,
+        typer.Option(
+            "--slot", metavar="TIME", help="The length of a phase; by default there are 120 at most."
+        ),
+    ] = None,
+) -> None:
+    """Make a workload of a trace's transactions, and a study with its mix and its arrivals."""
+    from nephoscope.traces.workload import make_workload, parse_slot  # noqa: PLC0415
+
+    slot_s = None if slot is None else parse_slot(slot)
+    made = make_workload(trace, out, examples=examples, slot_s=slot_s)
+    _say(
+        f"{out}: {describe_count(made.transactions, 'transaction')} of {describe_count(made.shapes, 'shape')}, "
+        f"{describe_count(made.examples, 'example')}; {describe_count(made.slots, 'slot')} of {made.slot_s:g} s"
+    )
+    for why, count in made.left_out.items():
+        _say(f"  left out: {count:,} {why}")
+
+
 def _say(line: str) -> None:
     OUT.print(visible(line), markup=False, highlight=False, soft_wrap=True)
