@@ -13,6 +13,7 @@ import pytest
 
 from commands import call
 from nephoscope import _engine
+from nephoscope.collectors import cassandra
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.store import StoredRun
@@ -96,6 +97,47 @@ def _totals(run: StoredRun) -> Mapping[str, int]:
     return {name: sum(row[name] for row in run.intervals.to_pylist()) for name in names}
 
 
+def _check_metrics(ring: EmbeddedCassandra, run: StoredRun) -> None:
+    """Each node tells of itself, and of no wait events."""
+    rows = [row for row in run.system_metrics.to_pylist() if row["source"].startswith("server:")]
+    hosts = _url(ring).partition("://")[2].partition("/")[0].split(",")
+    assert {row["source"] for row in rows} == {f"server:rw@{host}" for host in hosts}
+    assert not [row for row in rows if row["metric"].startswith("wait:")]
+    for host in hosts:
+        reads = [
+            row["value"]
+            for row in rows
+            if (row["source"], row["metric"]) == (f"server:rw@{host}", "coordinator_reads_per_s")
+        ]
+        assert max(reads) > 0, host
+    assert 'id="time-waits-' not in (run.folder / "report.html").read_text()
+
+
+def test_a_node_counts_what_it_coordinated_and_others_do_not(ring: EmbeddedCassandra) -> None:
+    near, far = (_engine.Admin(url) for url in list(cassandra.nodes(_url(ring)).values())[:2])
+    near.query("CREATE TABLE IF NOT EXISTS counted (id int PRIMARY KEY, size int)")
+    before = [cassandra.read(node).counters for node in (near, far)]
+    for number in range(7):
+        near.query(f"INSERT INTO counted (id, size) VALUES ({number}, 1)")
+    for number in range(5):
+        near.query(f"SELECT size FROM counted WHERE id = {number}")
+    after = [cassandra.read(node).counters for node in (near, far)]
+    grown = [{name: new[name] - old[name] for name in new} for new, old in zip(after, before, strict=True)]
+    counted = ("coordinator_reads", "coordinator_writes")
+    assert [[node[name] for name in counted] for node in grown] == [[5, 7], [0, 0]]
+    # The statements above and those of the reading itself.
+    assert grown[0]["requests"] >= 5 + 7
+    # Each row is on each node.
+    assert grown[1]["mutations"] >= 7
+    assert grown[0]["internode_sent_bytes"] > 0
+    connected = [_engine.Admin(next(iter(cassandra.nodes(_url(ring)).values()))) for _ in range(3)]
+    levels = cassandra.read(near).levels
+    assert levels["connections"] >= len(connected) + 1
+    assert levels["data_mb"] > 0
+    for one in (near, far, *connected):
+        one.close()
+
+
 def test_ycsb_runs_on_a_ring_at_each_of_its_levels(tmp_path: Path, ring: EmbeddedCassandra) -> None:
     assert set(ring.nodes()) == {"node1", "node2", "node3"}
     studies = [(["A", "B", "C", "D", "E", "F"], None), (["A"], "ONE"), (["A"], "read ONE write QUORUM")]
@@ -103,6 +145,8 @@ def test_ycsb_runs_on_a_ring_at_each_of_its_levels(tmp_path: Path, ring: Embedde
         ended = call("run", _study(tmp_path, _url(ring), mixes, level), "--out", str(tmp_path / "runs"))
         assert ended.code == 0, ended.out + ended.err
         assert "every transaction is accounted for" in ended.out
+        if len(mixes) > 1:  # long enough for some samples
+            _check_metrics(ring, StoredRun(tmp_path / "runs" / "latest"))
     record = json.loads(
         json.loads(_ask(ring, "SELECT record FROM nephoscope_data WHERE workload = 'ycsb'"))[2]
     )

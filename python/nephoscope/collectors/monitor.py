@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nephoscope import _engine
-from nephoscope.collectors import mysql, postgres
+from nephoscope.collectors import cassandra, mysql, postgres, sqlite
 from nephoscope.collectors.endpoint import MetricsReader
 from nephoscope.collectors.host import Host
 from nephoscope.collectors.presence import Presence, company
@@ -19,7 +19,7 @@ from nephoscope.errors import MeasurementError
 from nephoscope.store.protocol import SAMPLE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from nephoscope.collectors.server import Samples
     from nephoscope.store import RunWriter
@@ -32,6 +32,8 @@ LOOKS = 10
 _COLLECTORS: Mapping[str, Collector] = {
     "postgres": Collector(postgres.read, postgres.look),
     "mysql": Collector(mysql.read, mysql.look, mysql.LOOK_EVERY),
+    "sqlite": Collector(sqlite.read),
+    "cassandra": Collector(cassandra.read, nodes=cassandra.nodes),
 }
 """The collectors of servers, by dialect."""
 _PROCESSES = "processes"
@@ -71,11 +73,10 @@ class Monitor:
         self._met: set[str] = set()
         self._servers: list[Sampler] = []
         if dialect in _COLLECTORS:
-            how = (DIALECTS[dialect], _COLLECTORS[dialect], presence, self._meet)
-            self._servers = [Sampler(url, *how) for url in servers.values()]
-            self._samplers += [
-                (source, one.sample) for source, one in zip(servers, self._servers, strict=True)
-            ]
+            how = (DIALECTS.get(dialect), _COLLECTORS[dialect], presence, self._meet)
+            for source, url in _sources(servers, _COLLECTORS[dialect]):
+                self._servers.append(Sampler(url, *how))
+                self._samplers.append((source, self._servers[-1].sample))
         self._endpoints = [
             MetricsReader(url, keep, partial(self._write_host, name), origin_ns)
             for name, (url, keep) in (endpoints or {}).items()
@@ -139,3 +140,13 @@ class Monitor:
 
     def _now(self) -> float:
         return (_engine.monotonic_ns() - self._origin_ns) / 1e9
+
+
+def _sources(servers: Mapping[str, str], collector: Collector) -> Iterator[tuple[str, str]]:
+    """Give each source with its URL; a server of several nodes that tell only of themselves is one for each."""
+    for source, url in servers.items():
+        nodes = collector.nodes(url) if collector.nodes else {}
+        if len(nodes) > 1:
+            yield from ((f"{source}@{node}", of_node) for node, of_node in nodes.items())
+        else:
+            yield source, url

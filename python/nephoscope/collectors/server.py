@@ -46,11 +46,13 @@ class Collector:
 
     read: Callable[[_engine.Admin], ServerReading]
     """Asked once a second."""
-    look: Callable[[_engine.Admin, float], Mapping[str, float] | None]
+    look: Callable[[_engine.Admin, float], Mapping[str, float] | None] | None = None
     """What sessions at work are waiting for: their number by event. It is given a time limit in s; the answer is None
-    where the server shows nothing of the sessions."""
+    where the server shows nothing of the sessions. A product without wait events has no such question."""
     every: int = 1
     """Which look there is of those that the monitor offers: each, each second …."""
+    nodes: Callable[[str], Mapping[str, str]] | None = None
+    """Splits a URL into those of its nodes, by their names, where each node tells only of itself."""
 
 
 class Sampler:
@@ -59,12 +61,15 @@ class Sampler:
     def __init__(
         self,
         url: str,
-        dialect: Dialect,
+        dialect: Dialect | None,
         collector: Collector,
         presence: Presence,
         meet: Callable[[float, set[str]], None],
     ) -> None:
-        """Connect to nothing yet; who else is at work on the server is told to ``meet``."""
+        """Connect to nothing yet; who else is at work on the server is told to ``meet``.
+
+        Without a dialect of SQL, sessions have no labels, and nobody is met.
+        """
         self._url = url
         self._dialect = dialect
         self._collector = collector
@@ -82,12 +87,13 @@ class Sampler:
 
         Without a connection there is none: `sample` makes it. A look that fails leaves a gap and no error.
         """
-        if self._admin is None or self._look_failed or self._refusals >= _REFUSALS:
+        look = self._collector.look
+        if look is None or self._admin is None or self._look_failed or self._refusals >= _REFUSALS:
             return
         if number % self._collector.every:
             return
         try:
-            seen = self._collector.look(self._admin, _LOOK_PATIENCE_S)
+            seen = look(self._admin, _LOOK_PATIENCE_S)
         except MeasurementError as error:
             self._look_failed = True
             _log.info("the server's wait events were not read: %s", error)
@@ -103,11 +109,12 @@ class Sampler:
                 self._admin = _engine.Admin(
                     self._url,
                     connect_timeout_s=PATIENCE_S,
-                    on_connect=[self._presence.announce(self._dialect)],
+                    on_connect=[self._presence.announce(self._dialect)] if self._dialect else [],
                     answer_timeout_s=PATIENCE_S,
                 )
             reading = self._collector.read(self._admin)
-            others = labels(self._admin, self._dialect) - {self._presence.label}
+            others = labels(self._admin, self._dialect) if self._dialect else set[str]()
+            others -= {self._presence.label}
         except MeasurementError:
             self.close()
             self._last = None
@@ -128,7 +135,7 @@ class Sampler:
                 for name, value in reading.counters.items()
             }
             values |= {f"{name}_per_s": rate for name, rate in rates.items()}
-            read, hit = rates["blocks_read"], rates["blocks_hit"]
+            read, hit = (rates.get(name, 0.0) for name in ("blocks_read", "blocks_hit"))
             if read + hit > 0:
                 values["cache_hit_ratio"] = hit / (read + hit)
         self._last = (now, reading.counters)

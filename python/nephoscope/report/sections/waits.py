@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Series = Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 _REST = "all others"
+_UNKNOWN = "What the sessions waited for is not known: the server has no wait events, or did not show them."
 
 
 def build(run: Run, buckets: TimeBuckets) -> WaitSection | None:
@@ -37,7 +38,7 @@ def build(run: Run, buckets: TimeBuckets) -> WaitSection | None:
     return WaitSection(
         charts=charts,
         tables=tuple(grid(table) for table in tables),
-        note="" if charts else "What the sessions waited for is not known: the server did not show it.",
+        note="" if charts else _UNKNOWN,
     )
 
 
