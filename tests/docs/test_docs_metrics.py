@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docs_pages import ROOT, blocks, prose
 
-from nephoscope.collectors import mysql, postgres
+from nephoscope import _engine
+from nephoscope.collectors import cassandra, mysql, postgres, sqlite
 from nephoscope.evaluators.points import Latency, Point
 from nephoscope.measuring.measurement import run_study
 from nephoscope.measuring.silence import Silence
@@ -70,12 +71,23 @@ def test_every_file_and_column_is_described() -> None:
     assert not lacking(METRICS, error_classes())
 
 
-def test_every_metric_is_described(run: StoredRun) -> None:
+def test_every_metric_is_described(run: StoredRun, tmp_path: Path) -> None:
     metrics = {str(metric) for metric in run.system_metrics.column("metric").to_pylist()}
     assert {"cpu_busy", "lag_p99_us"} <= metrics
     for collector in (mysql, postgres):
         metrics |= {*(f"{name}_per_s" for name in collector._COUNTERS), *collector._LEVELS}
     metrics |= {"wal_mb_per_s", "cache_hit_ratio"}
+    for tasks in cassandra._POOLS.values():
+        metrics |= {f"{tasks}_active", f"{tasks}_pending", f"{tasks}_per_s"}
+    metrics |= {
+        f"{cache}_{what}_per_s" for cache in cassandra._CACHES.values() for what in ("requests", "hits")
+    }
+    admin = _engine.Admin(f"sqlite://{tmp_path / 'some.db'}?journal_mode=wal")
+    admin.query("CREATE TABLE some (id integer)")
+    reading = sqlite.read(admin)
+    admin.close()
+    metrics |= {*reading.levels, *(f"{name}_per_s" for name in reading.counters)}
+    assert {"wal_frames", "process_read_bytes_per_s"} <= metrics
     assert not lacking(RUN_DIRECTORY, metrics)
 
 

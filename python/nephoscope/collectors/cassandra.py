@@ -82,7 +82,7 @@ def _caches(admin: _engine.Admin) -> dict[str, float]:
 def _coordinated(admin: _engine.Admin, kind: str) -> float:
     """Count the reads or writes of users' tables that this node has coordinated.
 
-    The view's latencies are left out: Cassandra 5.0.5 shows them 1,000 times too small, cut to whole milliseconds.
+    The view's latencies are left out: Cassandra 5.0.5 showed a p99 of 0.003 ms where the client saw 5 ms.
     """
     _, rows = admin.query(f"SELECT keyspace_name, count FROM {_VIEWS}.coordinator_{kind}_latency")
     return sum(_number(count) for keyspace, count in rows if not str(keyspace).startswith("system"))
