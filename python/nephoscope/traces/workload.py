@@ -263,7 +263,7 @@ def _study(trace: str, folder: str, rates: Sequence[float], slot_s: float) -> st
         [
             f"# The transactions of {json.dumps(trace)[1:-1]} at the rates at which they arrived.",
             "#",
-            "#   export RW_URL=postgresql://me@localhost/copy",
+            "#   export RW_URL=…",
             f"#   nephoscope run {json.dumps(folder)[1:-1]}/study.toml",
             "",
             "[study]",
