@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 SECONDS = 4
 RATE = 60
+FEW = 15
+"""Of MariaDB, whose locks of gaps no trace tells of: side by side transactions would wait for each other."""
 OPTIONS = {"items": 10000, "customers": 30}
 CLOCKS = ("o_entry_d", "h_date", "ol_delivery_d")
 """Columns that have the server's clock: a replay is at another time."""
 
 
-def run_tpcc(url: str, folder: Path, copy: Callable[[], object], *record: str) -> None:
+def run_tpcc(url: str, folder: Path, copy: Callable[[], object], *record: str, rate: int = RATE) -> None:
     """Load tpcc, have it copied, begin to record, and run it."""
-    phase = {"duration": f"{SECONDS}s", "rate": RATE, "mix": "TPCC"}
+    phase = {"duration": f"{SECONDS}s", "rate": rate, "mix": "TPCC"}
     study = folder / "study.toml"
     measure = {"evaluator": "load", "phases": [phase]}
     tables = study_of(url, measure, name="tpcc", options=OPTIONS, scale=1)
@@ -91,7 +93,7 @@ def check_replay(trace: Path, out: Path, told: dict[str, Any]) -> None:
     recorded = Counter(pq.read_table(trace).column("fingerprint").to_pylist())
     sent = pq.read_table(out)
     assert Counter(sent.column("fingerprint").to_pylist()) == recorded
-    assert told["statements"] == recorded.total() > SECONDS * RATE * 5
+    assert told["statements"] == recorded.total() > SECONDS * FEW * 5
     assert told["left_out"] == {}
     assert (told["lost"], told["out_of_order"], told["diverged"]) == (0, 0, [])
     assert next(late["statements"] for late in told["lateness"]) == told["statements"]
@@ -145,7 +147,7 @@ def test_tpcc_of_mariadb_ends_as_it_was_recorded(tmp_path: Path) -> None:
             sizes.append(log.stat().st_size)
 
         sizes: list[int] = []
-        run_tpcc(url, tmp_path, copied)
+        run_tpcc(url, tmp_path, copied, rate=FEW)
         query(url, "SELECT 'the last statement'")
         wait_until_written(log, "the last statement")
         run = tmp_path / "general_log.CSV"

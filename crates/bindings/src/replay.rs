@@ -118,14 +118,14 @@ impl SqlTraceOrder {
     /// the statements in the order of their ends; transactions and sessions (u32) and whether a statement is its
     /// transaction's last (u8) are by row.
     fn edges<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         rows: &[u8],
         transactions: &[u8],
         sessions: &[u8],
         last: &[u8],
     ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
-        let order = &mut self.order;
+        let order = &self.order;
         let rows = numbers(rows, i64::from_ne_bytes);
         let (transactions, sessions) =
             (numbers(transactions, u32::from_ne_bytes), numbers(sessions, u32::from_ne_bytes));
@@ -137,10 +137,18 @@ impl SqlTraceOrder {
         }
         let (ends, after) = py.detach(|| {
             let mut found = vec![Vec::new(); count];
-            for row in rows {
-                let row = row as usize;
-                let (transaction, session) = (transactions[row], sessions[row]);
-                found[row] = order.step(Step { row, transaction, session, ends_transaction: last[row] != 0 });
+            let steps: Vec<Step> = rows
+                .iter()
+                .map(|row| *row as usize)
+                .map(|row| Step {
+                    row,
+                    transaction: transactions[row],
+                    session: sessions[row],
+                    ends_transaction: last[row] != 0,
+                })
+                .collect();
+            for (step, after) in steps.iter().zip(order.after(&steps)) {
+                found[step.row] = after;
             }
             let mut ends = Vec::with_capacity(count);
             let mut after: Vec<u32> = Vec::new();

@@ -1,26 +1,40 @@
 //! Which commits a statement came after: those of other sessions' transactions that touched what it touches.
 //!
-//! Events are gone through in the order in which they ended. Every edge leads back in that order, so there is no circle.
-//! Of each part only the newest transactions are known: each of them comes after those before it, because a commit
-//! comes after the commits of its parts as well.
+//! Statements are gone through in the order in which they ended. Who writes a part comes after those who have written it
+//! before, if they committed before: a lock had made it wait for them. When a commit ended, a log tells later than that
+//! its locks were free, so a statement that waited for it may stand before it. Queries come after the writers that had
+//! committed, and writers after the queries whose transactions had ended.
+//!
+//! Every transaction comes after such as committed before it, so there is no circle; and of each part only those are
+//! remembered that the last ones do not come after.
 
 use std::collections::HashMap;
 
 use crate::keys::Key;
 
+/// A transaction that has touched a part.
+#[derive(Clone, Copy, Debug)]
+struct Toucher {
+    transaction: u32,
+    session: u32,
+    /// Where its commit stands in the order of ends.
+    ended: usize,
+}
+
 /// The transactions that touched a part last.
 #[derive(Debug, Default)]
 struct Newest {
-    /// The one that wrote it, and its session.
-    writer: Option<(u32, u32)>,
-    /// Those that have read it since: one of each session.
-    readers: Vec<(u32, u32)>,
+    /// In the order in which they first wrote it.
+    writers: Vec<Toucher>,
+    /// Those that have read it and ended: one of each session.
+    readers: Vec<Toucher>,
 }
 
 /// What is known of a transaction that has not ended.
 #[derive(Debug, Default)]
 struct Open {
-    keys: Vec<Key>,
+    /// The parts that it touches, and where its last statement stands that wrote each.
+    parts: Vec<(u64, Option<usize>)>,
     after: Vec<u32>,
 }
 
@@ -42,8 +56,6 @@ pub struct Step {
 pub struct Order {
     keys: Vec<Key>,
     ends: Vec<usize>,
-    parts: HashMap<u64, Newest>,
-    open: HashMap<u32, Open>,
 }
 
 impl Order {
@@ -65,47 +77,75 @@ impl Order {
         self.ends.is_empty()
     }
 
-    /// Goes to the next statement in the order of ends; gives the transactions that it comes after, unless an earlier
-    /// statement of its transaction does so.
-    pub fn step(&mut self, step: Step) -> Vec<u32> {
-        let from = step.row.checked_sub(1).map_or(0, |before| self.ends[before]);
-        let own = &self.keys[from..self.ends[step.row]];
-        let mut open = self.open.remove(&step.transaction).unwrap_or_default();
-        for key in own {
-            match open.keys.iter_mut().find(|known| known.part == key.part) {
-                Some(known) => known.writes |= key.writes,
-                None => open.keys.push(*key),
-            }
-        }
+    /// Gives for each of some statements, in the order of their ends, the transactions that it comes after, unless an
+    /// earlier statement of its transaction does so.
+    #[must_use]
+    pub fn after(&self, steps: &[Step]) -> Vec<Vec<u32>> {
+        let commits = steps.iter().enumerate().filter(|(_, step)| step.ends_transaction);
+        let mut course =
+            Course { ended: commits.map(|(at, step)| (step.transaction, at)).collect(), ..Course::default() };
+        let keys = |row: usize| {
+            let from = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.keys[from..self.ends[row]]
+        };
+        steps.iter().enumerate().map(|(at, step)| course.step(at, *step, keys(step.row))).collect()
+    }
+}
+
+/// The statements so far.
+#[derive(Default)]
+struct Course {
+    /// Where the commit of each transaction stands.
+    ended: HashMap<u32, usize>,
+    parts: HashMap<u64, Newest>,
+    open: HashMap<u32, Open>,
+}
+
+impl Course {
+    fn step(&mut self, at: usize, step: Step, keys: &[Key]) -> Vec<u32> {
+        let ended = self.ended.get(&step.transaction).copied().unwrap_or(usize::MAX);
+        let own = Toucher { transaction: step.transaction, session: step.session, ended };
+        let open = self.open.entry(step.transaction).or_default();
         let mut after = Vec::new();
-        // A commit comes after others' of all parts of its transaction.
-        let looked_up = if step.ends_transaction { &open.keys[..] } else { own };
-        for key in looked_up {
-            let Some(newest) = self.parts.get(&key.part) else { continue };
+        for key in keys {
+            let newest = self.parts.entry(key.part).or_default();
+            let limit = if key.writes { ended } else { at };
+            let writers = newest.writers.iter().filter(|writer| writer.ended < limit);
             let readers = newest.readers.iter().filter(|_| key.writes);
-            for (transaction, session) in newest.writer.iter().chain(readers) {
-                if *session != step.session && !open.after.contains(transaction) {
-                    open.after.push(*transaction);
-                    after.push(*transaction);
+            for found in writers.chain(readers) {
+                if found.session != step.session && !open.after.contains(&found.transaction) {
+                    open.after.push(found.transaction);
+                    after.push(found.transaction);
                 }
+            }
+            if key.writes && !newest.writers.iter().any(|writer| writer.transaction == step.transaction) {
+                newest.writers.push(own);
+            }
+            let wrote = key.writes.then_some(at);
+            match open.parts.iter_mut().find(|(part, _)| *part == key.part) {
+                Some((_, known)) => *known = wrote.or(*known),
+                None => open.parts.push((key.part, wrote)),
             }
         }
         if step.ends_transaction {
-            self.publish(step, &open.keys);
-        } else {
-            self.open.insert(step.transaction, open);
+            self.end(at, own);
         }
         after
     }
 
-    fn publish(&mut self, step: Step, keys: &[Key]) {
-        let own = (step.transaction, step.session);
-        for key in keys {
-            let newest = self.parts.entry(key.part).or_default();
-            if key.writes {
-                *newest = Newest { writer: Some(own), readers: Vec::new() };
+    /// Ends a transaction: whoever comes after it comes after those that it came after, too.
+    fn end(&mut self, at: usize, own: Toucher) {
+        for (part, wrote) in self.open.remove(&own.transaction).unwrap_or_default().parts {
+            let newest = self.parts.entry(part).or_default();
+            if let Some(wrote) = wrote {
+                let mut before = true;
+                newest.writers.retain(|writer| {
+                    before &= writer.transaction != own.transaction;
+                    !before || writer.ended >= at
+                });
+                newest.readers.retain(|reader| reader.ended >= wrote);
             } else {
-                newest.readers.retain(|(_, session)| *session != step.session);
+                newest.readers.retain(|reader| reader.session != own.session);
                 newest.readers.push(own);
             }
         }
@@ -131,7 +171,7 @@ mod tests {
             session: *session,
             ends_transaction: *ends,
         });
-        steps.map(|step| order.step(step)).collect()
+        order.after(&steps.collect::<Vec<_>>())
     }
 
     #[test]
@@ -159,6 +199,68 @@ mod tests {
             (1, 1, &[], true),
             (2, 2, WRITES, true),
         ]);
-        assert_eq!(found, [vec![], vec![], vec![], vec![0], vec![1]]);
+        assert_eq!(found, [vec![], vec![0], vec![], vec![], vec![1]]);
+    }
+
+    #[test]
+    fn a_commit_that_is_told_too_late_waits_for_nobody_who_waited_for_it() {
+        let found = after(&[
+            (0, 0, WRITES, false),
+            (1, 1, WRITES, false),
+            (1, 1, &[], true),
+            (0, 0, &[], true),
+            (2, 2, WRITES, true),
+        ]);
+        assert_eq!(found, [vec![], vec![], vec![], vec![], vec![0, 1]]);
+    }
+
+    /// Some transactions of three statements in as many sessions, in one of all orders.
+    fn shuffled(transactions: u32, mut number: u64) -> Vec<(u32, u32, &'static [Key], bool)> {
+        let mut draw = |below: u64| {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (number >> 33) % below
+        };
+        let (mut left, mut found) = ((0..transactions).map(|of| (of, 3)).collect::<Vec<_>>(), Vec::new());
+        while !left.is_empty() {
+            let at = draw(left.len() as u64) as usize;
+            let (of, more) = &mut left[at];
+            *more -= 1;
+            let keys: &[Key] = [&[][..], READS, WRITES][draw(3) as usize];
+            found.push((*of, *of, keys, *more == 0));
+            if *more == 0 {
+                left.remove(at);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn whoever_comes_after_another_commits_after_it_and_all_writers_are_in_order() {
+        for number in 0..2000 {
+            let statements = shuffled(6, number);
+            let found = after(&statements);
+            let end = |of: u32| statements.iter().position(|(own, _, _, ends)| *own == of && *ends).unwrap();
+            let mut reached = vec![vec![false; 6]; 6];
+            let mut order: Vec<u32> = (0..6).collect();
+            order.sort_by_key(|of| end(*of));
+            for of in order {
+                let own = statements.iter().zip(&found).filter(|((own, ..), _)| *own == of);
+                for after in own.flat_map(|(_, after)| after.iter().copied()) {
+                    assert!(end(after) < end(of), "{statements:?}");
+                    let through = reached[after as usize].clone();
+                    reached[of as usize][after as usize] = true;
+                    for (known, also) in reached[of as usize].iter_mut().zip(through) {
+                        *known |= also;
+                    }
+                }
+            }
+            for (at, (of, _, keys, _)) in statements.iter().enumerate() {
+                let wrote = |(own, _, keys, _): &&(u32, u32, &[Key], bool)| own != of && *keys == WRITES;
+                for (before, ..) in statements[..at].iter().filter(wrote).filter(|_| *keys == WRITES) {
+                    let is_after = reached[*of as usize][*before as usize];
+                    assert!(is_after || end(*before) > end(*of), "{of} {before}: {statements:?}");
+                }
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ import numpy as np
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.files import check_named
 from nephoscope.foreign.base import lua_text, mix_lines
 from nephoscope.foreign.statements import border_of
 from nephoscope.settings.units import parse_duration
@@ -91,8 +91,7 @@ def make_workload(trace_file: Path, folder: Path, *, examples: int, slot_s: floa
     """
     if not _EXAMPLES[0] <= examples <= _EXAMPLES[1]:
         raise InputError(f"--examples {examples}: allowed are {_EXAMPLES[0]} to {_EXAMPLES[1]:,}")
-    check_named(folder)
-    if folder.exists():
+    if os.path.lexists(folder):
         raise InputError(f"{folder} is there already (allowed: a new folder)")
     trace = StoredTrace(trace_file)
     try:
@@ -264,7 +263,7 @@ def _study(trace: str, folder: str, rates: Sequence[float], slot_s: float) -> st
         [
             f"# The transactions of {json.dumps(trace)[1:-1]} at the rates at which they arrived.",
             "#",
-            "#   export RW_URL=postgresql://me@localhost/copy",
+            "#   export RW_URL=…",
             f"#   nephoscope run {json.dumps(folder)[1:-1]}/study.toml",
             "",
             "[study]",

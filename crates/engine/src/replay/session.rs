@@ -21,6 +21,9 @@ use crate::waits::{cancelled, replies};
 const AHEAD: Nanos = SECOND;
 /// Between two attempts to connect to a server that is going down or coming up.
 const AGAIN: Nanos = 100 * MILLISECOND;
+/// The longest that a statement waits for commits. A lock that the statements do not tell of may keep those for whom it
+/// waits from their commit until it has left.
+const COMMITS: Nanos = 5 * SECOND;
 /// How long a server is waited for that was asked to cancel a statement.
 const CANCEL_GRACE: Nanos = 2 * SECOND;
 
@@ -146,7 +149,7 @@ impl Session {
     /// Waits for the end of transactions. Gives whether it had to wait, and whether they ended within the limit.
     async fn committed(&self, after: &[u32], due: Nanos) -> (bool, bool) {
         let shared = &self.worker.shared;
-        let limit = due.max(clock::now()) + shared.spec.answer_timeout_ns;
+        let limit = due.max(clock::now()) + shared.spec.answer_timeout_ns.min(COMMITS);
         let (mut sleep, mut waited) = (pin!(self.worker.runtime.sleep_until(limit)), false);
         let in_order = poll_fn(|cx| match shared.commits.poll_ended(after, cx) {
             Poll::Ready(()) => Poll::Ready(true),
