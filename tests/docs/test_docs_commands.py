@@ -152,10 +152,7 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
     elif "measure" in tables:
         study = read_study(file)
         if study.workload.name in packaged_workloads():
-            scheme = {"embedded-cassandra": "cassandra", "embedded-redis": "redis"}.get(study.system.provider)
-            prepare(
-                study, f"{scheme or 'postgresql'}://reader@localhost/{'0' if scheme == 'redis' else 'none'}"
-            )
+            prepare(study, registry.load("systems", study.system.provider).dialect_url)
     elif isinstance(tables.get("system"), list):
         score_systems(*read_figures(file))
     elif "part" in tables:

@@ -94,8 +94,7 @@ class Cassandra(Product):
 
     def folder_name(self, version: Any) -> str:  # noqa: ANN401 - a series, or None
         """Have a folder for each series."""
-        installed = find_install(version).server_version
-        return f"cassandra-{'.'.join(installed.split('.')[:2])}"
+        return f"cassandra-{find_install(version).series}"
 
     def install(self, version: Any, account: Account) -> Install:  # noqa: ANN401 - a series, or None
         """Find the machine's programs."""

@@ -123,7 +123,7 @@ class CassandraServer(Server):
     @property
     def version(self) -> str:
         """The series, as ``5.0``."""
-        return ".".join(self.install.server_version.split(".")[:2])
+        return self.install.series
 
     def url(self, database: str, address: str | None = None) -> str:
         """Make the URL of a keyspace."""

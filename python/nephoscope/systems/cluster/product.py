@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from nephoscope.errors import InputError
+
 if TYPE_CHECKING:
     import signal
     from collections.abc import Mapping, Sequence
@@ -56,6 +58,19 @@ class Install:
     server_version: str
     """As the server says it, ``18.4`` for one."""
     package_version: str
+
+    @property
+    def series(self) -> str:
+        """The series of its version, within which databases fit: ``10.11`` of ``10.11.4``."""
+        return ".".join(self.server_version.split(".")[:2])
+
+    def check_series(self, version: str | None, product: str) -> None:
+        """See that the machine's programs are of the series that a study asks for. Raises ``InputError``."""
+        if version not in {None, self.series}:
+            raise InputError(
+                f"system.version is {version}, and this machine has {product} {self.server_version}: leave "
+                f"system.version out, or install {product} {version}"
+            )
 
     def program(self, name: str) -> Path:
         """Path of one of the programs."""

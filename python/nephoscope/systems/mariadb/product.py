@@ -11,7 +11,7 @@ from nephoscope.systems.cluster.provider import ClusterProviderSettings
 from nephoscope.systems.machine.account import server_accounts
 from nephoscope.systems.mariadb import settings as chosen
 from nephoscope.systems.mariadb.folder import TRAITS, MariadbFolder
-from nephoscope.systems.mariadb.install import find_install, series
+from nephoscope.systems.mariadb.install import find_install
 from nephoscope.systems.mariadb.node import MariadbNode
 from nephoscope.systems.mariadb.server import MariadbServer
 
@@ -55,7 +55,7 @@ class Mariadb(Product):
 
     def folder_name(self, version: Any) -> str:  # noqa: ANN401 - a series, or None
         """Have a folder for each series."""
-        return f"mariadb-{version or series(find_install(None, server_accounts(TRAITS.name)[0]))}"
+        return f"mariadb-{version or find_install(None, server_accounts(TRAITS.name)[0]).series}"
 
     def install(self, version: Any, account: Account) -> Install:  # noqa: ANN401 - a series, or None
         """Find the machine's programs."""

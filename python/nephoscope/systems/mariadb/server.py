@@ -12,7 +12,6 @@ from nephoscope.systems.cluster.folder import HOST
 from nephoscope.systems.cluster.server import Server
 from nephoscope.systems.machine.folders import write_file
 from nephoscope.systems.mariadb.folder import ROOT
-from nephoscope.systems.mariadb.install import series
 from nephoscope.systems.mariadb.settings import assigned, configuration
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class MariadbServer(Server):
     @property
     def version(self) -> str:
         """The series, as ``10.11``."""
-        return series(self.install)
+        return self.install.series
 
     def ask(self, script: str, *, named: bool = False) -> str:
         """Run SQL as root; return what it prints: rows by lines and columns by tabs, without names unless ``named``.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
-from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.cluster.embedded import EmbeddedCluster, EmbeddedClusterSettings
 from nephoscope.systems.cluster.product import Install, Product, SettingValue
 from nephoscope.systems.machine.account import server_accounts
-from nephoscope.systems.machine.programs import find_program
+from nephoscope.systems.machine.programs import find_program, said_version
 from nephoscope.systems.redis import server as chosen
 from nephoscope.systems.redis.node import RedisNode
 from nephoscope.systems.redis.server import TRAITS, RedisFolder, RedisServer
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from nephoscope.systems.cluster.product import Making
     from nephoscope.systems.machine.account import Account
     from nephoscope.systems.machine.capacity import Machine
-
-_VERSION = re.compile(r"v=((\d+\.\d+)[\d.]*)")
 
 
 class EmbeddedRedisSettings(EmbeddedClusterSettings):
@@ -63,22 +59,17 @@ class Redis(Product):
 
     def folder_name(self, version: Any) -> str:  # noqa: ANN401 - a series, or None
         """Have a folder for each series."""
-        return f"redis-{version or _series(self.install(None, server_accounts(TRAITS.name)[0]))}"
+        return f"redis-{version or self.install(None, server_accounts(TRAITS.name)[0]).series}"
 
     def install(self, version: Any, account: Account) -> Install:  # noqa: ANN401 - a series, or None
         """Find the machine's programs."""
         where = "Debian and Ubuntu have it in redis-server and redis-tools"
         programs = [find_program(name, TRAITS.name, where) for name in ("redis-server", "redis-cli")]
-        answer = account.run([programs[0], "--version"])
-        if answer.returncode != 0 or (found := _VERSION.search(answer.stdout)) is None:
-            raise MeasurementError(f"{programs[0]} does not work on this machine: {answer.stdout.strip()}")
-        if version not in {None, found[2]}:
-            raise InputError(
-                f"system.version is {version}, and this machine has Redis {found[1]}: leave system.version out, "
-                f"or install Redis {version}"
-            )
+        said = said_version(programs[0], ["--version"], chosen.VERSION, account)
         folders = tuple(dict.fromkeys(program.parent for program in programs))
-        return Install(folders=folders, server_version=found[1], package_version=found[1])
+        install = Install(folders=folders, server_version=said[1], package_version=said[1])
+        install.check_series(version, TRAITS.name)
+        return install
 
     def node(self, name: str, folder: Path, making: Making) -> RedisNode:
         """Describe a node in a folder."""
@@ -111,7 +102,3 @@ class EmbeddedRedis(EmbeddedCluster):
     settings_type: ClassVar[type[SystemSettings]] = EmbeddedRedisSettings
     product: ClassVar[Product] = Redis()
     dialect_url: ClassVar[str] = "redis://reader@localhost/0"
-
-
-def _series(install: Install) -> str:
-    return ".".join(install.server_version.split(".")[:2])

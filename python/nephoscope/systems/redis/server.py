@@ -60,9 +60,11 @@ OURS = frozenset(
 )
 """Settings that this tool needs for itself: a study cannot have them."""
 
+VERSION = re.compile(r"v=((\d+\.\d+)[\d.]*)")
+"""What `redis-server --version` says: the version, and its series."""
+
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 _MIB = 1 << 20
-_FOUND_VERSION = re.compile(r"v=(\d+\.\d+)")
 _SECRET = "secret.conf"  # noqa: S105 - the name of a file
 _NOTHING = '""'
 _INITIALISE = 'exec "$1" --version > "$2"'
@@ -136,9 +138,9 @@ class RedisFolder(ServerFolder):
 
     def found_version(self) -> str:
         """Read the series of the server that made the database, ``7.0`` for one."""
-        if (found := _FOUND_VERSION.search((self.data / self.traits.mark).read_text())) is None:
+        if (found := VERSION.search((self.data / self.traits.mark).read_text())) is None:
             raise ValueError("its file of the version says nothing")
-        return found[1]
+        return found[2]
 
 
 class RedisServer(Server):
@@ -150,7 +152,7 @@ class RedisServer(Server):
     @property
     def version(self) -> str:
         """The series, as ``7.0``."""
-        return ".".join(self.install.server_version.split(".")[:2])
+        return self.install.series
 
     def url(self, database: str, address: str | None = None) -> str:
         """Make the URL of its first database; Redis has numbers in the place of names."""
@@ -187,13 +189,18 @@ class RedisServer(Server):
             answer = self.ask("CONFIG", "GET", name).split("\n", 1)
             if answer[0] != name:
                 raise MeasurementError(f"Redis has no setting {name}")
-            try:
-                self.ask("CONFIG", "SET", name, answer[1].strip() if len(answer) > 1 else "")
-            except MeasurementError as error:
-                if "immutable" not in str(error):
-                    raise
-                restarts = True
+            restarts |= not self._set(name, answer[1].strip() if len(answer) > 1 else "")
         return restarts
+
+    def _set(self, name: str, value: str) -> bool:
+        """Set what can be set while the server runs; tells whether this can be."""
+        try:
+            self.ask("CONFIG", "SET", name, value)
+        except MeasurementError as error:
+            if "immutable" not in str(error):
+                raise
+            return False
+        return True
 
     def configuration(self, settings: Mapping[str, SettingValue]) -> str:
         """Write redis.conf; what is secret stands in a file of its own."""
@@ -238,11 +245,7 @@ class RedisServer(Server):
             if name == "replicaof":
                 self.ask("REPLICAOF", *(str(value).split() if value is not None else ("NO", "ONE")))
             elif value is not None:
-                try:
-                    self.ask("CONFIG", "SET", name, _plain(value))
-                except MeasurementError as error:
-                    if "immutable" not in str(error):
-                        raise
+                self._set(name, _plain(value))
 
 
 def _plain(value: SettingValue) -> str:
