@@ -106,8 +106,8 @@ wheel: build ## A wheel in dist/, with workloads, studies and price books in it
 .PHONY: build
 build: $(VENV)/built
 
-# The extension module and the package, in place. What tests run is compiled without optimisation across crates, which
-# takes minutes; where it is there with it, that is as good.
+# The extension module and the package, in place. Optimisation across crates takes minutes: the tests' module is compiled
+# without it. One that was compiled with it serves them as well.
 $(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_LTO := off
 $(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
 

@@ -72,6 +72,11 @@ HAS_MARIADB = all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in NEED
 NO_MARIADB = "no MariaDB is here"
 
 
+def redis_program() -> str:
+    """Find the program of a Redis server; a test that needs it is skipped where there is none, as on a bare machine."""
+    return shutil.which("redis-server") or pytest.skip("there is no redis-server")
+
+
 @contextmanager
 def _running(kind: type[Lab], settings: Mapping[str, object]) -> Iterator[Server]:
     lab = kind()

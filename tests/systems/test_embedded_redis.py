@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
+from databases import redis_program
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
@@ -20,9 +21,12 @@ from nephoscope.systems.redis.embedded import EmbeddedRedis, EmbeddedRedisSettin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("redis")]
 
-_needs_redis = pytest.mark.skipif(shutil.which("redis-server") is None, reason="there is no redis-server")
+
+@pytest.fixture
+def redis() -> str:
+    return redis_program()
 
 
 @pytest.fixture
@@ -62,7 +66,6 @@ def _keys(url: str, count: int) -> int:
     return sum(_ask(url, f"EXISTS key{number}") == "1" for number in range(count))
 
 
-@_needs_redis
 def test_roles_move_and_what_was_acknowledged_stays(folder: Path) -> None:
     with _started(folder) as redis:
         redis.start()
@@ -91,7 +94,6 @@ def test_roles_move_and_what_was_acknowledged_stays(folder: Path) -> None:
         )
 
 
-@_needs_redis
 def test_settings_of_a_study_and_of_a_running_system(folder: Path) -> None:
     with _started(folder, replicas=1, settings={"save": "3600 1", "maxmemory": "100mb"}) as redis:
         system = redis.start()
@@ -120,7 +122,6 @@ def test_settings_of_a_study_and_of_a_running_system(folder: Path) -> None:
                 assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-@_needs_redis
 def test_ycsb_and_stale_reads_on_a_primary_and_its_replicas(tmp_path: Path, folder: Path) -> None:
     study = tmp_path / "redis.toml"
     study.write_text(f"""[study]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
+from databases import redis_program
 from nephoscope import _engine
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def _listens(path: Path) -> bool:
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("there is no redis-server")
+    program = redis_program()
     path = tmp_path / "s"
     keep = [
         "--port",

@@ -79,30 +79,27 @@ impl Keys {
                 .collect();
             let parts =
                 if touch.are_rows { rows(&touch.table, &given) } else { combined(&touch.table, &given) };
-            keys.extend(parts.map(|part| Key { part: fingerprint(&part), writes: touch.writes }));
+            keys.extend(parts.iter().map(|part| Key { part: fingerprint(part), writes: touch.writes }));
         }
         keys
     }
 }
 
 /// A part of each row that is inserted.
-fn rows<'a>(table: &'a str, given: &'a [Vec<String>]) -> Box<dyn Iterator<Item = String> + 'a> {
+fn rows(table: &str, given: &[Vec<String>]) -> Vec<String> {
     let count = given.iter().map(Vec::len).max().unwrap_or(1);
-    Box::new((0..count).map(move |row| {
-        given
-            .iter()
-            .fold(table.to_owned(), |part, values| part + "\0" + values.get(row).map_or("", String::as_str))
-    }))
+    let part = |row: usize| {
+        let values = given.iter().map(|values| values.get(row).map_or("", String::as_str));
+        values.fold(table.to_owned(), |part, value| part + "\0" + value)
+    };
+    (0..count).map(part).collect()
 }
 
 /// A part of each combination of values.
-fn combined<'a>(table: &'a str, given: &'a [Vec<String>]) -> Box<dyn Iterator<Item = String> + 'a> {
-    let mut all = vec![table.to_owned()];
-    for values in given {
-        all =
-            all.iter().flat_map(|part| values.iter().map(move |value| format!("{part}\0{value}"))).collect();
-    }
-    Box::new(all.into_iter())
+fn combined(table: &str, given: &[Vec<String>]) -> Vec<String> {
+    given.iter().fold(vec![table.to_owned()], |parts, values| {
+        parts.iter().flat_map(|part| values.iter().map(move |value| format!("{part}\0{value}"))).collect()
+    })
 }
 
 /// The same text for values that are the same: `05`, `5` and `5.0`, `a` and `A `.

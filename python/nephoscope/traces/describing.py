@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.errors import InputError
-from nephoscope.traces.trace import StoredTrace, TraceMeta
+from nephoscope.traces.trace import StoredTrace, TraceMeta, shapes, starts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SECOND_US = 1_000_000
-_ODD = np.uint64(0x9E37_79B9_7F4A_7C15)
 _READS = ("select", "values", "show", "table", "explain", "describe", "desc")
 _WRITES = ("insert", "update", "delete", "merge", "replace", "copy", "load", "truncate", "call")
 _WRITERS = ("insert ", "update ", "delete ", "merge ")
@@ -158,10 +157,10 @@ def _statements(
     """Describe the statements of each fingerprint; gives their numbers, too."""
     duration, rows = trace.column("duration_us").astype(float), trace.column("rows").astype(float)
     order = np.argsort(fingerprint, kind="stable")
-    prints, starts, counts = np.unique(fingerprint[order], return_index=True, return_counts=True)
+    prints, firsts, counts = np.unique(fingerprint[order], return_index=True, return_counts=True)
     found, numbers = [], {}
     for number, at in enumerate(np.lexsort((prints, -counts)), start=1):
-        places = order[starts[at] : starts[at] + counts[at]]
+        places = order[firsts[at] : firsts[at] + counts[at]]
         took = duration[places]
         took = took[~np.isnan(took)] / 1000
         given = rows[places]
@@ -196,25 +195,15 @@ def _mix(
 ) -> list[DescribedTransaction]:
     """Count transactions by the sequence of their fingerprints."""
     order = np.lexsort((place, transaction))
-    ordered, of = fingerprint[order], transaction[order]
-    starts = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
-    sizes = np.diff(np.append(starts, len(of)))
-    # A polynomial of the fingerprints, modulo 2^64: sequences that differ have different ones, but for chance.
-    inner = np.arange(len(of)) - np.repeat(starts, sizes)
-    powers = np.multiply.accumulate(np.full(int(sizes.max()), _ODD))
-    hashes = np.add.reduceat(ordered * powers[inner], starts)
-    _, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-    chosen = np.lexsort((first, -counts))
+    begins, sizes, shape = shapes(transaction[order], fingerprint[order])
+    _, first, counts = np.unique(shape, return_index=True, return_counts=True)
     return [
         DescribedTransaction(
-            statements=[
-                numbers[int(print_)]
-                for print_ in ordered[starts[first[at]] : starts[first[at]] + sizes[first[at]]]
-            ],
-            count=int(counts[at]),
-            share=float(counts[at] / len(starts)),
+            statements=[numbers[int(of)] for of in fingerprint[order[begins[at] : begins[at] + sizes[at]]]],
+            count=int(count),
+            share=float(count / len(begins)),
         )
-        for at in chosen
+        for at, count in zip(first, counts, strict=True)
     ]
 
 
@@ -222,8 +211,7 @@ def _extremes(groups: NDArray[Any], values: NDArray[np.int64], least: np.ufunc) 
     """Give the least or the largest value of each group."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    found: NDArray[np.int64] = least.reduceat(values[order], starts)
+    found: NDArray[np.int64] = least.reduceat(values[order], np.flatnonzero(starts(ordered)))
     return found
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from nephoscope import _engine
 from nephoscope.errors import InputError
+from nephoscope.traces.trace import starts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +74,7 @@ def plan_replay(
     time, duration = trace.column("time_us"), trace.column("duration_us").astype(float)
     place = trace.column("place").astype(np.int64)
     order = np.lexsort((place, session))
-    if len(np.unique(transaction)) != np.count_nonzero(_starts(transaction[order], session[order])):
+    if len(np.unique(transaction)) != np.count_nonzero(starts(transaction[order], session[order])):
         raise InputError(f"{trace.path}: a transaction is not in one piece of one session")
     bounds = np.frombuffer(_engine.transaction_bounds(texts, trace.meta.dialect), np.uint8)[text]
     by_session = _Sessions(text[order], session[order], transaction[order], place[order], bounds[order])
@@ -82,7 +83,7 @@ def plan_replay(
     if not is_sent.any():
         raise InputError(f"{trace.path}: nothing is left to replay ({_told(left_out)})")
     ends = _last_of(transaction, order, is_sent) + 2 * _last_of(session, order, is_sent)
-    started = _starts(transaction[order], session[order])
+    started = starts(transaction[order], session[order])
     first = np.zeros(len(skipped), np.uint8)
     first[transaction[order][started]] = bounds[order][started]
     is_last = ends & 1 == 1
@@ -127,13 +128,6 @@ def _codes(column: Any) -> NDArray[np.int32]:  # noqa: ANN401 - a dictionary arr
 
 def _dense(numbers: NDArray[Any]) -> NDArray[np.uint32]:
     return np.unique(numbers, return_inverse=True)[1].astype(np.uint32)
-
-
-def _starts(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell where any of some columns has another value than before."""
-    found = np.ones(len(columns[0]), np.bool_)
-    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
-    return found
 
 
 def _texts(trace: StoredTrace) -> tuple[list[str], NDArray[np.int32], list[Any]]:
@@ -185,7 +179,7 @@ def _left_out(texts: list[str], of: _Sessions, *, partial: bool) -> tuple[dict[s
     skipped[of.transaction[apart[of.text]]] = True
     left_out[APART] = int(skipped.sum())
     if not partial:
-        gap = ~_starts(of.transaction, of.session)
+        gap = ~starts(of.transaction, of.session)
         gap[1:] &= np.diff(of.place) > 1
         skipped[of.transaction[gap]] = True
         skipped[of.transaction[_before_first_end(of.transaction, of.session, of.bounds)]] = True
@@ -201,13 +195,13 @@ def _before_first_end(
     There an end without a beginning comes before any beginning.
     """
     found = np.zeros(len(session), np.bool_)
-    lone = np.flatnonzero(_starts(transaction, session) & (bounds == _END))
+    lone = np.flatnonzero(starts(transaction, session) & (bounds == _END))
     begun = np.flatnonzero(bounds == _BEGIN)
     first_begun = dict(zip(*_first_by(session, begun), strict=True))
-    starts = np.flatnonzero(_starts(session))
+    begins = np.flatnonzero(starts(session))
     for of, end in zip(*_first_by(session, lone), strict=True):
         if end < first_begun.get(of, len(session)):
-            found[starts[of] : end + 1] = True
+            found[begins[of] : end + 1] = True
     return found
 
 
@@ -263,10 +257,10 @@ def _by_end(plan: ReplayPlan, sent: NDArray[np.int64]) -> NDArray[np.int64]:
     took = plan.duration_us[sent]
     unknown = np.where(final | last, begun, following)
     ended = np.where(np.isnan(took), unknown, begun + np.nan_to_num(took).astype(np.int64))
-    starts = np.flatnonzero(_starts(session))
-    for start, stop in zip(starts, np.append(starts[1:], len(sent)), strict=True):
+    begins = np.flatnonzero(starts(session))
+    for start, stop in zip(begins, np.append(begins[1:], len(sent)), strict=True):
         np.maximum.accumulate(ended[start:stop], out=ended[start:stop])
-    together = np.flatnonzero(_starts(session, ended))
+    together = np.flatnonzero(starts(session, ended))
     sizes = np.diff(np.append(together, len(sent)))
     remaining = np.repeat(together + sizes, sizes) - np.arange(len(sent))
     return sent[np.lexsort((sent, ~last, -remaining, ended))]

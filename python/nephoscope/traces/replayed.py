@@ -82,6 +82,25 @@ class Outcomes:
         return self.fate <= _FAILED
 
 
+class RecordedOutcomes:
+    """What a trace tells of how its statements ended, by their rows."""
+
+    def __init__(self, trace: StoredTrace) -> None:
+        """Read it. Raises ``InputError``."""
+        self.path = trace.path
+        self.masked = trace.meta.masked
+        self.session, self.transaction = trace.column("session"), trace.column("transaction")
+        self.rows: NDArray[np.float64] = trace.column("rows").astype(float)
+        """NaN where the trace does not have it."""
+        self.errors: dict[int, str] = {}
+        first = 0
+        for batch in trace.batches(["error"]):
+            column: Any = batch.column("error")
+            failed = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
+            self.errors.update((first + int(at), column[int(at)].as_py()) for at in failed)
+            first += batch.num_rows
+
+
 @dataclass(frozen=True)
 class Lateness:
     """How much later than planned statements left."""
@@ -177,7 +196,7 @@ class ReplayRequest:
 
 
 def summary(
-    trace: StoredTrace,
+    recorded: RecordedOutcomes,
     plan: ReplayPlan,
     outcomes: Outcomes,
     planned_ns: NDArray[np.int64] | None,
@@ -188,13 +207,12 @@ def summary(
     times, replayed = plan.time_us[answered], outcomes.sent_ns[answered]
     recorded_s = float(np.ptp(times)) / 1e6 if len(times) else 0.0
     replayed_s = float(np.ptp(replayed)) / _S if len(replayed) else 0.0
-    recorded_errors, recorded_rows = _recorded(trace)
     return ReplayedTrace(
-        path=str(trace.path),
+        path=str(recorded.path),
         url=asked.url,
         order=asked.order,
-        masked=trace.meta.masked,
-        errors_recorded=bool(len(recorded_errors)) or not np.isnan(plan.duration_us).all(),
+        masked=recorded.masked,
+        errors_recorded=bool(recorded.errors) or not np.isnan(plan.duration_us).all(),
         sessions=len(np.unique(plan.session[answered])),
         transactions=len(np.unique(plan.transaction[answered])),
         statements=int(answered.sum()),
@@ -211,39 +229,27 @@ def summary(
         standstills=[(at / _S, length / _S) for at, length in outcomes.standstills],
         interrupted=asked.interrupted,
         lateness=[] if planned_ns is None else _lateness(outcomes, planned_ns),
-        diverged=_diverged(plan, outcomes, recorded_errors, recorded_rows),
+        diverged=_diverged(plan, outcomes, recorded),
         by_fingerprint=_latencies(plan, outcomes),
     )
 
 
-def _is_servers(outcomes: Outcomes, planned_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_servers(ready_ns: NDArray[np.int64], planned_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell where the server had not answered, at the planned time, what has to be answered before."""
-    return outcomes.ready_ns > planned_ns
+    return ready_ns > planned_ns
 
 
 def _lateness(outcomes: Outcomes, planned_ns: NDArray[np.int64]) -> list[Lateness]:
     answered = outcomes.is_answered
     late = (outcomes.sent_ns - planned_ns)[answered]
     own = (outcomes.sent_ns - np.maximum(planned_ns, outcomes.ready_ns))[answered]
-    servers = _is_servers(outcomes, planned_ns)[answered]
+    servers = _is_servers(outcomes.ready_ns, planned_ns)[answered]
     groups = {"all": late, "server": late[servers], "nephoscope": late[~servers], "added by nephoscope": own}
     return [Lateness(name, len(of), *_percentiles(of / _US, 50, 90, 99, 100)) for name, of in groups.items()]
 
 
 def _percentiles(values: NDArray[np.float64], *wanted: float) -> list[float | None]:
     return [float(np.percentile(values, one)) if len(values) else None for one in wanted]
-
-
-def _recorded(trace: StoredTrace) -> tuple[dict[int, str], NDArray[np.float64]]:
-    """Give the recorded errors by row, and the recorded counts of rows."""
-    errors: dict[int, str] = {}
-    first = 0
-    for batch in trace.batches(["error"]):
-        column: Any = batch.column("error")
-        failed = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
-        errors.update((first + int(at), column[int(at)].as_py()) for at in failed)
-        first += batch.num_rows
-    return errors, trace.column("rows").astype(float)
 
 
 def _groups(plan: ReplayPlan, chosen: NDArray[np.bool_]) -> list[tuple[int, NDArray[np.int64]]]:
@@ -259,11 +265,9 @@ def _name(plan: ReplayPlan, row: int) -> tuple[str, str]:
     return f"{int(plan.fingerprint[row]):016x}", plan.texts[int(plan.text[row])]
 
 
-def _diverged(
-    plan: ReplayPlan, outcomes: Outcomes, errors: dict[int, str], rows: NDArray[np.float64]
-) -> list[DivergedStatement]:
-    had_failed = np.zeros(len(rows), np.bool_)
-    had_failed[list(errors)] = True
+def _diverged(plan: ReplayPlan, outcomes: Outcomes, recorded: RecordedOutcomes) -> list[DivergedStatement]:
+    rows, had_failed = recorded.rows, np.zeros(len(recorded.rows), np.bool_)
+    had_failed[list(recorded.errors)] = True
     failed = outcomes.fate == _FAILED
     other = (outcomes.fate == _DONE) & ~np.isnan(rows) & (outcomes.rows != np.nan_to_num(rows)) & ~had_failed
     new, missing = failed & ~had_failed, (outcomes.fate == _DONE) & had_failed
@@ -295,21 +299,18 @@ def _mean_p99(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
 
 def write_outcomes(
     out: Path,
-    trace: StoredTrace,
+    recorded: RecordedOutcomes,
     plan: ReplayPlan,
     outcomes: Outcomes,
     planned_ns: NDArray[np.int64] | None,
 ) -> None:
     """Write a row for each statement that was to be sent. Raises ``MeasurementError`` where that cannot be done."""
-    errors, rows = _recorded(trace)
-    numbers = trace.column("transaction"), trace.column("session")
     try:
         with replacing(out) as file, pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
             chosen = np.flatnonzero(plan.is_sent)
             for start in range(0, len(chosen), _PIECE):
                 piece = chosen[start : start + _PIECE]
-                columns = _columns(plan, outcomes, planned_ns, piece, (errors, rows))
-                columns["transaction"], columns["session"] = (pa.array(of[piece]) for of in numbers)
+                columns = _columns(plan, outcomes, planned_ns, piece, recorded)
                 writer.write_batch(
                     pa.RecordBatch.from_arrays(
                         [columns[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names], schema=SCHEMA
@@ -324,15 +325,17 @@ def _columns(
     outcomes: Outcomes,
     planned_ns: NDArray[np.int64] | None,
     rows: NDArray[np.int64],
-    recorded: tuple[dict[int, str], NDArray[np.float64]],
+    recorded: RecordedOutcomes,
 ) -> dict[str, Any]:
     absent = ~outcomes.is_answered[rows]
     untimed = np.ones(len(rows), np.bool_) if planned_ns is None else absent
     planned = np.zeros(len(rows), np.int64) if planned_ns is None else planned_ns[rows]
-    late = np.where(outcomes.ready_ns[rows] > planned, 0, 1).astype(np.uint8)
-    duration, counts = plan.duration_us[rows], recorded[1][rows]
+    late = np.where(_is_servers(outcomes.ready_ns[rows], planned), 0, 1).astype(np.uint8)
+    duration, counts = plan.duration_us[rows], recorded.rows[rows]
     return {
         "row": pa.array(rows),
+        "session": pa.array(recorded.session[rows]),
+        "transaction": pa.array(recorded.transaction[rows]),
         "fingerprint": pa.array(plan.fingerprint[rows]),
         "fate": _named(outcomes.fate[rows], _FATES),
         "planned_us": pa.array(planned / _US, mask=np.full(len(rows), planned_ns is None)),
@@ -344,7 +347,7 @@ def _columns(
         "error": pa.array([outcomes.errors.get(int(row)) for row in rows], pa.string()),
         "recorded_duration_us": pa.array(duration, mask=np.isnan(duration)),
         "recorded_rows": pa.array(np.nan_to_num(counts).astype(np.int64), mask=np.isnan(counts)),
-        "recorded_error": pa.array([recorded[0].get(int(row)) for row in rows], pa.string()),
+        "recorded_error": pa.array([recorded.errors.get(int(row)) for row in rows], pa.string()),
     }
 
 

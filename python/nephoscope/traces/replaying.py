@@ -14,9 +14,15 @@ from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.files import check_named
 from nephoscope.interrupts import Interrupted
-from nephoscope.settings.units import parse_duration
 from nephoscope.traces.planning import plan_replay, statements_of
-from nephoscope.traces.replayed import Outcomes, ReplayedTrace, ReplayRequest, summary, write_outcomes
+from nephoscope.traces.replayed import (
+    Outcomes,
+    RecordedOutcomes,
+    ReplayedTrace,
+    ReplayRequest,
+    summary,
+    write_outcomes,
+)
 from nephoscope.traces.trace import StoredTrace
 
 if TYPE_CHECKING:
@@ -31,7 +37,6 @@ _FASTEST = "max"
 _WAIT_S = 0.1
 _MOST_WORKERS = 8
 _NANO = 1_000_000_000
-_LONGEST_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,6 @@ def parse_order(text: str) -> Order:
     raise InputError(f"--order {text}: no such order (allowed: {', '.join(ORDERS)})")
 
 
-def parse_timeout(text: str) -> float:
-    """Read how long a statement may take, in seconds. Raises ``InputError``."""
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise InputError(f"--answer-timeout {text}: {error}") from None
-    if not 0 < seconds <= _LONGEST_S:
-        raise InputError(f"--answer-timeout {text}: no such limit (allowed: more than 0, up to 24h)")
-    return seconds
-
-
 def replay_trace(path: Path, url: str, options: ReplayOptions, out: Path | None = None) -> ReplayedTrace:
     """Send a trace to a server, and tell what became of it; with ``out`` every statement's times are kept.
 
@@ -111,10 +105,11 @@ def replay_trace(path: Path, url: str, options: ReplayOptions, out: Path | None 
         interrupted = _drive(replay, trace, plan, planned_ns, outcomes)
         outcomes.standstills += replay.gaps()
         known = None if options.speed is None else planned_ns
+        recorded = RecordedOutcomes(trace)
         if out is not None:
-            write_outcomes(out, trace, plan, outcomes, known)
+            write_outcomes(out, recorded, plan, outcomes, known)
         asked = ReplayRequest(_engine.redact(url), options.order, options.speed, interrupted)
-        return summary(trace, plan, outcomes, known, asked)
+        return summary(recorded, plan, outcomes, known, asked)
     finally:
         trace.close()
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
 _KEY = b"nephoscope.trace"
 _VERSION = 1
+_ODD = np.uint64(0x9E37_79B9_7F4A_7C15)
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 
 SCHEMA = pa.schema(
@@ -136,6 +140,33 @@ def as_batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [columns[name].cast(SCHEMA.field(name).type) for name in SCHEMA.names], schema=SCHEMA
     )
+
+
+def starts(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell where any of some columns has another value than before."""
+    found = np.ones(len(columns[0]), np.bool_)
+    found[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return found
+
+
+def shapes(
+    transaction: NDArray[Any], fingerprint: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Tell apart transactions by their sequences of statements; ``transaction`` has each in one piece.
+
+    Returns where each transaction starts, how many statements it has, and the number of its shape: the most frequent
+    is 0.
+    """
+    begins = np.flatnonzero(starts(transaction))
+    sizes = np.diff(np.append(begins, len(transaction)))
+    # A polynomial of the fingerprints, modulo 2^64: sequences that differ have different ones, but for chance.
+    inner = np.arange(len(transaction)) - np.repeat(begins, sizes)
+    powers = np.multiply.accumulate(np.full(int(sizes.max()), _ODD))
+    hashes = np.add.reduceat(fingerprint * powers[inner], begins)
+    _, first, of, counts = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    numbers = np.empty(len(first), np.int64)
+    numbers[np.lexsort((first, -counts))] = np.arange(len(first))
+    return begins, sizes, numbers[of]
 
 
 def _columns(batch: pa.RecordBatch) -> dict[str, Any]:

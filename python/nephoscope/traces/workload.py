@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections import Counter
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import tomli_w
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.foreign.base import lua_text, mix_lines
+from nephoscope.foreign.base import ALL, lua_text, mix_lines
 from nephoscope.foreign.statements import border_of
-from nephoscope.settings.units import parse_duration
+from nephoscope.settings.units import format_duration
 from nephoscope.traces.planning import plan_replay
-from nephoscope.traces.trace import StoredTrace
+from nephoscope.traces.trace import StoredTrace, shapes
+from nephoscope.visible import visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,17 +65,6 @@ class MadeWorkload:
     slot_s: float
     left_out: dict[str, int]
     """Transactions of the trace that are not in it: why, and how many."""
-
-
-def parse_slot(text: str) -> float:
-    """Read the length of a slot in seconds. Raises ``InputError``."""
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise InputError(f"--slot {text}: {error}") from None
-    if seconds <= 0:
-        raise InputError(f"--slot {text}: no such length (allowed: more than 0)")
-    return seconds
 
 
 def make_workload(trace_file: Path, folder: Path, *, examples: int, slot_s: float | None) -> MadeWorkload:
@@ -127,38 +117,20 @@ class _Maker:
         self.left_out = dict(plan.left_out)
         rows = np.flatnonzero(plan.is_sent)
         self._rows = rows[np.lexsort((trace.column("place")[rows], plan.transaction[rows]))]
-        of = plan.transaction[self._rows]
-        self._starts = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
-        self._sizes = np.diff(np.append(self._starts, len(of)))
+        self._starts, self._sizes, shape = shapes(plan.transaction[self._rows], plan.fingerprint[self._rows])
         self._begun = plan.time_us[self._rows[self._starts]]
         self.transactions = len(self._starts)
-        self.length_s = float(self._begun.max() - self._begun.min()) / _SECOND_US
-        named = self._named()
-        self.shapes = len({*named})
-        self._chosen = {
-            name: _spread(np.flatnonzero(named == number), most)
-            for number, name in self._names(named).items()
+        self.length_s = float(np.ptp(self._begun)) / _SECOND_US
+        self.shapes = int(shape.max()) + 1
+        of_name = {
+            f"t{number + 1}" if number < _SHAPES else _REST: np.flatnonzero(
+                shape == number if number < _SHAPES else shape >= _SHAPES
+            )
+            for number in range(min(self.shapes, _SHAPES + 1))
         }
-        self._weights = {
-            name: int(np.count_nonzero(named == number)) for number, name in self._names(named).items()
-        }
+        self._weights = {name: len(places) for name, places in of_name.items()}
+        self._chosen = {name: _spread(places, most) for name, places in of_name.items()}
         self.examples = 0
-
-    def _named(self) -> NDArray[np.int64]:
-        """Give each transaction the number of its sequence of statements, the most frequent first."""
-        texts = self._plan.text[self._rows]
-        keys = [
-            texts[start : start + size].tobytes()
-            for start, size in zip(self._starts, self._sizes, strict=True)
-        ]
-        order = {key: number for number, (key, _) in enumerate(Counter(keys).most_common())}
-        return np.array([order[key] for key in keys])
-
-    def _names(self, named: NDArray[np.int64]) -> dict[int, str]:
-        np.minimum(named, _SHAPES, out=named)
-        return {
-            number: _REST if number == _SHAPES else f"t{number + 1}" for number in sorted({*named.tolist()})
-        }
 
     def files(self) -> dict[str, str]:
         """Write the workload's files by their names. Raises ``InputError`` where nothing is left."""
@@ -247,41 +219,20 @@ def _reads(step: str) -> bool:
 
 def _study(trace: str, folder: str, rates: Sequence[float], slot_s: float) -> str:
     """Write a study whose phases have the rates of the slots; slots of the same rate are one phase."""
-    phases: list[tuple[float, int]] = []
-    for rate in rates:
-        if phases and phases[-1][0] == rate:
-            phases[-1] = (rate, phases[-1][1] + 1)
-        else:
-            phases.append((rate, 1))
-    lines = []
-    for number, (rate, slots) in enumerate(phases):
-        what = f'rate = {rate!r}, arrivals = "poisson"' if rate else 'kind = "pause"'
-        if number == 0:
-            what += ', mix = "ALL"'
-        lines.append(f'  {{ duration = "{slots * slot_s:g}s", {what} }},')
-    return "\n".join(
-        [
-            f"# The transactions of {json.dumps(trace)[1:-1]} at the rates at which they arrived.",
-            "#",
-            "#   export RW_URL=…",
-            f"#   nephoscope run {json.dumps(folder)[1:-1]}/study.toml",
-            "",
-            "[study]",
-            f'name = "{_NAME}"',
-            "",
-            "[system]",
-            'provider = "url"',
-            'rw = "${RW_URL}"',
-            "",
-            "[workload]",
-            f'name = "./{_NAME}"',
-            "external = true",
-            "",
-            "[[measure]]",
-            'evaluator = "load"',
-            "phases = [",
-            *lines,
-            "]",
-            "",
-        ]
+    phases: list[dict[str, Any]] = []
+    for rate, slots in ((rate, len(list(of))) for rate, of in groupby(rates)):
+        how = {"rate": rate, "arrivals": "poisson"} if rate else {"kind": "pause"}
+        phases.append({"duration": format_duration(slots * slot_s), **how})
+    # The first slot has the first transaction.
+    phases[0]["mix"] = ALL
+    head = (
+        f"# The transactions of {visible(trace)} at the rates at which they arrived.\n#\n"
+        f"#   export RW_URL=…\n#   nephoscope run {visible(folder)}/study.toml\n\n"
     )
+    study = {
+        "study": {"name": _NAME},
+        "system": {"provider": "url", "rw": "${RW_URL}"},
+        "workload": {"name": f"./{_NAME}", "external": True},
+        "measure": [{"evaluator": "load", "phases": phases}],
+    }
+    return head + tomli_w.dumps(study)

@@ -50,7 +50,7 @@ pub struct ReplaySpec {
     pub timed: bool,
     /// The longest that a connection may take to be made.
     pub connect_timeout_ns: Nanos,
-    /// The longest that a statement may take, and a wait for commits.
+    /// The longest that a statement may take.
     pub answer_timeout_ns: Nanos,
 }
 

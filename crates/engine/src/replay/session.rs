@@ -2,8 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::future::{Future as _, poll_fn};
-use std::pin::pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -15,7 +14,7 @@ use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
 
 use crate::replay::worker::Worker;
 use crate::replay::{Fate, Planned, Replayed};
-use crate::waits::{cancelled, replies};
+use crate::waits::{cancelled, replies, within};
 
 /// So long before its first statement a session connects.
 const AHEAD: Nanos = SECOND;
@@ -150,15 +149,13 @@ impl Session {
     async fn committed(&self, after: &[u32], due: Nanos) -> (bool, bool) {
         let shared = &self.worker.shared;
         let limit = due.max(clock::now()) + shared.spec.answer_timeout_ns.min(COMMITS);
-        let (mut sleep, mut waited) = (pin!(self.worker.runtime.sleep_until(limit)), false);
-        let in_order = poll_fn(|cx| match shared.commits.poll_ended(after, cx) {
-            Poll::Ready(()) => Poll::Ready(true),
-            Poll::Pending => {
-                waited = true;
-                sleep.as_mut().poll(cx).map(|()| false)
-            }
+        let mut waited = false;
+        let ended = poll_fn(|cx| {
+            let ended = shared.commits.poll_ended(after, cx);
+            waited |= ended.is_pending();
+            ended.map(Ok)
         });
-        let in_order = in_order.await;
+        let in_order = within(&self.worker.runtime, limit, ended).await.is_ok();
         (waited, in_order)
     }
 

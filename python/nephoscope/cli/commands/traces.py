@@ -45,7 +45,7 @@ TimeoutOption = Annotated[
     typer.Option(
         "--answer-timeout",
         metavar="TIME",
-        help="The longest that a statement, or a wait for commits, may take.",
+        help="The longest that a statement may take.",
     ),
 ]
 StatementsOption = Annotated[
@@ -138,7 +138,6 @@ def replay(
         ReplayOptions,
         parse_order,
         parse_speed,
-        parse_timeout,
         replay_trace,
     )
     from nephoscope.traces.tables import replay_lines, replay_tables  # noqa: PLC0415
@@ -148,7 +147,7 @@ def replay(
         order=parse_order(order),
         partial=partial,
         database=database,
-        answer_timeout_s=parse_timeout(answer_timeout),
+        answer_timeout_s=_seconds("--answer-timeout", answer_timeout, "limit", "24h"),
     )
     replayed = replay_trace(trace, to, options, out)
     if as_json:
@@ -179,9 +178,9 @@ def workload(
     ] = None,
 ) -> None:
     """Make a workload of a trace's transactions, and a study with its mix and its arrivals."""
-    from nephoscope.traces.workload import make_workload, parse_slot  # noqa: PLC0415
+    from nephoscope.traces.workload import make_workload  # noqa: PLC0415
 
-    slot_s = None if slot is None else parse_slot(slot)
+    slot_s = None if slot is None else _seconds("--slot", slot, "length")
     made = make_workload(trace, out, examples=examples, slot_s=slot_s)
     _say(
         f"{out}: {describe_count(made.transactions, 'transaction')} of {describe_count(made.shapes, 'shape')}, "
@@ -189,6 +188,21 @@ def workload(
     )
     for why, count in made.left_out.items():
         _say(f"  left out: {count:,} {why}")
+
+
+def _seconds(option: str, text: str, what: str, most: str | None = None) -> float:
+    """Read a length of time. Raises ``InputError``."""
+    from nephoscope.errors import InputError  # noqa: PLC0415
+    from nephoscope.settings.units import parse_duration  # noqa: PLC0415
+
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise InputError(f"{option} {text}: {error}") from None
+    if seconds <= 0 or (most is not None and seconds > parse_duration(most)):
+        limit = "" if most is None else f", up to {most}"
+        raise InputError(f"{option} {text}: no such {what} (allowed: more than 0{limit})")
+    return seconds
 
 
 def _say(line: str) -> None:
