@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 MOTO := .venv-moto
 # The servers of the tests that come as jars, a folder each.
 JARS := .jars
-RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml 2>/dev/null)
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.lua' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1

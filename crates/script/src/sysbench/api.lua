@@ -7,8 +7,11 @@ local w, native, script = lent.w, lent.native, lent.script
 local ONCE = { data = false }
 local command = w:option("command", "text", "run", "What is done: run, prepare, cleanup, or a command of the script's", ONCE)
 local threads = w:option("threads", "integer", 1, "How many threads prepare the tables", ONCE)
--- The same object for all sessions of a thread; there from the first one on.
-local tx
+-- The same object for all sessions of a thread, with its method that asks; there from the first one on.
+local tx, one
+local type, floor = type, math.floor
+
+local function take(given) tx, one = given, given.one end
 
 local DRIVERS = { postgres = "pgsql", mysql = "mysql" }
 local TYPES = {
@@ -29,10 +32,10 @@ local Result = {}
 -- How many rows and columns there are is asked where a script looks at it.
 local RESULT = {
   __index = function(self, key)
-    if Result[key] or (key ~= "nrows" and key ~= "nfields") then return Result[key] end
-    self.nrows, self.nfields = 0, 0
-    if self.row then self.nrows, self.nfields = native.size(self.row) end
-    return self[key]
+    if key ~= "nrows" and key ~= "nfields" then return Result[key] end
+    local rows, columns = 0, 0
+    if self.row then rows, columns = native.size(self.row) end
+    return key == "nrows" and rows or columns
   end,
 }
 
@@ -41,12 +44,13 @@ local function result_of(row) return setmetatable({ row = row }, RESULT) end
 
 -- The next row as a list of texts, with nil for NULL; nil behind the last row.
 function Result:fetch_row()
-  local place = self.place or 0
-  if place >= self.nrows then return nil end
+  if not self.row then return nil end
+  local place, rows, columns = self.place or 0, native.size(self.row)
+  if place >= rows then return nil end
   native.seek(self.row, place)
   self.place = place + 1
   local values = {}
-  for column = 1, self.nfields do
+  for column = 1, columns do
     local value = self.row[column]
     if value ~= nil then values[column] = tostring(value) end
   end
@@ -61,16 +65,16 @@ local Parameter = {}
 Parameter.__index = Parameter
 
 function Parameter:set(value)
-  local kind = self.type
-  if value ~= nil then
-    if kind <= TYPES.BIGINT then
-      if type(value) == "number" and value % 1 ~= 0 then
-        value = value < 0 and math.ceil(value) or math.floor(value)
-      end
-    elseif kind > TYPES.DOUBLE then
-      value = tostring(value)
-      if self.max_len then value = value:sub(1, self.max_len) end
-    end
+  if value ~= nil and self.type > TYPES.DOUBLE then
+    value = tostring(value)
+    if self.max_len then value = value:sub(1, self.max_len) end
+  end
+  self.value = value
+end
+
+local function set_whole(self, value)
+  if type(value) == "number" and value % 1 ~= 0 then
+    value = value < 0 and math.ceil(value) or floor(value)
   end
   self.value = value
 end
@@ -81,44 +85,11 @@ local Statement = {}
 Statement.__index = Statement
 
 function Statement:bind_create(kind, length)
-  return setmetatable({ type = kind, max_len = length }, Parameter)
-end
-
-function Statement:bind_param(...)
-  local given = select("#", ...)
-  if given ~= self.count then
-    error("bind_param: the statement has " .. self.count .. " parameters; " .. given .. " are given", 2)
-  end
-  self.bound = { ... }
+  local set = kind <= TYPES.BIGINT and set_whole or nil
+  return setmetatable({ type = kind, max_len = length, set = set }, Parameter)
 end
 
 function Statement:close() end
-
--- Adds a query to those of the session: reads, writes, others.
-local function count(mine, class) mine[class] = mine[class] + 1 end
-
-function Statement:execute()
-  local bound, number = self.bound, self.count
-  count(self.mine, self.class)
-  local row
-  if number == 0 then
-    row = tx:one(self.handle)
-  elseif not bound then
-    error("the statement's parameters are not bound: bind_param comes first", 2)
-  elseif number == 1 then
-    row = tx:one(self.handle, bound[1].value)
-  elseif number == 2 then
-    row = tx:one(self.handle, bound[1].value, bound[2].value)
-  else
-    local values = self.values
-    for place = 1, number do values[place] = bound[place].value end
-    row = tx:one(self.handle, unpack(values, 1, number))
-  end
-  -- The same object each time: in sysbench, too, a result lasts until the next query.
-  local result = self.result
-  result.row, result.place, result.nrows, result.nfields = row, 0, nil, nil
-  return result
-end
 
 -- What a query is counted as.
 local function class_of(sql)
@@ -163,8 +134,9 @@ local Connection = {}
 Connection.__index = Connection
 
 function Connection:query(sql)
-  count(self.mine, class_of(sql))
-  return result_of(tx:one(tx:query(sql)))
+  local class, mine = class_of(sql), self.mine
+  mine[class] = mine[class] + 1
+  return result_of(one(tx, tx:query(sql)))
 end
 
 -- The values of the first row; nothing where there is none.
@@ -174,11 +146,44 @@ function Connection:query_row(sql)
   if row then return unpack(row, 1, result.nfields) end
 end
 
+-- What a statement needs is kept in variables of its two functions: to look it up each time takes longer than to ask.
 function Connection:prepare(sql)
-  local text, places = with_names(sql)
-  return setmetatable({
-    handle = tx:query(text), count = places, class = class_of(sql), mine = self.mine, values = {}, result = result_of(),
-  }, Statement)
+  local text, number = with_names(sql)
+  local handle, class, mine = tx:query(text), class_of(sql), self.mine
+  -- The same object each time: in sysbench, too, a result lasts until the next query.
+  local values, result = {}, result_of()
+  local bound, first, second
+  local statement = setmetatable({ count = number }, Statement)
+
+  function statement:bind_param(...)
+    local given = select("#", ...)
+    if given ~= number then
+      error("bind_param: the statement has " .. number .. " parameters; " .. given .. " are given", 2)
+    end
+    bound = { ... }
+    first, second = ...
+  end
+
+  function statement:execute()
+    mine[class] = mine[class] + 1
+    local row
+    if number == 0 then
+      row = one(tx, handle)
+    elseif not bound then
+      error("the statement's parameters are not bound: bind_param comes first", 2)
+    elseif number == 1 then
+      row = one(tx, handle, first.value)
+    elseif number == 2 then
+      row = one(tx, handle, first.value, second.value)
+    else
+      for place = 1, number do values[place] = bound[place].value end
+      row = one(tx, handle, unpack(values, 1, number))
+    end
+    result.row, result.place = row, 0
+    return result
+  end
+
+  return statement
 end
 
 function Connection:bulk_insert_init(sql) self.bulk = { head = sql, size = 0 } end
@@ -330,7 +335,7 @@ end
 
 -- A thread's world, before its script has run.
 local function world(tid)
-  local mine = { reads = 0, writes = 0, others = 0, events = 0 }
+  local mine = { reads = 0, writes = 0, others = 0 }
   local env = setmetatable({}, { __index = BASE })
   local driver = setmetatable({ called = DRIVERS[w.dialect] or w.dialect, mine = mine }, Driver)
   local sysbench = {
@@ -396,33 +401,36 @@ local function tell(mine)
     if mine[class] > 0 then tx:tally(class, mine[class]) end
     mine[class] = 0
   end
-  mine.events = 0
 end
 
 w:session(function(given)
-  tx = given
+  take(given)
   local tid = tx.session - 1
   if tid == 0 and rawget(first, "init") then started(0, tx.sessions).init() end
   local env, mine = started(tid, tx.sessions)
   if env.thread_init then env.thread_init(tid) end
-  return { env = env, counts = mine, tid = tid }
+  local events = 0
+  local function event()
+    env.event(tid)
+    events = events + 1
+    if events >= TOLD then
+      events = 0
+      tell(mine)
+    end
+  end
+  return { env = env, event = event, counts = mine, tid = tid }
 end)
 
 -- What a session does at the end of the run.
 lent.done(function(given, pick, thread)
   if thread == nil then return end
-  tx = given
+  take(given)
   if thread.env.thread_done then thread.env.thread_done(thread.tid) end
   if thread.tid == 0 and rawget(first, "done") then started(0, tx.sessions).done() end
   tell(thread.counts)
 end)
 
-w:transaction("event", { help = "a call of the script's event" }, function(_, _, thread)
-  thread.env.event(thread.tid)
-  local counts = thread.counts
-  counts.events = counts.events + 1
-  if counts.events >= TOLD then tell(counts) end
-end)
+w:transaction("event", { help = "a call of the script's event" }, function(_, _, thread) thread.event() end)
 w:mix("ALL", { event = 1 })
 
 -- ---- prepare, cleanup and the script's own commands -----------------------------------------------------------------
@@ -440,7 +448,7 @@ if command ~= "run" then
     error(script .. ".lua has no command " .. command .. "; it has " .. table.concat(names, ", "), 0)
   end
   local function run(given, part)
-    tx = given
+    take(given)
     local env = started(part - 1, threads)
     local parallel = env.sysbench.cmdline.commands[command]
     local act = parallel and parallel[1] or env[command]
