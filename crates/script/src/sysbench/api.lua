@@ -9,7 +9,7 @@ local command = w:option("command", "text", "run", "What is done: run, prepare, 
 local threads = w:option("threads", "integer", 1, "How many threads prepare the tables", ONCE)
 -- The same object for all sessions of a thread, with its method that asks; there from the first one on.
 local tx, one
-local type, floor = type, math.floor
+local type = type
 
 local function take(given) tx, one = given, given.one end
 
@@ -33,8 +33,8 @@ local Result = {}
 local RESULT = {
   __index = function(self, key)
     if key ~= "nrows" and key ~= "nfields" then return Result[key] end
-    local rows, columns = 0, 0
-    if self.row then rows, columns = native.size(self.row) end
+    if not self.row then return 0 end
+    local rows, columns = native.size(self.row)
     return key == "nrows" and rows or columns
   end,
 }
@@ -73,9 +73,7 @@ function Parameter:set(value)
 end
 
 local function set_whole(self, value)
-  if type(value) == "number" and value % 1 ~= 0 then
-    value = value < 0 and math.ceil(value) or floor(value)
-  end
+  if type(value) == "number" and value % 1 ~= 0 then value = value < 0 and math.ceil(value) or math.floor(value) end
   self.value = value
 end
 
@@ -83,13 +81,11 @@ function Parameter:set_rand_str(template) self.value = native.string(template) e
 
 local Statement = {}
 Statement.__index = Statement
+function Statement:close() end
 
 function Statement:bind_create(kind, length)
-  local set = kind <= TYPES.BIGINT and set_whole or nil
-  return setmetatable({ type = kind, max_len = length, set = set }, Parameter)
+  return setmetatable({ type = kind, max_len = length, set = kind <= TYPES.BIGINT and set_whole or nil }, Parameter)
 end
-
-function Statement:close() end
 
 -- What a query is counted as.
 local function class_of(sql)
@@ -160,8 +156,7 @@ function Connection:prepare(sql)
     if given ~= number then
       error("bind_param: the statement has " .. number .. " parameters; " .. given .. " are given", 2)
     end
-    bound = { ... }
-    first, second = ...
+    bound, first, second = { ... }, ...
   end
 
   function statement:execute()
@@ -412,11 +407,8 @@ w:session(function(given)
   local events = 0
   local function event()
     env.event(tid)
-    events = events + 1
-    if events >= TOLD then
-      events = 0
-      tell(mine)
-    end
+    events = (events + 1) % TOLD
+    if events == 0 then tell(mine) end
   end
   return { env = env, event = event, counts = mine, tid = tid }
 end)
