@@ -83,18 +83,18 @@ def _chart(
         drawn += course(
             f"reference: {one.name}", (color, "dashed"), [(x, y, None) for x, y in sorted(one.points)]
         )
-    points = [(*point, label) for label, own in lines.items() for point in own]
+    means = [(label, *point) for label, own in lines.items() for point in own]
     choose = max if response(name).higher_is_better else min
-    x, best, _, label = choose(points, key=lambda point: point[1])
-    ends = [end for _, y, ci95, _ in points for end in (y, *(ci95 or ()))]
-    xs = sorted({x for x, *_ in points} | {x for one in beside for x, _ in one.points})
+    label, at, best, _ = choose(means, key=lambda point: point[2])
+    ends = [end for _, _, y, ci95 in means for end in (y, *(ci95 or ()))]
+    xs = sorted({x for _, x, _, _ in means} | {x for one in beside for x, _ in one.points})
     named = ", ".join(f"{key} {level}" for key, level in where.items())
     sources = "; ".join(f"{one.name}: {one.source}" for one in beside)
     return XYChart(
         id="-".join(("curve", name, *where.values())),
         title=f"{name} over {across.name}" + (f", {named}" if named else ""),
         unit=unit,
-        message=f"Best: {number(best)} {unit} at {across.name} {x:g}"
+        message=f"Best: {number(best)} {unit} at {across.name} {at:g}"
         + (f", {label}." if len(lines) > 1 else "."),
         note="Means of the repetitions with 95 % intervals."
         + (

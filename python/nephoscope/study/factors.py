@@ -147,8 +147,8 @@ class ExperimentTable(Settings):
     )
     """The [responses](#responses) whose effects are computed."""
     logarithmic: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
-    """Those of them whose effects multiply, and are computed of their logarithms: an effect is then a change in
-    percent. For responses whose spread grows with them, such as latencies."""
+    """Those of them whose effects multiply, and are computed of their logarithms, as are the intervals of means: an
+    effect is then a change in percent. For responses whose spread grows with them, such as latencies."""
     objectives: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """The responses of the Pareto front; all responses if left out."""
     scaling: str | None = None
