@@ -125,7 +125,11 @@ NOT_RUN = {
     "nephoscope calibrate --short": "two minutes; tests/calibration runs these cases",
     "nephoscope calibrate --json": "five minutes; tests/calibration looks at the JSON",
     **dict.fromkeys(
-        ("nephoscope experiment experiment", "nephoscope experiment cost-vs-performance"),
+        (
+            "nephoscope experiment experiment",
+            "nephoscope experiment cost-vs-performance",
+            "nephoscope experiment thesis-matrix",
+        ),
         "minutes; tests/experiments runs smaller ones",
     ),
     "nephoscope report experiments/experiment --format markdown": "tests/experiments looks at such a report",

@@ -169,6 +169,20 @@ def test_the_means_of_treatments_share_their_spread() -> None:
     assert pooled_means({0: [1.0]})[0].ci95 is None
 
 
+def test_intervals_of_logarithms_grow_with_their_means() -> None:
+    found = pooled_means({0: [10.0, 12.0], 1: [1000.0, 1200.0]}, logarithmic=True)
+    assert [found[0].mean, found[1].mean] == [11, 1100]
+    small, large = found[0].ci95, found[1].ci95
+    assert small is not None
+    assert large is not None
+    assert [end * 100 for end in small] == pytest.approx(large)
+    assert small[0] < found[0].mean - 1
+    assert small[1] > found[0].mean + 1
+    # What is not above 0 has no logarithm.
+    plain = {0: [0.0, 2.0], 1: [3.0, 4.0]}
+    assert pooled_means(plain, logarithmic=True) == pooled_means(plain)
+
+
 def about(mean: float, half: float | None) -> MeanEstimate:
     return MeanEstimate(mean, None if half is None else (mean - half, mean + half), 2, "student t")
 

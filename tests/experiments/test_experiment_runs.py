@@ -13,6 +13,7 @@ import pytest
 
 from browser import CHROMIUM, browse_page
 from commands import call, finish, start, wait_for
+from nephoscope.experiments.curves import curves
 from nephoscope.experiments.planning import plan_of
 from nephoscope.experiments.results import read_results
 from nephoscope.study.overrides import put
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LATENCY = {"name": "latency", "key": "system.plan.latency", "levels": ["constant(2ms)", "constant(4ms)"]}
+REFERENCE = {"name": "another's", "source": "page 1", "points": [[1, 450], [2, 900]]}
 SESSIONS = {"name": "sessions", "key": "measure.0.concurrency", "levels": [1, 2]}
 
 
@@ -138,6 +140,15 @@ def test_a_changed_study_is_refused(tmp_path: Path) -> None:
         ("experiment.resolution", 4, 'generators and resolution belong to design = "fractional"'),
         ("experiment.generators", {"x": ["latency"]}, "generators and resolution belong"),
         ("workload.scales", [1, 2], "workload.scales"),
+        ("workload.prewarm", True, "workload.prewarm: the schema of tpcb has no section prewarm"),
+        ("experiment.over", "latency", "experiment.over: the levels of latency are not all numbers above 0"),
+        ("experiment.by", "latency", "experiment.by: it belongs to experiment.over"),
+        ("reference", [REFERENCE], "reference: figures are drawn over a factor: experiment.over names it"),
+        ("reference", [{**REFERENCE, "response": "cost"}], "reference.0.response: 'cost' is no response"),
+        ("reference", [{**REFERENCE, "where": {"cache": "1"}}], "reference.0.where: 'cache' has no charts"),
+        ("reference", [{**REFERENCE, "where": {"latency": "x"}}], "reference.0.where.latency: there is no"),
+        ("reference", [{**REFERENCE, "points": [[1, 2, 3]]}], "reference.0.points.0"),
+        ("reference", [{**REFERENCE, "points": [[1, -2]]}], "reference.0.points.0.1"),
     ],
 )
 def test_what_is_wrong_is_one_message_and_nothing_is_touched(
@@ -265,7 +276,50 @@ def test_the_page_draws_its_charts(tmp_path: Path) -> None:
         assert "<svg" in figure or "<canvas" in figure or "<table" in figure, chart
 
 
-@pytest.mark.parametrize("name", ["experiment", "cost-vs-performance"])
+def test_a_response_is_drawn_over_a_factor_beside_figures_of_others(tmp_path: Path) -> None:
+    study = experiment(replicates=2, responses=["tps", "mean_ms"], over="sessions")
+    study["reference"] = [
+        REFERENCE,
+        {**REFERENCE, "name": "slow ones", "where": {"latency": "constant(4ms)"}, "points": [[16, 230]]},
+    ]
+    written = write_study(tmp_path, study)
+    ended = call("experiment", written, "--out", tmp_path / "x")
+    assert ended.code == 0, ended.err
+    found = read_results(tmp_path / "x")
+    fast, slow = curves(found, "tps")
+    assert [fast.title, slow.title] == [f"tps over sessions, latency constant({n}ms)" for n in (2, 4)]
+    means = {tuple(found.experiment.levels(t.treatment).values()): t.means["tps"] for t in found.treatments}
+    for chart, latency in ((fast, "constant(2ms)"), (slow, "constant(4ms)")):
+        own = [means[latency, sessions] for sessions in ("1", "2")]
+        line, points = chart.lines[:2]
+        assert [x for x, _ in line.data] == [x for x, *_ in points.whiskers] == [1, 2]
+        assert [y for _, y in line.data] == pytest.approx([mean.mean for mean in own], rel=1e-4)
+        assert [end for _, *ends in points.whiskers for end in ends] == pytest.approx(
+            [end for mean in own for end in mean.ci95 or ()], rel=1e-4
+        )
+    names = [[line.name for line in chart.lines if line.legend] for chart in (fast, slow)]
+    assert names == [["tps", "reference: another's"], ["tps", "reference: another's", "reference: slow ones"]]
+    assert slow.lines[-1].data == ((16, 230),)
+    assert (fast.x.scale, slow.x.scale) == ("linear", "log2")
+    assert "rank nothing here. another's: page 1; slow ones: page 1." in slow.note
+    assert len(curves(found, "mean_ms")) == 2
+    call("report", tmp_path / "x", "--tables", tmp_path / "tables")
+    assert len((tmp_path / "tables" / "references.csv").read_text().splitlines()) == 4
+    # One chart where a factor has lines.
+    assert call("experiment", written, "--out", tmp_path / "y", "--set", "experiment.by=latency").code == 2
+    study["reference"] = [REFERENCE]
+    study["experiment"]["by"] = "latency"
+    assert call("experiment", write_study(tmp_path, study), "--out", tmp_path / "y").code == 0
+    (chart,) = curves(read_results(tmp_path / "y"), "tps")
+    assert [line.name for line in chart.lines if line.legend] == [
+        "latency constant(2ms)",
+        "latency constant(4ms)",
+        "reference: another's",
+    ]
+    assert chart.message.endswith("at sessions 2, latency constant(2ms).")
+
+
+@pytest.mark.parametrize("name", ["experiment", "cost-vs-performance", "thesis-matrix"])
 def test_the_studies_that_come_with_nephoscope_are_sound(name: str) -> None:
     plan, studies = plan_of(find_study(name))
     assert len(studies) == len(plan.runs) == len(plan.treatments) * plan.experiment.replicates

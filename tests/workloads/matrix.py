@@ -30,7 +30,7 @@ SMALL: Mapping[str, Mapping[str, Any]] = {
     "seats": {"scale": 0.01},
     "sibench": {"scale": 1},
     "smallbank": {"scale": 0.02, "options": {"hotspot": 100}},
-    "sysbench": {"scale": 0.2, "options": {"tables": 2, "range_size": 10}},
+    "sysbench": {"scale": 0.2, "prewarm": True, "options": {"tables": 2, "range_size": 10}},
     "tatp": {"scale": 0.01},
     "tpcb": {"scale": 1},
     "tpcc": {"scale": 2, "options": {"items": 10000, "customers": 30}},

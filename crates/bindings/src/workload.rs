@@ -105,6 +105,7 @@ fn describe(workload: &Workload) -> Value {
         "checks": workload.checks.iter().map(statement).collect::<Vec<_>>(),
         "schema": {
             "create": workload.schema.create, "keys": workload.schema.keys, "drop": workload.schema.drop,
+            "prewarm": workload.schema.prewarm,
         },
     })
 }

@@ -198,6 +198,8 @@ pub struct Schema {
     pub keys: String,
     /// Removes the tables, whether they are there or not.
     pub drop: String,
+    /// Reads the tables and their indexes whole.
+    pub prewarm: String,
 }
 
 impl Schema {
@@ -207,6 +209,7 @@ impl Schema {
             "create" => Some(&mut self.create),
             "keys" => Some(&mut self.keys),
             "drop" => Some(&mut self.drop),
+            "prewarm" => Some(&mut self.prewarm),
             _ => None,
         }
     }
@@ -217,6 +220,7 @@ impl Schema {
             create: joined(&base.create, &self.create),
             keys: joined(&base.keys, &self.keys),
             drop: joined(&self.drop, &base.drop),
+            prewarm: joined(&base.prewarm, &self.prewarm),
         }
     }
 }

@@ -281,6 +281,15 @@ class WorkloadData:
             self._write(admin, Record(self._identity, "loading", Detail(made=made, loader=presence.label)))
         return made
 
+    def prewarm(self) -> None:
+        """Read the tables whole, by the section ``prewarm`` of the schema. Raises ``MeasurementError``."""
+        with self._admin() as admin:
+            try:
+                admin.query(self.workload.description["schema"]["prewarm"])
+            except MeasurementError as error:
+                where = f"the section prewarm of the schema of {self.workload.name}"
+                raise MeasurementError(f"{where}: {error}") from None
+
     # --- runs -----------------------------------------------------------------------------------------------
 
     def begin_run(self, run: str, presence: Presence) -> None:

@@ -286,11 +286,24 @@ def _between(
     return [_effect(term, fit, at, tail, aliases) for at, term in enumerate(terms, replicates.shape[1])]
 
 
-def pooled_means(groups: Mapping[int, Sequence[float]]) -> dict[int, MeanEstimate]:
+def pooled_means(
+    groups: Mapping[int, Sequence[float]], *, logarithmic: bool = False
+) -> dict[int, MeanEstimate]:
     """Return the mean of each group with its interval by the spread within all groups, as the effects have it.
 
-    Two values alone would often agree by chance, and then have an interval without any width.
+    Two values alone would often agree by chance, and then have an interval without any width. Where the values are
+    ``logarithmic``, it is the spread of their logarithms: large values have wider intervals than small ones.
     """
+    if logarithmic and all(value > 0 for values in groups.values() for value in values):
+        logs = pooled_means({at: [math.log(value) for value in values] for at, values in groups.items()})
+        return {
+            at: replace(
+                of,
+                mean=math.fsum(groups[at]) / of.count,
+                ci95=None if of.ci95 is None else (math.exp(of.ci95[0]), math.exp(of.ci95[1])),
+            )
+            for at, of in logs.items()
+        }
     means = {at: math.fsum(values) / len(values) for at, values in groups.items()}
     freedom = sum(len(values) - 1 for values in groups.values())
     rest = math.fsum((value - means[at]) ** 2 for at, values in groups.items() for value in values)

@@ -12,6 +12,7 @@ from nephoscope.experiments.design import Design, Planned
 from nephoscope.files import check_writable, is_file, make_folders, read_regular
 from nephoscope.store.writer import write_whole
 from nephoscope.study.factors import ExperimentTable, FactorTable
+from nephoscope.study.references import ReferenceTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,7 @@ class Experiment(BaseModel):
     description: str
     factors: tuple[FactorTable, ...]
     experiment: ExperimentTable
+    references: tuple[ReferenceTable, ...] = ()
     treatments: tuple[tuple[_Count, ...], ...]
     words: tuple[tuple[str, ...], ...]
     """The defining relation of a fractional design."""

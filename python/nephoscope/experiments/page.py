@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nephoscope import __version__
+from nephoscope.experiments.curves import curves
 from nephoscope.experiments.responses import response
 from nephoscope.experiments.results import COST
 from nephoscope.experiments.tables import effect_unit, tables_of
@@ -48,6 +49,7 @@ class ExperimentView(Part):
     description: str
     said: str
     axis: TimeAxis
+    curves: tuple[XYChart, ...]
     effects: tuple[XYChart, ...]
     interactions: tuple[XYChart, ...]
     surfaces: tuple[HeatChart, ...]
@@ -68,6 +70,7 @@ def build(found: Results) -> ExperimentView:
         description=experiment.description,
         said=f"{len(found.runs)} of {len(experiment.runs)} runs in random order; {kind} design over {factors}.",
         axis=TimeAxis(start_s=0, end_s=1),
+        curves=tuple(chart for name in experiment.experiment.responses for chart in curves(found, name)),
         effects=tuple(_effects(analysis) for analysis in found.analyses if analysis.effects),
         interactions=tuple(chart for analysis in found.analyses for chart in _interactions(found, analysis)),
         surfaces=tuple(chart for analysis in found.analyses for chart in _surfaces(found, analysis)),

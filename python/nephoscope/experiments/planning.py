@@ -42,7 +42,7 @@ def plan_of(
     for response in (*table.responses, *table.objectives):
         check_response(response)
     design = design_of(study.factor, table)
-    own = {"factor", "experiment"}
+    own = {"factor", "experiment", "reference"}
     tables = {key: value for key, value in read_tables(path, overrides).items() if key not in own}
     made = [_tables_of(tables, study.factor, treatment, path) for treatment in design.treatments]
     for one, treatment in zip(made, design.treatments, strict=True):
@@ -65,6 +65,7 @@ def plan_of(
         description=study.study.description,
         factors=tuple(map(without_passwords, study.factor)),
         experiment=table,
+        references=study.reference,
         treatments=design.treatments,
         words=tuple(tuple(sorted(word)) for word in design.words),
         runs=runs,

@@ -169,7 +169,8 @@ def _treatments(
             if values:
                 samples.setdefault(name, {})[treatment] = values
     for name, groups in samples.items():
-        for treatment, mean in pooled_means(groups).items():
+        scale = name in experiment.experiment.logarithmic
+        for treatment, mean in pooled_means(groups, logarithmic=scale).items():
             means.setdefault(treatment, {})[name] = (
                 mean if may_be_negative(name) else replace(mean, ci95=no_less_than_0(mean.ci95))
             )

@@ -24,6 +24,7 @@ def tables_of(found: Results) -> list[Table]:
         models_table(found),
         treatments_table(found),
         scaling_table(found.scaling),
+        references_table(found.experiment),
         runs_table(found),
     ]
     return [table for table in made if table.rows]
@@ -214,6 +215,31 @@ def scaling_table(found: LevelScaling | None) -> Table:
     return Table(
         "scaling", "Scaling from the lowest level, with 95 % intervals", columns, list(rows.values())
     )
+
+
+def references_table(experiment: Experiment) -> Table:
+    """Make the table of what others have measured: a row for each figure. It is for files: the charts show it."""
+    rows: list[Row] = [
+        {
+            "reference": one.name,
+            "response": one.response,
+            "where": ", ".join(f"{name} {level}" for name, level in one.where.items()),
+            "over": x,
+            "value": y,
+            "source": one.source,
+        }
+        for one in experiment.references
+        for x, y in one.points
+    ]
+    columns = [
+        text("reference", "What was measured, by others on another machine."),
+        text("response", "The response."),
+        text("where", "The levels of factors that it belongs to."),
+        Column("over", "number", "The level of the factor that the response is drawn over."),
+        Column("value", "number", "The figure, in the unit of the response."),
+        text("source", "Where it stands."),
+    ]
+    return Table("references", "What others have measured", columns, rows)
 
 
 def runs_table(found: Results) -> Table:

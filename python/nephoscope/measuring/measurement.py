@@ -29,6 +29,7 @@ from nephoscope.measuring.preparing import (
     engine_description,
     prepare,
     prepare_tenant,
+    prewarm,
     start,
 )
 from nephoscope.measuring.room import Rooms
@@ -129,6 +130,7 @@ def run_study(
         data = data_of(study, system, workload)
         handed_out = {name: prepare_tenant(study, data, name, audience) for name in data}
         await_replicas(study, system, workload)
+        prewarm(study, system, workload)
         manifest = manifest_of(study, workload, system)
         with shielded():  # a run directory without a manifest could not be read
             folder = new_run_directory(runs, study.study.name)

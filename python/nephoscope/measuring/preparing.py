@@ -57,6 +57,8 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     _check_service(study, workload)
     _check_isolation(study, workload)
     _check_consistency(study, workload)
+    if study.workload.prewarm and not workload.description["schema"]["prewarm"]:
+        raise InputError(f"workload.prewarm: the schema of {workload.name} has no section prewarm")
     evaluators = [
         evaluator_class(settings.evaluator)(settings, workload, index)
         for index, settings in enumerate(study.measure)
@@ -199,6 +201,13 @@ def await_replicas(study: Study, system: System, workload: Workload) -> None:
                     where = redacted_url(url)
                     raise MeasurementError(f"{where} did not come to have the data within {_REPLICAS_S:g} s")
                 time.sleep(0.05)
+
+
+def prewarm(study: Study, system: System, workload: Workload) -> None:
+    """Let each endpoint read the tables whole, where the study wants that. Raises ``MeasurementError``."""
+    for tenant in tenants_of(study.tenants, system) if study.workload.prewarm else ():
+        for url in dict.fromkeys((*tenant.rw, *tenant.ro)):
+            _data(study, workload, url).prewarm()
 
 
 def _has_data(data: WorkloadData) -> bool:

@@ -147,12 +147,17 @@ class ExperimentTable(Settings):
     )
     """The [responses](#responses) whose effects are computed."""
     logarithmic: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
-    """Those of them whose effects multiply, and are computed of their logarithms: an effect is then a change in
-    percent. For responses whose spread grows with them, such as latencies."""
+    """Those of them whose effects multiply, and are computed of their logarithms, as are the intervals of means: an
+    effect is then a change in percent. For responses whose spread grows with them, such as latencies."""
     objectives: Annotated[list[str], BeforeValidator(one_as_list)] = Field(default_factory=list)
     """The responses of the Pareto front; all responses if left out."""
     scaling: str | None = None
     """A factor of numbers, such as of nodes, over which scale-up, speed-up and linearity are computed."""
+    over: str | None = None
+    """A factor of numbers above 0, such as of sessions, over which each response is drawn: a chart for each combination
+    of the other factors' levels."""
+    by: str | None = None
+    """A factor that has a line for each of its levels in the charts of `over`, in place of charts of their own."""
 
 
 def factors_of(tables: Any, faults: list[str]) -> tuple[FactorTable, ...]:  # noqa: ANN401 - whatever TOML can hold
@@ -177,19 +182,27 @@ def experiment_faults(factors: Sequence[FactorTable], experiment: ExperimentTabl
         for key in {key for _, key in keys}
         if sum(other == key for _, other in keys) > 1
     ]
-    for key, name in (("blocks", experiment.blocks), ("scaling", experiment.scaling)):
+    for key in ("blocks", "scaling", "over", "by"):
+        name = getattr(experiment, key)
         if name is not None and name not in names:
             faults.append(f"experiment.{key}: there is no factor {name!r}; factors are {known}")
+    if experiment.by is not None and experiment.by == experiment.over:
+        faults.append(
+            "experiment.by: a factor that has a line for each level is another one than that of over"
+        )
+    if experiment.by is not None and experiment.over is None:
+        faults.append("experiment.by: it belongs to experiment.over")
     faults += [
         f"experiment.logarithmic: {name!r} is no response of it; responses are {', '.join(experiment.responses)}"
         for name in experiment.logarithmic
         if name not in experiment.responses
     ]
-    scaling = next((factor for factor in factors if factor.name == experiment.scaling), None)
-    if scaling is not None and (scaling.values is None or min(scaling.values) <= 0):
-        faults.append(
-            f"experiment.scaling: the levels of {scaling.name} are not all numbers above 0, in order"
-        )
+    for key in ("scaling", "over"):
+        factor = next((factor for factor in factors if factor.name == getattr(experiment, key)), None)
+        if factor is not None and (factor.values is None or min(factor.values) <= 0):
+            faults.append(
+                f"experiment.{key}: the levels of {factor.name} are not all numbers above 0, in order"
+            )
     more = _fraction_faults if experiment.design == "fractional" else _full_faults
     return faults + more(factors, experiment)
 

@@ -35,6 +35,7 @@ from nephoscope.settings.validation import given, one_of, validated
 from nephoscope.settings.variables import redacted_url
 from nephoscope.study.factors import ExperimentTable, FactorTable, experiment_faults, factors_of
 from nephoscope.study.overrides import read_tables
+from nephoscope.study.references import ReferenceTable, reference_faults, references_of
 from nephoscope.study.services import over_service, service_names
 
 if TYPE_CHECKING:
@@ -78,6 +79,9 @@ class WorkloadTable(Settings):
     """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time."""
     load_threads: Annotated[int, Field(ge=0, le=256)] = 0
     """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
+    prewarm: bool = False
+    """Whether each endpoint reads the tables whole before the load begins, by the section
+    [`prewarm`](workloads.md#the-schema) of the workload's schema."""
 
 
 _TIME_LIMITS = {
@@ -198,6 +202,8 @@ class Study(BaseModel):
     factor: tuple[FactorTable, ...] = ()
     """What `nephoscope experiment` varies; a stored run has none."""
     experiment: ExperimentTable | None = None
+    reference: tuple[ReferenceTable, ...] = ()
+    """What an experiment is drawn beside."""
     words: tuple[str, ...] = ("STUDY",)
     """How a command line names this study: its name and what is set, without passwords."""
 
@@ -268,7 +274,7 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
     Raises ``InputError`` that lists everything that is wrong.
     """
     faults: list[str] = []
-    known = (*_TABLES, "system", "measure", "factor", "experiment")
+    known = (*_TABLES, "system", "measure", "factor", "experiment", "reference")
     faults += [
         f"{key}: there is no such table; tables are {', '.join(known)}" for key in tables if key not in known
     ]
@@ -290,15 +296,20 @@ def make_study(tables: Mapping[str, Any], where: str) -> Study:
 def _experiment(tables: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
     """Read what a designed experiment adds to a study; nothing where it is none."""
     if "factor" not in tables:
-        if "experiment" in tables:
-            faults.append("experiment: it needs at least one [[factor]]")
+        faults += [
+            f"{name}: it needs at least one [[factor]]"
+            for name in ("experiment", "reference")
+            if name in tables
+        ]
         return {}
     before = len(faults)
     factors = factors_of(tables["factor"], faults)
     table = validated(ExperimentTable, tables.get("experiment", {}), "experiment", faults)
+    references = references_of(tables.get("reference", []), faults)
     if table is not None and len(faults) == before:
         faults += experiment_faults(factors, table)
-    return {"factor": factors, "experiment": table}
+        faults += reference_faults(references, factors, table)
+    return {"factor": factors, "experiment": table, "reference": references}
 
 
 def scale_faults(workload: WorkloadTable | None, entries: Sequence[MeasureSettings]) -> list[str]:
