@@ -3,17 +3,20 @@ from os import PathLike
 from typing import Any, Self, final
 
 __version__: str
+RECORDED_FORMAT: str
 __all__ = [
     "Admin",
     "FaultProxy",
     "Histogram",
     "PageStore",
     "Probes",
+    "RECORDED_FORMAT",
     "Run",
     "SqlReplay",
     "SqlTraceMask",
     "SqlTraceOrder",
     "SqlTraceReader",
+    "SqlTraceRecorder",
     "StorageExecution",
     "StorageGenerator",
     "StorageLogView",
@@ -230,6 +233,22 @@ class SqlTraceOrder:
 class SqlTraceMask:
     def __new__(cls) -> SqlTraceMask: ...
     def masked(self, values: Sequence[str | None], kinds: str) -> list[str | None]: ...
+
+@final
+class SqlTraceRecorder:
+    def __new__(
+        cls, target: str, listen: str | None, mask: bool, database: str | None, seconds: float | None
+    ) -> SqlTraceRecorder: ...
+    @property
+    def address(self) -> str: ...
+    def next(self) -> dict[str, Any] | None: ...
+    def stop(self) -> None: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def zone(self) -> str: ...
+    @property
+    def left_out(self) -> dict[str, int]: ...
 
 @final
 class SqlTraceReader:

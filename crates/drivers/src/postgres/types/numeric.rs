@@ -103,6 +103,46 @@ fn groups(whole: &str, part: &str) -> Vec<u16> {
     before.chain(behind).collect()
 }
 
+/// The text of a number in binary, as `numeric_out` has it; `None` where the bytes are none.
+pub(super) fn to_text(cell: &[u8]) -> Option<String> {
+    let (words, odd) = cell.as_chunks::<2>();
+    let word = |at: usize| words.get(at).map(|word| u16::from_be_bytes(*word));
+    let (count, weight, sign, scale) = (word(0)?, i32::from(word(1)? as i16), word(2)?, word(3)?);
+    let digits = words.get(4..).filter(|digits| odd.is_empty() && digits.len() == usize::from(count))?;
+    match sign {
+        NAN => return Some("NaN".to_owned()),
+        INFINITE => return Some("Infinity".to_owned()),
+        NEGATIVE_INFINITE => return Some("-Infinity".to_owned()),
+        0 | NEGATIVE if usize::from(scale) <= MOST_PART => {}
+        _ => return None,
+    }
+    let mut text = String::new();
+    // The group of four digits whose weight is this power of 10,000.
+    let group = |power: i32| {
+        let at = usize::try_from(weight - power).ok();
+        at.and_then(|at| digits.get(at)).map_or(0, |digit| u16::from_be_bytes(*digit))
+    };
+    let begin = if count == 0 { 0 } else { weight.max(0) };
+    for power in (0..=begin).rev() {
+        text += &format!("{:04}", group(power));
+    }
+    let whole = text.trim_start_matches('0');
+    text = if whole.is_empty() { "0".to_owned() } else { whole.to_owned() };
+    if scale > 0 {
+        text.push('.');
+        let end = text.len() + usize::from(scale);
+        for power in 1..=i32::from(scale.div_ceil(4)) {
+            text += &format!("{:04}", group(-power));
+        }
+        text.truncate(end);
+    }
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    if sign == NEGATIVE && !is_zero {
+        text.insert(0, '-');
+    }
+    digits.iter().all(|digit| u16::from_be_bytes(*digit) < 10_000).then_some(text)
+}
+
 fn put_head(count: usize, weight: i16, sign: u16, scale: u16, out: &mut Vec<u8>) {
     out.extend_from_slice(&(count as u16).to_be_bytes());
     out.extend_from_slice(&weight.to_be_bytes());
