@@ -5,12 +5,12 @@ from typing import Any, Self, final
 __version__: str
 RECORDED_FORMAT: str
 __all__ = [
+    "RECORDED_FORMAT",
     "Admin",
     "FaultProxy",
     "Histogram",
     "PageStore",
     "Probes",
-    "RECORDED_FORMAT",
     "Run",
     "SqlReplay",
     "SqlTraceMask",

@@ -68,11 +68,14 @@ pub fn wire_trace(data: &[u8]) {
 }
 
 fn recorded(mut pieces: &[u8], cut: usize, mask: bool) -> (Vec<Batch>, BTreeMap<&'static str, u64>) {
-    let Ok(mut recorder) = Recorder::new(&Options { mask, database: None }, 0, 0) else { return Default::default() };
+    let Ok(mut recorder) = Recorder::new(&Options { mask, database: None }, 0, 0) else {
+        return Default::default();
+    };
     let mut at = 0;
     while let Some(([what, length @ ..], rest)) = pieces.split_first_chunk::<3>() {
         let (piece, rest) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes(*length))));
-        let (side, connection) = (if what & 1 == 0 { Side::Client } else { Side::Server }, u64::from(what & 2));
+        let (side, connection) =
+            (if what & 1 == 0 { Side::Client } else { Side::Server }, u64::from(what & 2));
         piece.chunks(cut).for_each(|bytes| recorder.passed(connection, side, at, bytes));
         if what & 4 != 0 {
             recorder.ended(connection);
@@ -130,16 +133,6 @@ mod tests {
         assert!(seeds.len() >= least, "{} lacks seeds", folder.display());
         for seed in seeds {
             call(&fs::read(seed).unwrap());
-        }
-    }
-
-    #[test]
-    fn zz_write_seeds() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire_trace");
-        fs::create_dir_all(&folder).unwrap();
-        let all = examples();
-        for (at, (name, talk, ..)) in all.iter().enumerate() {
-            fs::write(folder.join(name), seed(talk, &all[(at + 1) % all.len()].1)).unwrap();
         }
     }
 

@@ -36,8 +36,8 @@ def record_trace(
     ``listening`` is called with the address (host:port) once clients can connect to it.
 
     Raises:
-        InputError: the URL is none of a PostgreSQL server, the address cannot be listened on, no statement was recorded,
-            or the trace cannot be made there.
+        InputError: the URL is none of a PostgreSQL server, the address cannot be listened on, no statement was
+            recorded, or the trace cannot be made there.
 
     """
     target = parse_target(url)
@@ -70,7 +70,7 @@ def parse_target(url: str) -> str:
         InputError: it is something else.
 
     """
-    allowed = "allowed: postgresql://HOST:PORT/"
+    allowed = "allowed: such as postgresql://10.0.0.5:5432/"
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port or _PORT
@@ -78,8 +78,8 @@ def parse_target(url: str) -> str:
         raise InputError(f"--from: {error} ({allowed})") from None
     if parts.scheme not in SCHEMES:
         raise InputError(
-            f"--from {parts.scheme}://…: only PostgreSQL's protocol is recorded ({allowed}); of MariaDB and MySQL, "
-            "import the general log by `nephoscope trace import`"
+            f"--from: it is no URL of PostgreSQL ({allowed}); of MariaDB and MySQL, import the general log by "
+            "`nephoscope trace import`"
         )
     if not host or "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment:
         raise InputError(

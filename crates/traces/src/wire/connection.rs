@@ -4,8 +4,7 @@ use nephoscope_drivers::postgres::Fields;
 
 use super::frames::{Foreign, Frames, Keep};
 use super::session::Session;
-use super::{ENCRYPTED, FOREIGN, Side, TOO_MUCH, WALSENDERS};
-use crate::intake::Intake;
+use super::{Common, ENCRYPTED, FOREIGN, Side, TOO_MUCH, WALSENDERS};
 
 /// The longest message that opens a connection, by the server's own limit.
 const LONGEST_GREETING: usize = 10_000;
@@ -47,17 +46,17 @@ impl Connection {
     }
 
     /// Takes bytes that passed at a time, in microseconds since 1970.
-    pub(super) fn passed(&mut self, side: Side, at: i64, bytes: &[u8], intake: &mut Intake) {
-        if let Err(why) = self.follow(side, at, bytes, intake) {
-            intake.leave_out(why);
+    pub(super) fn passed(&mut self, side: Side, at: i64, bytes: &[u8], to: &mut Common) {
+        if let Err(why) = self.follow(side, at, bytes, to) {
+            to.intake.leave_out(why);
             self.give_up();
         }
     }
 
     /// The connection has ended.
-    pub(super) fn end(&mut self, intake: &mut Intake) {
-        self.session.end(intake);
-        intake.end_session(&self.session.name);
+    pub(super) fn end(&mut self, to: &mut Common) {
+        self.session.end(to);
+        to.intake.end_session(&self.session.name);
     }
 
     fn give_up(&mut self) {
@@ -65,20 +64,14 @@ impl Connection {
         *self = Self { phase: Phase::Over, ..Self::new(name) };
     }
 
-    fn follow(
-        &mut self,
-        side: Side,
-        at: i64,
-        mut bytes: &[u8],
-        intake: &mut Intake,
-    ) -> Result<(), &'static str> {
+    fn follow(&mut self, side: Side, at: i64, mut bytes: &[u8], to: &mut Common) -> Result<(), &'static str> {
         while !bytes.is_empty() {
             bytes = match (&self.phase, side) {
                 (Phase::Over, _) => return Ok(()),
                 (Phase::Greeting, Side::Client) => self.greeted(bytes)?,
                 (Phase::Asked, Side::Server) => self.encrypted_or_not(bytes)?,
                 (Phase::Messages, _) => {
-                    let used = self.message(side, at, bytes, intake).map_err(|Foreign| FOREIGN)?;
+                    let used = self.message(side, at, bytes, to).map_err(|Foreign| FOREIGN)?;
                     if self.session.size() > MOST {
                         return Err(TOO_MUCH);
                     }
@@ -90,21 +83,15 @@ impl Connection {
         Ok(())
     }
 
-    fn message(
-        &mut self,
-        side: Side,
-        at: i64,
-        bytes: &[u8],
-        intake: &mut Intake,
-    ) -> Result<usize, Foreign> {
+    fn message(&mut self, side: Side, at: i64, bytes: &[u8], to: &mut Common) -> Result<usize, Foreign> {
         let (used, message) = match side {
             Side::Client => self.up.next(bytes, of_client)?,
             Side::Server => self.down.next(bytes, of_server)?,
         };
         match (message, side) {
             (None, _) => {}
-            (Some(message), Side::Client) => self.session.asked(message, at, intake)?,
-            (Some(message), Side::Server) => self.session.answered(message, at, intake)?,
+            (Some(message), Side::Client) => self.session.asked(message, at, to)?,
+            (Some(message), Side::Server) => self.session.answered(message, at, to)?,
         }
         Ok(used)
     }
@@ -192,8 +179,8 @@ fn of_server(tag: u8) -> Option<Keep> {
     Some(match tag {
         b't' => Keep::All,
         b'C' | b'E' | b'Z' => Keep::Beginning,
-        b'1' | b'2' | b'3' | b'A' | b'D' | b'G' | b'H' | b'I' | b'K' | b'N' | b'R' | b'S' | b'T' | b'V' | b'W'
-        | b'c' | b'd' | b'n' | b's' | b'v' => Keep::Type,
+        b'1' | b'2' | b'3' | b'A' | b'D' | b'G' | b'H' | b'I' | b'K' | b'N' | b'R' | b'S' | b'T' | b'V'
+        | b'W' | b'c' | b'd' | b'n' | b's' | b'v' => Keep::Type,
         _ => return None,
     })
 }

@@ -70,14 +70,33 @@ impl<T: Sizeable> Named<T> {
 /// A request whose reply has not come.
 #[derive(Debug)]
 pub(super) enum Waiting {
-    Parse { name: Name, statement: Arc<Statement>, at: i64 },
-    Bind { portal: Name, statement: Name, values: Result<Box<[u8]>, &'static str>, at: i64 },
+    Parse {
+        name: Name,
+        statement: Arc<Statement>,
+        at: i64,
+    },
+    Bind {
+        portal: Name,
+        statement: Name,
+        values: Result<Box<[u8]>, &'static str>,
+        at: i64,
+    },
     DescribeStatement(Name),
     DescribePortal,
     CloseStatement(Name),
     ClosePortal(Name),
-    Execute { portal: Name, at: i64, copies: bool },
-    Query { text: Text, at: i64, error: Option<Box<str>>, commands: u32, rows: Option<u64> },
+    Execute {
+        portal: Name,
+        at: i64,
+        copies: bool,
+    },
+    Query {
+        text: Text,
+        at: i64,
+        error: Option<Box<str>>,
+        commands: u32,
+        rows: Option<u64>,
+    },
     Function,
     /// The end of a batch; and the beginning of the connection, which ends in the same way.
     Sync,

@@ -2,6 +2,7 @@
 //! Takes bytes of both directions and does no I/O; memory is bounded for each connection.
 
 mod connection;
+mod described;
 mod frames;
 mod kept;
 mod session;
@@ -18,6 +19,7 @@ use crate::intake::{Intake, WINDOW};
 use crate::mask::Mask;
 use crate::reader::Options;
 use connection::Connection;
+use described::Described;
 
 /// The format's name in a trace.
 pub const FORMAT: &str = "postgresql-wire";
@@ -41,9 +43,15 @@ pub enum Side {
     Server,
 }
 
+/// What all connections share.
+struct Common {
+    intake: Intake,
+    described: Described,
+}
+
 /// Makes a trace of what passes between clients and a server.
 pub struct Recorder {
-    intake: Intake,
+    common: Common,
     connections: HashMap<u64, Connection>,
     /// How many connections there were.
     seen: u64,
@@ -63,7 +71,7 @@ impl Recorder {
         let mask = if options.mask { Some(Mask::new()?) } else { None };
         let intake = Intake::new(Lexer::POSTGRES, mask, options.database.clone());
         Ok(Self {
-            intake,
+            common: Common { intake, described: Described::default() },
             connections: HashMap::new(),
             seen: 0,
             anchor: (monotonic_ns, unix_us),
@@ -79,13 +87,13 @@ impl Recorder {
             self.seen += 1;
             Connection::new(connection.to_string())
         });
-        found.passed(side, at, bytes, &mut self.intake);
+        found.passed(side, at, bytes, &mut self.common);
     }
 
     /// Takes the end of a connection.
     pub fn ended(&mut self, connection: u64) {
         if let Some(mut found) = self.connections.remove(&connection) {
-            found.end(&mut self.intake);
+            found.end(&mut self.common);
         }
     }
 
@@ -96,20 +104,20 @@ impl Recorder {
         for connection in left {
             self.ended(connection);
         }
-        self.intake.end();
+        self.common.intake.end();
         self.ended = true;
     }
 
     /// Statements in the order of their beginnings as far as a window of them tells, once there are enough or the recording
     /// has ended.
     pub fn ready(&mut self) -> Option<Batch> {
-        if self.ended || self.intake.waiting() >= WINDOW { self.intake.ready() } else { None }
+        if self.ended || self.common.intake.waiting() >= WINDOW { self.common.intake.ready() } else { None }
     }
 
     /// What was left out so far: why, and how often.
     #[must_use]
     pub fn left_out(&self) -> &BTreeMap<&'static str, u64> {
-        self.intake.left_out()
+        self.common.intake.left_out()
     }
 
     /// How many connections there were.

@@ -10,8 +10,8 @@ use nephoscope_drivers::postgres::{Fields, affected, error};
 use super::frames::{Foreign, Message};
 use super::kept::{Name, Named, Queue, Waiting};
 use super::statement::{Portal, Statement, Text, text};
-use super::{FETCHES, FUNCTIONS, UNKNOWN};
-use crate::intake::{Event, Intake};
+use super::{Common, FETCHES, FUNCTIONS, UNKNOWN};
+use crate::intake::Event;
 use crate::logs::TOO_LONG;
 
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Session {
 
     // ---- requests --------------------------------------------------------------------------------------------
 
-    pub(super) fn asked(&mut self, message: Message<'_>, at: i64, intake: &mut Intake) -> Result<(), Foreign> {
+    pub(super) fn asked(&mut self, message: Message<'_>, at: i64, to: &mut Common) -> Result<(), Foreign> {
         if message.tag == b'S' {
             self.is_skipping = false;
             self.waiting.push(Waiting::Sync);
@@ -62,7 +62,7 @@ impl Session {
         match message.tag {
             b'd' | b'c' | b'f' => self.waiting.push_copied(),
             b'F' => {
-                intake.leave_out(FUNCTIONS);
+                to.intake.leave_out(FUNCTIONS);
                 self.waiting.push(Waiting::Function);
             }
             _ => {
@@ -76,15 +76,10 @@ impl Session {
 
     // ---- replies ---------------------------------------------------------------------------------------------
 
-    pub(super) fn answered(
-        &mut self,
-        message: Message<'_>,
-        at: i64,
-        intake: &mut Intake,
-    ) -> Result<(), Foreign> {
+    pub(super) fn answered(&mut self, message: Message<'_>, at: i64, to: &mut Common) -> Result<(), Foreign> {
         let Message { tag, body, .. } = message;
         match (tag, self.waiting.front()) {
-            (b'E', _) => self.failed(error(body).code(), at, intake),
+            (b'E', _) => self.failed(error(body).code(), at, to),
             (b'C', Some(Waiting::Query { commands, rows, text, .. })) => {
                 *commands += 1;
                 *rows = rows_of(body).filter(|_| *commands == 1);
@@ -93,15 +88,17 @@ impl Session {
                 }
             }
             (b'G', Some(Waiting::Execute { copies, .. })) => *copies = true,
-            (b'C' | b'I' | b's', Some(Waiting::Execute { .. })) => self.executed(message, at, intake),
+            (b'C' | b'I' | b's', Some(Waiting::Execute { .. })) => self.executed(message, at, to),
             (b't', Some(Waiting::DescribeStatement(name))) => {
                 if let Some(statement) = self.statements.get(name) {
+                    let types = types(body)?;
+                    to.described.learn(&self.database, statement, &types);
                     // A second description says the same.
-                    let _ = statement.described.set(types(body)?);
+                    let _ = statement.described.set(types);
                 }
             }
             (b'Z', Some(Waiting::Query { .. } | Waiting::Function | Waiting::Sync)) => {
-                self.is_ready(body, at, intake);
+                self.is_ready(body, at, to);
             }
             (b'1', Some(Waiting::Parse { .. }))
             | (b'2', Some(Waiting::Bind { .. }))
@@ -145,14 +142,14 @@ impl Session {
     }
 
     /// A portal was executed, to its end or to a limit of rows.
-    fn executed(&mut self, message: Message<'_>, at: i64, intake: &mut Intake) {
+    fn executed(&mut self, message: Message<'_>, at: i64, to: &mut Common) {
         let Some(Waiting::Execute { portal, at: begun, copies }) = self.waiting.pop() else { return };
         if copies {
             self.waiting.drop_before_copied();
         }
         let rows = if message.tag == b'C' { rows_of(message.body) } else { None };
         let ended = Ended { at: Some(at), rows, error: None };
-        self.give_portal(&portal, begun, &ended, intake);
+        self.give_portal(&portal, begun, &ended, to);
         let Some(found) = self.portals.get_mut(&portal) else { return };
         found.is_begun = true;
         if let Some(gone) = deallocated(message.body, &found.statement.text).filter(|_| message.tag == b'C') {
@@ -161,7 +158,7 @@ impl Session {
     }
 
     /// An error ends the request that is answered next, and all behind it up to the Sync.
-    fn failed(&mut self, code: &str, at: i64, intake: &mut Intake) {
+    fn failed(&mut self, code: &str, at: i64, to: &mut Common) {
         // An error of the server's without a code is an error nevertheless.
         let code = if code.is_empty() { "XX000" } else { code };
         match self.waiting.front() {
@@ -179,17 +176,17 @@ impl Session {
                 if name.is_empty() {
                     self.statements.remove(&name);
                 }
-                self.give(&statement.text, Vec::new(), at, &ended, intake);
+                self.give(&statement.text, Vec::new(), at, &ended, to);
             }
             Some(Waiting::Bind { statement, values, at, .. }) => {
                 let portal = self.bound(&statement, values);
-                self.give_bound(&portal, at, &ended, intake);
+                self.give_bound(&portal, at, &ended, to);
             }
             Some(Waiting::Execute { portal, at, copies }) => {
                 if copies {
                     self.waiting.drop_before_copied();
                 }
-                self.give_portal(&portal, at, &ended, intake);
+                self.give_portal(&portal, at, &ended, to);
             }
             _ => {}
         }
@@ -197,10 +194,10 @@ impl Session {
     }
 
     /// The server is ready for the next request.
-    fn is_ready(&mut self, body: &[u8], at: i64, intake: &mut Intake) {
+    fn is_ready(&mut self, body: &[u8], at: i64, to: &mut Common) {
         if let Some(Waiting::Query { text, at: begun, error, rows, .. }) = self.waiting.pop() {
             let ended = Ended { at: Some(at), rows, error: error.as_deref() };
-            self.give(&text, Vec::new(), begun, &ended, intake);
+            self.give(&text, Vec::new(), begun, &ended, to);
             self.statements.remove(b"");
             self.portals.remove(b"");
         }
@@ -219,16 +216,16 @@ impl Session {
     }
 
     /// The connection has ended: how what still waited for its reply ended is not known.
-    pub(super) fn end(&mut self, intake: &mut Intake) {
+    pub(super) fn end(&mut self, to: &mut Common) {
         while self.waiting.front().is_some() {
             match self.waiting.pop() {
                 Some(Waiting::Query { text, at, error, .. }) => {
                     let ended = Ended { at: None, rows: None, error: error.as_deref() };
-                    self.give(&text, Vec::new(), at, &ended, intake);
+                    self.give(&text, Vec::new(), at, &ended, to);
                 }
                 Some(Waiting::Execute { portal, at, .. }) => {
                     let ended = Ended { at: None, rows: None, error: None };
-                    self.give_portal(&portal, at, &ended, intake);
+                    self.give_portal(&portal, at, &ended, to);
                 }
                 Some(other) => self.apply(other),
                 None => {}
@@ -238,31 +235,24 @@ impl Session {
 
     // ---- events ----------------------------------------------------------------------------------------------
 
-    fn give_portal(&self, portal: &[u8], at: i64, ended: &Ended<'_>, intake: &mut Intake) {
+    fn give_portal(&self, portal: &[u8], at: i64, ended: &Ended<'_>, to: &mut Common) {
         match self.portals.get(portal) {
-            Some(found) if found.is_begun => intake.leave_out(FETCHES),
-            Some(found) => self.give_bound(found, at, ended, intake),
-            None => intake.miss(&self.name, &self.database, UNKNOWN),
+            Some(found) if found.is_begun => to.intake.leave_out(FETCHES),
+            Some(found) => self.give_bound(found, at, ended, to),
+            None => to.intake.miss(&self.name, &self.database, UNKNOWN),
         }
     }
 
-    fn give_bound(&self, portal: &Portal, at: i64, ended: &Ended<'_>, intake: &mut Intake) {
-        match portal.texts() {
-            Ok(bound) => self.give(&portal.statement.text, bound, at, ended, intake),
-            Err(why) => intake.miss(&self.name, &self.database, why),
+    fn give_bound(&self, portal: &Portal, at: i64, ended: &Ended<'_>, to: &mut Common) {
+        match portal.texts(&self.database, &to.described) {
+            Ok(bound) => self.give(&portal.statement.text, bound, at, ended, to),
+            Err(why) => to.intake.miss(&self.name, &self.database, why),
         }
     }
 
-    fn give(
-        &self,
-        text: &Text,
-        bound: Vec<Option<String>>,
-        at: i64,
-        ended: &Ended<'_>,
-        intake: &mut Intake,
-    ) {
+    fn give(&self, text: &Text, bound: Vec<Option<String>>, at: i64, ended: &Ended<'_>, to: &mut Common) {
         match text {
-            Ok(text) => intake.take(Event {
+            Ok(text) => to.intake.take(Event {
                 session: &self.name,
                 database: &self.database,
                 time_us: at,
@@ -273,7 +263,7 @@ impl Session {
                 beside: "",
                 error: ended.error,
             }),
-            Err(why) => intake.miss(&self.name, &self.database, why),
+            Err(why) => to.intake.miss(&self.name, &self.database, why),
         }
     }
 }

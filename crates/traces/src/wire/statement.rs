@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use nephoscope_drivers::postgres::{Fields, shown};
 
+use super::described::Described;
 use super::{NOT_UTF8, TYPES};
 use crate::logs::TOO_LONG;
 use crate::reader::LONGEST;
@@ -40,8 +41,16 @@ impl Statement {
         size_of::<Self>() + length(&self.text) + (self.given.len() + described) * size_of::<u32>()
     }
 
-    fn type_of(&self, place: usize) -> u32 {
-        let described = || self.described.get().and_then(|types| types.get(place)).copied();
+    /// The type of a parameter; 0 where nobody has said it.
+    fn type_of(&self, place: usize, database: &str, others: &Described) -> u32 {
+        let described = || {
+            if self.described.get().is_none()
+                && let Some(types) = others.types(database, self)
+            {
+                let _ = self.described.set(types.to_vec());
+            }
+            self.described.get().and_then(|types| types.get(place)).copied()
+        };
         self.given.get(place).copied().filter(|oid| *oid != 0).or_else(described).unwrap_or(0)
     }
 }
@@ -66,8 +75,13 @@ impl Portal {
         size_of::<Self>() + self.statement.size() + self.values.as_ref().map_or(0, |values| values.len())
     }
 
-    /// The values as texts; or why there are none.
-    pub(super) fn texts(&self) -> Result<Vec<Option<String>>, &'static str> {
+    /// The values as texts; or why there are none. What servers have said of the same text elsewhere counts where this
+    /// one was not asked.
+    pub(super) fn texts(
+        &self,
+        database: &str,
+        others: &Described,
+    ) -> Result<Vec<Option<String>>, &'static str> {
         let mut fields = Fields(self.values.as_ref().map_err(|why| *why)?);
         let mut formats = Vec::new();
         for _ in 0..count(&mut fields)? {
@@ -84,7 +98,7 @@ impl Portal {
             // One format is that of all.
             let format = if formats.len() == 1 { formats.first() } else { formats.get(place) };
             let text = match format {
-                Some(1) => shown(self.statement.type_of(place), value).ok_or(TYPES)?,
+                Some(1) => shown(self.statement.type_of(place, database, others), value).ok_or(TYPES)?,
                 _ => std::str::from_utf8(value).map_err(|_| NOT_UTF8)?.to_owned(),
             };
             bytes += text.len();

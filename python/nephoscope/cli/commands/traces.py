@@ -20,7 +20,9 @@ app = typer.Typer(
     help="Traces: the statements that a server was sent, their sessions, transactions and fingerprints.",
     no_args_is_help=True,
 )
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace that was imported or recorded.")]
+TraceArgument = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="A trace that was imported or recorded.")
+]
 ToOption = Annotated[
     str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
 ]
@@ -60,7 +62,8 @@ DatabaseOption = Annotated[
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The trace that is made.")]
 MaskOption = Annotated[
-    bool, typer.Option("--mask", help="Replace every value by another of the same form, before it is written.")
+    bool,
+    typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
 ]
 
 
@@ -105,7 +108,8 @@ def record(
     mask: MaskOption = False,
     database: DatabaseOption = None,
     length: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="How long to record; until Ctrl-C if left out.")
+        str | None,
+        typer.Option("--for", metavar="TIME", help="How long to record; until Ctrl-C if left out."),
     ] = None,
 ) -> None:
     """Make a trace of what clients ask a PostgreSQL server through a proxy, until Ctrl-C."""

@@ -1,6 +1,8 @@
 //! Decimal numbers in their text and binary forms (`numeric_send` and `numeric_recv` in PostgreSQL's
 //! `numeric.c`: digits to the base of 10,000, aligned at the decimal point).
 
+use std::fmt::Write as _;
+
 use crate::contract::value::Value;
 
 const NEGATIVE: u16 = 0x4000;
@@ -124,7 +126,7 @@ pub(super) fn to_text(cell: &[u8]) -> Option<String> {
     };
     let begin = if count == 0 { 0 } else { weight.max(0) };
     for power in (0..=begin).rev() {
-        text += &format!("{:04}", group(power));
+        put_group(group(power), &mut text);
     }
     let whole = text.trim_start_matches('0');
     text = if whole.is_empty() { "0".to_owned() } else { whole.to_owned() };
@@ -132,7 +134,7 @@ pub(super) fn to_text(cell: &[u8]) -> Option<String> {
         text.push('.');
         let end = text.len() + usize::from(scale);
         for power in 1..=i32::from(scale.div_ceil(4)) {
-            text += &format!("{:04}", group(-power));
+            put_group(group(-power), &mut text);
         }
         text.truncate(end);
     }
@@ -141,6 +143,11 @@ pub(super) fn to_text(cell: &[u8]) -> Option<String> {
         text.insert(0, '-');
     }
     digits.iter().all(|digit| u16::from_be_bytes(*digit) < 10_000).then_some(text)
+}
+
+fn put_group(digits: u16, text: &mut String) {
+    // Writing into a text cannot fail.
+    let _ = write!(text, "{digits:04}");
 }
 
 fn put_head(count: usize, weight: i16, sign: u16, scale: u16, out: &mut Vec<u8>) {

@@ -29,8 +29,8 @@ pub fn shown(oid: u32, cell: &[u8]) -> Option<String> {
     };
     Some(match value {
         Value::Bool(value) => if value { "t" } else { "f" }.to_owned(),
-        Value::Float(number) if of == Type::Float4 => float(number as f32, number, 6),
-        Value::Float(number) => float(number, number, 15),
+        Value::Float(number) if of == Type::Float4 => float(&(number as f32), number, 6),
+        Value::Float(number) => float(&number, number, 15),
         Value::Timestamp(micros) => timestamp(micros, oid == TIMESTAMP_WITH_ZONE),
         value => {
             let mut text = Vec::new();
@@ -42,7 +42,7 @@ pub fn shown(oid: u32, cell: &[u8]) -> Option<String> {
 
 /// The shortest text of a number, with an exponent where there would be more than so many digits before the point, or
 /// four zeros behind it.
-fn float<F: LowerExp + ToString>(shortest: F, number: f64, digits: i32) -> String {
+fn float<F: LowerExp + ToString>(shortest: &F, number: f64, digits: i32) -> String {
     if number.is_nan() {
         return "NaN".to_owned();
     }

@@ -326,7 +326,9 @@ fn values_in_binary_are_shown_as_the_server_shows_them() {
     ] {
         assert_eq!(shown(oid, &cell).as_deref(), Some(text), "type {oid}");
     }
-    for (oid, cell) in [(600, vec![0; 16]), (23, vec![1]), (25, vec![0xff]), (3802, b"{}".to_vec()), (1700, vec![0; 7])] {
+    for (oid, cell) in
+        [(600, vec![0; 16]), (23, vec![1]), (25, vec![0xff]), (3802, b"{}".to_vec()), (1700, vec![0; 7])]
+    {
         assert_eq!(shown(oid, &cell), None, "type {oid}");
     }
 }

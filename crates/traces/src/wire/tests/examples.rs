@@ -13,6 +13,7 @@ pub(crate) fn examples() -> Vec<Example> {
         ("pipelined", pipelined(), PIPELINED, &[]),
         ("skipping", skipping(), SKIPPING, &[]),
         ("portals", portals(), PORTALS, &[(FETCHES, 2)]),
+        ("described-elsewhere", described_elsewhere(), DESCRIBED_ELSEWHERE, &[(TYPES, 1)]),
         ("names", names(), NAMES, &[(UNKNOWN, 2)]),
         ("types", types(), TYPED, &[(NOT_UTF8, 1), (TYPES, 2)]),
         ("copied", copied(), COPIED, &[]),
@@ -64,7 +65,8 @@ const SIMPLE_LATER: &[&str] = &[
 
 fn extended() -> Talk {
     let seven: &[u8] = &7_i32.to_be_bytes();
-    let bound = [bind("", "s", &[1, 0], &[Some(seven), Some(b"it's")]), bind("", "s", &[1], &[None, Some(b"")])];
+    let bound =
+        [bind("", "s", &[1, 0], &[Some(seven), Some(b"it's")]), bind("", "s", &[1], &[None, Some(b"")])];
     Talk::begun()
         .asks(
             &[&parse("s", "SELECT a FROM t WHERE b = $1 AND c = $2", &[]), &describe("S", "s"), SYNC],
@@ -82,6 +84,25 @@ const EXTENDED: &[&str] = &[
     "80 s0 t1 10 select a from t where b = $1 and c = $2|pp|NULL,||d|0",
 ];
 
+/// A client that asks for types once, and remembers them: here under another name, as on another connection. Answers that
+/// differ are of no use.
+fn described_elsewhere() -> Talk {
+    let sql = "SELECT a FROM t WHERE b = $1";
+    let value: &[u8] = &7_i64.to_be_bytes();
+    let asked = |name: &str| [parse(name, sql, &[]), describe("S", name), SYNC.to_vec()].concat();
+    let answered = |oid: u32| [PARSED, &described(&[oid]), NO_DATA, &ready(b'I')].concat();
+    let run =
+        [parse("o", sql, &[0]), bind("", "o", &[1], &[Some(value)]), execute("", 0), SYNC.to_vec()].concat();
+    let ran = [PARSED, BOUND, &done("SELECT 0"), &ready(b'I')].concat();
+    let again = [close("S", "o"), SYNC.to_vec()].concat();
+    Talk::begun()
+        .asks(&[&asked("s")], &[&answered(20)])
+        .asks(&[&run], &[&ran])
+        .asks(&[&again, &asked("u")], &[CLOSED, &ready(b'I'), &answered(701)])
+        .asks(&[&run], &[&ran])
+}
+const DESCRIBED_ELSEWHERE: &[&str] = &["60 s0 t0 10 select a from t where b = $1|p|7||d|0"];
+
 /// A batch of which the second statement fails, and the third was never executed.
 fn pipelined() -> Talk {
     let step = |sql: &str, value: &[u8]| {
@@ -89,11 +110,22 @@ fn pipelined() -> Talk {
     };
     Talk::begun()
         .asks(
-            &[&step("INSERT INTO t VALUES ($1)", b"1"), &step("SELECT $1 / 0", b"2"), &step("SELECT $1", b"3"), SYNC],
+            &[
+                &step("INSERT INTO t VALUES ($1)", b"1"),
+                &step("SELECT $1 / 0", b"2"),
+                &step("SELECT $1", b"3"),
+                SYNC,
+            ],
             &[PARSED, BOUND, &done("INSERT 0 1"), PARSED, BOUND, &failed("22012"), &ready(b'I')],
         )
         .asks(
-            &[&parse("", "SELECT wrong", &[]), &bind("", "", &[], &[]), &execute("", 0), SYNC, &query("SELECT 4")],
+            &[
+                &parse("", "SELECT wrong", &[]),
+                &bind("", "", &[], &[]),
+                &execute("", 0),
+                SYNC,
+                &query("SELECT 4"),
+            ],
             &[&failed("42703"), &ready(b'I'), ROW, &done("SELECT 1"), &ready(b'I')],
         )
         .asks(
@@ -113,7 +145,9 @@ const PIPELINED: &[&str] = &[
 fn skipping() -> Talk {
     Talk::begun()
         .asks(&[&parse("", "SELECT wrong", &[])], &[&failed("42703")])
-        .client(&[parse("", "SELECT 1", &[]), bind("", "", &[], &[]), execute("", 0), query("SELECT 2")].concat())
+        .client(
+            &[parse("", "SELECT 1", &[]), bind("", "", &[], &[]), execute("", 0), query("SELECT 2")].concat(),
+        )
         .asks(&[SYNC], &[&ready(b'I')])
         .asks(&[&query("SELECT 3")], &[ROW, &done("SELECT 1"), &ready(b'I')])
 }
@@ -131,11 +165,8 @@ fn portals() -> Talk {
         .asks(&[&close("P", "p"), SYNC], &[CLOSED, &ready(b'T')])
         .asks(&[&query("COMMIT")], &[&done("COMMIT"), &ready(b'I')])
 }
-const PORTALS: &[&str] = &[
-    "40 s0 t0 10 begin||||d|-1",
-    "60 s0 t0 10 select a from t||||d|-1",
-    "140 s0 t0 10 commit||||d|-1",
-];
+const PORTALS: &[&str] =
+    &["40 s0 t0 10 begin||||d|-1", "60 s0 t0 10 select a from t||||d|-1", "140 s0 t0 10 commit||||d|-1"];
 
 /// Names mean what they last meant; the unnamed ones end with a simple query, portals with their transaction.
 fn names() -> Talk {
@@ -195,7 +226,10 @@ fn copied() -> Talk {
         .asks(&[COPY_DATA, COPY_DATA, COPY_DONE, SYNC], &[&done("COPY 2"), &ready(b'I')])
         .asks(&[&query("COPY t FROM STDIN")], &[COPY_IN])
         .asks(&[COPY_DATA, COPY_DONE], &[&done("COPY 1"), &ready(b'I')])
-        .asks(&[&query("COPY t TO STDOUT")], &[b"H\0\0\0\x07\0\0\0", COPY_DATA, COPY_DONE, &done("COPY 1"), &ready(b'I')])
+        .asks(
+            &[&query("COPY t TO STDOUT")],
+            &[b"H\0\0\0\x07\0\0\0", COPY_DATA, COPY_DONE, &done("COPY 1"), &ready(b'I')],
+        )
 }
 const COPIED: &[&str] = &[
     "40 s0 t0 30 copy t from stdin||||d|2",
@@ -211,11 +245,15 @@ fn copy_failed() -> Talk {
         .asks(&[COPY_DATA, COPY_DONE, SYNC], &[&ready(b'I')])
         .asks(&[&query("SELECT 1")], &[ROW, &done("SELECT 1"), &ready(b'I')])
 }
-const COPY_FAILED: &[&str] = &["40 s0 t0 30 copy t from stdin|||22P02|d|-1", "100 s0 t1 10 select $1|n|1||d|1"];
+const COPY_FAILED: &[&str] =
+    &["40 s0 t0 30 copy t from stdin|||22P02|d|-1", "100 s0 t1 10 select $1|n|1||d|1"];
 
 fn lost() -> Talk {
     Talk::begun()
-        .client(&[parse("", "UPDATE t SET a = $1", &[]), bind("", "", &[], &[Some(b"5")]), execute("", 0)].concat())
+        .client(
+            &[parse("", "UPDATE t SET a = $1", &[]), bind("", "", &[], &[Some(b"5")]), execute("", 0)]
+                .concat(),
+        )
         .client(&[SYNC.to_vec(), query("SELECT 1")].concat())
 }
 const LOST: &[&str] = &["40 s0 t0 -1 update t set a = $1|p|5||d|-1", "50 s0 t1 -1 select $1|n|1||d|-1"];

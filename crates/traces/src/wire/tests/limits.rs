@@ -30,7 +30,8 @@ fn values_that_are_too_long_are_left_out_alone() {
     let long = vec![b'x'; LONGEST];
     let ran = [PARSED, BOUND, &done("INSERT 0 1"), &ready(b'I')].concat();
     let bound = |value: &[u8]| {
-        let step = [parse("", "INSERT INTO t VALUES ($1)", &[]), bind("", "", &[], &[Some(value)]), execute("", 0)];
+        let step =
+            [parse("", "INSERT INTO t VALUES ($1)", &[]), bind("", "", &[], &[Some(value)]), execute("", 0)];
         [step.concat(), SYNC.to_vec()].concat()
     };
     let talk = Talk::begun().asks(&[&bound(&long)], &[&ran]).asks(&[&bound(b"1")], &[&ran]);
@@ -44,7 +45,8 @@ fn values_that_are_too_long_are_left_out_alone() {
 fn values_that_grow_too_long_are_left_out() {
     let value: &[u8] = &[0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1];
     let values = vec![Some(value); 100];
-    let step = [parse("", "SELECT 1", &[1700; 100]), bind("", "", &[1], &values), execute("", 0), SYNC.to_vec()];
+    let step =
+        [parse("", "SELECT 1", &[1700; 100]), bind("", "", &[1], &values), execute("", 0), SYNC.to_vec()];
     let talk = Talk::begun().asks(&[&step.concat()], &[PARSED, BOUND, &done("SELECT 1"), &ready(b'I')]);
     assert_eq!(found(&talk), (vec![], [(TOO_LONG, 1)].into()));
 }
@@ -69,7 +71,8 @@ fn a_connection_that_asks_to_remember_too_much_is_followed_no_more() {
 
 #[test]
 fn what_is_not_the_protocol_is_followed_no_more() {
-    for bytes in [b"?????".to_vec(), b"Q\0\0\0\x03".to_vec(), message(b'Q', b"no end"), message(b'D', b"X\0")] {
+    for bytes in [b"?????".to_vec(), b"Q\0\0\0\x03".to_vec(), message(b'Q', b"no end"), message(b'D', b"X\0")]
+    {
         let talk = Talk::begun().client(&bytes).client(&query("SELECT 1"));
         assert_eq!(found(&talk), (vec![], [(FOREIGN, 1)].into()), "{bytes:?}");
     }

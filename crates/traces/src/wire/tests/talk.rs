@@ -11,7 +11,11 @@ impl Talk {
     pub(crate) fn begun() -> Self {
         let opened = opening(3 << 16, &["user", "u", "database", "d"]);
         let greeted = [message(b'R', &[0; 4]), message(b'K', &[7; 8]), ready(b'I')].concat();
-        Self::default().client(&opened).server(&message(b'R', &[0, 0, 0, 10])).client(&message(b'p', b"x")).server(&greeted)
+        Self::default()
+            .client(&opened)
+            .server(&message(b'R', &[0, 0, 0, 10]))
+            .client(&message(b'p', b"x"))
+            .server(&greeted)
     }
 
     pub(crate) fn client(mut self, bytes: &[u8]) -> Self {
