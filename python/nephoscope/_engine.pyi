@@ -3,9 +3,7 @@ from os import PathLike
 from typing import Any, Self, final
 
 __version__: str
-RECORDED_FORMAT: str
 __all__ = [
-    "RECORDED_FORMAT",
     "Admin",
     "FaultProxy",
     "Histogram",
@@ -237,10 +235,14 @@ class SqlTraceMask:
 @final
 class SqlTraceRecorder:
     def __new__(
-        cls, target: str, listen: str | None, mask: bool, database: str | None, seconds: float | None
+        cls, url: str, listen: str | None, mask: bool, database: str | None, seconds: float | None
     ) -> SqlTraceRecorder: ...
     @property
     def address(self) -> str: ...
+    @property
+    def server(self) -> str: ...
+    @property
+    def kind(self) -> tuple[str, str, int]: ...
     def next(self) -> dict[str, Any] | None: ...
     def stop(self) -> None: ...
     @property

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nephoscope_faults::{Copied, Direction, Proxy, copies};
 use nephoscope_runtime::{Nanos, clock};
-use nephoscope_traces::wire::{FORMAT, Recorder, Side};
+use nephoscope_traces::wire::{KIND, Recorder, Side, target};
 use nephoscope_traces::{Batch, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -24,7 +24,6 @@ const REFUSED: &str = "connections that the server did not take";
 
 /// Adds everything of recordings to the module.
 pub(crate) fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("RECORDED_FORMAT", FORMAT)?;
     module.add_class::<SqlTraceRecorder>()
 }
 
@@ -35,11 +34,11 @@ struct Given {
     left_out: BTreeMap<&'static str, u64>,
 }
 
-/// Records what passes through a proxy of its own before a `PostgreSQL` server, until it is stopped or some seconds are
-/// over.
+/// Records what passes through a proxy of its own before a database server, until it is stopped or some seconds are over.
 #[pyclass]
 pub(crate) struct SqlTraceRecorder {
     address: SocketAddr,
+    server: String,
     until: Option<Nanos>,
     /// `None` behind the last; given up before the proxy, which may wait for it.
     given: Mutex<Option<Receiver<Given>>>,
@@ -51,22 +50,23 @@ pub(crate) struct SqlTraceRecorder {
 
 #[pymethods]
 impl SqlTraceRecorder {
-    /// Listens on an address, or else on a free port of 127.0.0.1, and leads to the target: `host:port`. With `mask` every
+    /// Listens on an address, or else on a free port of 127.0.0.1, and leads to the server of a URL. With `mask` every
     /// value is replaced, with a `database` only its statements are taken. Raises `InputError`.
     #[new]
     fn new(
         py: Python<'_>,
-        target: &str,
+        url: &str,
         listen: Option<&str>,
         mask: bool,
         database: Option<String>,
         seconds: Option<f64>,
     ) -> PyResult<Self> {
+        let server = target(url).map_err(|why| errors::input(py, &format!("--from: {why}")))?;
         let (begin, wall) = (clock::now(), clock::wall());
         let recorder = Recorder::new(&Options { mask, database }, begin, (wall / 1000) as i64)
             .map_err(|why| errors::failed(py, &why))?;
         let (tap, copied) = copies();
-        let proxy = faults::start(py, target, listen, Some(tap))?.map_err(|error| {
+        let proxy = faults::start(py, &server, listen, Some(tap))?.map_err(|error| {
             let listen = listen.unwrap_or("127.0.0.1");
             errors::input(py, &format!("listen {listen}: {error}; allowed is a free port of this machine"))
         })?;
@@ -74,6 +74,7 @@ impl SqlTraceRecorder {
         thread::Builder::new().name("recorder".to_owned()).spawn(move || record(recorder, &copied, &give))?;
         Ok(Self {
             address: proxy.address(),
+            server,
             until: seconds.map(|seconds| clock::now().saturating_add((seconds * 1e9) as Nanos)),
             given: Mutex::new(Some(given)),
             proxy: Mutex::new(Some(proxy)),
@@ -86,6 +87,19 @@ impl SqlTraceRecorder {
     #[getter]
     fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// The server: `host:port`.
+    #[getter]
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// What the trace says of itself: its format, the dialect of its statements, how fine its times are (µs).
+    #[getter]
+    #[allow(clippy::unused_self)] // Python asks the recorder.
+    fn kind(&self) -> (&'static str, &'static str, u64) {
+        KIND
     }
 
     /// The next statements as columns, or `None` behind the last, when the recording has ended. What a signal's handler

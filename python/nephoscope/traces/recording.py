@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from nephoscope import _engine
-from nephoscope.errors import InputError
 from nephoscope.interrupts import Interrupted, shielded
 from nephoscope.traces.making import MadeTrace, TraceInMaking, TraceKind
 from nephoscope.traces.trace import writing
@@ -14,11 +12,6 @@ from nephoscope.traces.trace import writing
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-SCHEMES = ("postgresql", "postgres")
-_PORT = 5432
-_KIND = (_engine.RECORDED_FORMAT, "postgres", 1)
-"""Format, dialect, and how fine the times are in microseconds."""
 
 
 def record_trace(
@@ -40,9 +33,8 @@ def record_trace(
             recorded, or the trace cannot be made there.
 
     """
-    target = parse_target(url)
     with writing(out) as draft:
-        recorder = _engine.SqlTraceRecorder(target, listen, mask, database, seconds)
+        recorder = _engine.SqlTraceRecorder(url, listen, mask, database, seconds)
         making = TraceInMaking(draft, recorder)
         try:
             listening(recorder.address)
@@ -50,9 +42,8 @@ def record_trace(
         except Interrupted:
             recorder.stop()
             _take_all(making)
-        return making.finish(
-            TraceKind(*_KIND, masked=mask), f"no statement was recorded between clients and {target}"
-        )
+        empty = f"no statement was recorded between clients and {recorder.server}"
+        return making.finish(TraceKind(*recorder.kind, masked=mask), empty)
 
 
 def _take_all(making: TraceInMaking) -> None:
@@ -61,29 +52,3 @@ def _take_all(making: TraceInMaking) -> None:
     while more:
         with shielded():
             more = making.take()
-
-
-def parse_target(url: str) -> str:
-    """Read the URL of a server that is recorded; gives its host:port.
-
-    Raises:
-        InputError: it is something else.
-
-    """
-    allowed = "allowed: such as postgresql://10.0.0.5:5432/"
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or _PORT
-    except ValueError as error:
-        raise InputError(f"--from: {error} ({allowed})") from None
-    if parts.scheme not in SCHEMES:
-        raise InputError(
-            f"--from: it is no URL of PostgreSQL ({allowed}); of MariaDB and MySQL, import the general log by "
-            "`nephoscope trace import`"
-        )
-    if not host or "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment:
-        raise InputError(
-            f"--from: it has more or less than a host and a port ({allowed}); user and password are the clients', "
-            "and --database chooses a database"
-        )
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

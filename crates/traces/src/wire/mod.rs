@@ -7,6 +7,7 @@ mod frames;
 mod kept;
 mod session;
 mod statement;
+mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -21,8 +22,10 @@ use crate::reader::Options;
 use connection::Connection;
 use described::Described;
 
-/// The format's name in a trace.
-pub const FORMAT: &str = "postgresql-wire";
+pub use target::target;
+
+/// What a trace says of itself: its format, the dialect of its statements, how fine its times are in microseconds.
+pub const KIND: (&str, &str, u64) = ("postgresql-wire", "postgres", 1);
 
 const ENCRYPTED: &str = "connections that are encrypted: connect with sslmode=disable";
 const FOREIGN: &str = "connections that do not speak PostgreSQL's protocol, version 3, from there on";

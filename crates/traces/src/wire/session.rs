@@ -62,7 +62,7 @@ impl Session {
         match message.tag {
             b'd' | b'c' | b'f' => self.waiting.push_copied(),
             b'F' => {
-                to.intake.leave_out(FUNCTIONS);
+                to.intake.miss(&self.name, &self.database, FUNCTIONS);
                 self.waiting.push(Waiting::Function);
             }
             _ => {

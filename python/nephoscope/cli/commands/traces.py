@@ -95,7 +95,10 @@ def import_(
 @app.command()
 def record(
     server: Annotated[
-        str, typer.Option("--from", metavar="URL", help="The server: postgresql://HOST:PORT/.")
+        str,
+        typer.Option(
+            "--from", metavar="URL", help="The server whose clients connect here instead, with its port."
+        ),
     ],
     out: OutOption,
     *,
