@@ -7,8 +7,11 @@ import signal
 import statistics
 import subprocess
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
 
 from benches.client import load_spec, measure
 from benches.engine import at_least
@@ -28,8 +31,18 @@ WARM_UP_S = 1.0
 SESSIONS = 8
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
-Between = tuple[str, list[float]]
-"""Where clients connect to; and, at the end, the processor seconds of what stands there."""
+
+@dataclass
+class Between:
+    """What stands between client and server."""
+
+    url: str
+    """Where clients connect to."""
+    cpu_s: float = 0.0
+    """Processor seconds that it has used at its end."""
+    is_recorder: bool = False
+    recorded: int = 0
+    """How many statements it has recorded."""
 
 
 def trace_record(folder: Path) -> Iterator[Result]:
@@ -76,47 +89,53 @@ def _results(what: str, found: dict[str, list[dict[str, float]]]) -> Iterator[Re
 
 
 def _turn(on: Server, mix: str, way: Callable[[Server], AbstractContextManager[Between]]) -> dict[str, float]:
-    with way(on) as (url, used):
-        spec = load_spec(url, "tpcb", SCALE, mix, level={"concurrency": SESSIONS}, seconds=SECONDS)
-        tps: float = measure(spec)["tps"]
-    return {"tps": tps, "cpu_us": sum(used) * 1e6 / (tps * (WARM_UP_S + SECONDS))}
+    with way(on) as between:
+        spec = load_spec(between.url, "tpcb", SCALE, mix, level={"concurrency": SESSIONS}, seconds=SECONDS)
+        found = measure(spec)
+    if between.recorded < found["committed"] and between.is_recorder:
+        raise RuntimeError(
+            f"{between.recorded} statements of {found['committed']} transactions were recorded"
+        )
+    return {"tps": found["tps"], "cpu_us": between.cpu_s * 1e6 / (found["tps"] * (WARM_UP_S + SECONDS))}
 
 
 @contextmanager
 def _directly(on: Server) -> Iterator[Between]:
-    yield on.url, []
+    yield Between(on.url)
 
 
 @contextmanager
 def _through_proxy(on: Server) -> Iterator[Between]:
-    used: list[float] = []
     proxy = _engine.FaultProxy(f"{on.parts.hostname}:{on.parts.port}")
     before = sum(own_cpu())
+    between = Between(_at(on, proxy.address))
     try:
-        yield _at(on, proxy.address), used
+        yield between
     finally:
         proxy.close()
-    used.append(sum(own_cpu()) - before)
+    between.cpu_s = sum(own_cpu()) - before
 
 
 @contextmanager
 def _through_recorder(on: Server, out: Path) -> Iterator[Between]:
     """Record as a user does. The end counts, too: there the last statements are written."""
-    used: list[float] = []
     source = f"postgresql://{on.parts.hostname}:{on.parts.port}/"
     command = [NEPHOSCOPE, "trace", "record", "--from", source, "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         line: Any = process.stdout.readline() if process.stdout else ""
         before = _cpu_of(process.pid)
+        port = line.partition("port=")[2].split()[0]
+        between = Between(_at(on, f"127.0.0.1:{port}"), is_recorder=True)
         try:
-            yield _at(on, f"127.0.0.1:{line.partition('port=')[2].split()[0]}"), used
+            yield between
         finally:
             process.send_signal(signal.SIGINT)
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError("the recording failed; standard error says why")
-    used.append(usage.ru_utime + usage.ru_stime - before)
+    between.cpu_s = usage.ru_utime + usage.ru_stime - before
+    between.recorded = pq.ParquetFile(out).metadata.num_rows
 
 
 def _at(on: Server, address: str) -> str:

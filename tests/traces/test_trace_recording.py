@@ -189,8 +189,8 @@ def test_a_server_that_takes_no_connection_is_named(tmp_path: Path) -> None:
         server = f"postgresql://127.0.0.1:{closed.getsockname()[1]}/"
     with recorder(server, tmp_path / "trace.parquet") as (process, port):
         with (
-            socket.create_connection(("127.0.0.1", port), timeout=20) as client,
             contextlib.suppress(ConnectionError),
+            socket.create_connection(("127.0.0.1", port), timeout=20) as client,
         ):
             assert client.recv(1) == b""
         ended = interrupted(process)
