@@ -18,6 +18,10 @@ from psycopg.types.numeric import Float4, Int2, Oid
 
 from commands import call, finish
 from databases import running_server
+from nephoscope import _engine
+from nephoscope.errors import InputError
+from nephoscope.interrupts import Interrupted
+from nephoscope.traces.recording import record_trace
 from recordings import interrupted, recorder, recording, server_of
 
 if TYPE_CHECKING:
@@ -148,6 +152,7 @@ def test_without_a_statement_there_is_no_trace(
         ended = interrupted(process)
     assert ended.code == 2
     assert "no statement was recorded" in ended.err
+    assert len(ended.err.splitlines()) == 1
     assert message in " ".join(ended.err.split())
     assert list(tmp_path.iterdir()) == []
 
@@ -196,3 +201,34 @@ def test_a_server_that_takes_no_connection_is_named(tmp_path: Path) -> None:
         ended = interrupted(process)
     assert ended.code == 2
     assert "1 connections that the server did not take" in " ".join(ended.err.split())
+
+
+class Recorder:
+    """A recorder whose recording is interrupted a number of times before it ends, without a statement."""
+
+    address, server, kind = "127.0.0.1:1", "h:5432", ("form", "dialect", 1)
+    records, zone, left_out = 0, "UTC", {"of a kind": 1}
+
+    def __init__(self, interruptions: int) -> None:
+        self.interruptions = interruptions
+        self.stopped = 0
+
+    def next(self) -> None:
+        if self.interruptions:
+            self.interruptions -= 1
+            raise Interrupted("interrupted by SIGINT")
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+@pytest.mark.parametrize(("interruptions", "raised"), [(0, InputError), (1, InputError), (2, Interrupted)])
+def test_the_second_interruption_gives_a_recording_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, interruptions: int, raised: type[BaseException]
+) -> None:
+    recorder = Recorder(interruptions)
+    monkeypatch.setattr(_engine, "SqlTraceRecorder", lambda *_: recorder)
+    with pytest.raises(raised):
+        record_trace("", tmp_path / "trace.parquet", listening=lambda _: None)
+    assert recorder.stopped == min(interruptions, 1)
+    assert list(tmp_path.iterdir()) == []
