@@ -21,6 +21,7 @@ pub(crate) fn examples() -> Vec<Example> {
         ("lost", lost(), LOST, &[]),
         ("functions", functions(), &[], &[(FUNCTIONS, 1), ("statements without a word", 2)]),
         ("encrypted", encrypted(b'S'), &[], &[(ENCRYPTED, 1)]),
+        ("gss", Talk::default().client(&opening(80_877_104, &[])).server(b"G"), &[], &[(ENCRYPTED, 1)]),
         ("refused-encryption", encrypted(b'N').then(&simple()), SIMPLE_LATER, &[]),
         ("direct-tls", Talk::default().client(&[22, 3, 1, 0, 200]), &[], &[(ENCRYPTED, 1)]),
         ("cancel", Talk::default().client(&opening(80_877_102, &["12345678"])), &[], &[]),

@@ -7,8 +7,8 @@ mod talk;
 use std::collections::BTreeMap;
 
 use super::Recorder;
-use crate::Options;
 use crate::tests::told;
+use crate::{Batch, Options};
 
 pub(crate) use examples::examples;
 pub(crate) use talk::Talk;
@@ -22,6 +22,14 @@ type Found = (Vec<String>, BTreeMap<&'static str, u64>);
 /// Plays conversations, each on a connection of its own, in pieces of so many bytes; every piece of the script takes 10 µs.
 /// Gives its statements as `time session transaction duration text|kinds|values|error|database|rows`, and what was left out.
 fn play(talks: &[&Talk], cut: usize) -> Found {
+    let (batches, left_out) = recorded(talks, cut);
+    let rows = |batch: &Batch| {
+        (0..batch.len()).map(|at| format!("{}|{}", told(batch, at), batch.rows[at])).collect::<Vec<_>>()
+    };
+    (batches.iter().flat_map(rows).collect(), left_out)
+}
+
+fn recorded(talks: &[&Talk], cut: usize) -> (Vec<Batch>, BTreeMap<&'static str, u64>) {
     let mut recorder = Recorder::new(&Options::default(), BEGIN.0, BEGIN.1).unwrap();
     let mut at = BEGIN.0;
     for (connection, talk) in talks.iter().enumerate() {
@@ -32,11 +40,7 @@ fn play(talks: &[&Talk], cut: usize) -> Found {
         recorder.ended(connection as u64);
     }
     recorder.end();
-    let mut found = Vec::new();
-    while let Some(batch) = recorder.ready() {
-        found.extend((0..batch.len()).map(|at| format!("{}|{}", told(&batch, at), batch.rows[at])));
-    }
-    (found, recorder.left_out().clone())
+    (std::iter::from_fn(|| recorder.ready()).collect(), recorder.left_out().clone())
 }
 
 fn check(talk: &Talk, expected: &[&str], left_out: &[(&str, u64)]) {
@@ -61,4 +65,11 @@ fn each_connection_is_a_session() {
     let talk = Talk::begun().asks(&[&query("SELECT 1")], &[ROW, &done("SELECT 1"), &ready(b'I')]);
     let (found, _) = play(&[&talk, &talk], usize::MAX);
     assert_eq!(found, ["40 s0 t0 10 select $1|n|1||d|1", "100 s1 t1 10 select $1|n|1||d|1"]);
+}
+
+#[test]
+fn a_statement_that_is_left_out_leaves_its_place_empty() {
+    let (_, types, ..) = examples().into_iter().find(|(name, ..)| *name == "types").unwrap();
+    let (batches, _) = recorded(&[&types], usize::MAX);
+    assert_eq!(batches[0].place, [0, 1, 5]);
 }
