@@ -55,6 +55,15 @@ impl<T: Sizeable> Named<T> {
         self.of.insert(name, (of, size));
     }
 
+    /// Something of this name has grown.
+    pub(super) fn measure(&mut self, name: &[u8]) {
+        if let Some((of, size)) = self.of.get_mut(name) {
+            let now = of.size() + name.len();
+            self.bytes = self.bytes + now - *size;
+            *size = now;
+        }
+    }
+
     pub(super) fn remove(&mut self, name: &[u8]) {
         if let Some((_, size)) = self.of.remove(name) {
             self.bytes -= size;

@@ -91,10 +91,11 @@ impl Session {
             (b'C' | b'I' | b's', Some(Waiting::Execute { .. })) => self.executed(message, at, to),
             (b't', Some(Waiting::DescribeStatement(name))) => {
                 if let Some(statement) = self.statements.get(name) {
-                    let types = types(body)?;
+                    let types = types(body)?.into();
                     to.described.learn(&self.database, statement, &types);
                     // A second description says the same.
                     let _ = statement.described.set(types);
+                    self.statements.measure(name);
                 }
             }
             (b'Z', Some(Waiting::Query { .. } | Waiting::Function | Waiting::Sync)) => {

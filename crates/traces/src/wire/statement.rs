@@ -27,7 +27,7 @@ pub(super) struct Statement {
     /// The types of its parameters as its client gave them; 0 where the server is to find one.
     pub(super) given: Vec<u32>,
     /// The types as the server found them, if it was asked.
-    pub(super) described: OnceLock<Vec<u32>>,
+    pub(super) described: OnceLock<Arc<[u32]>>,
 }
 
 impl Statement {
@@ -37,7 +37,7 @@ impl Statement {
     }
 
     pub(super) fn size(&self) -> usize {
-        let described = self.described.get().map_or(0, Vec::len);
+        let described = self.described.get().map_or(0, |types| types.len());
         size_of::<Self>() + length(&self.text) + (self.given.len() + described) * size_of::<u32>()
     }
 
@@ -47,7 +47,7 @@ impl Statement {
             if self.described.get().is_none()
                 && let Some(types) = others.types(database, self)
             {
-                let _ = self.described.set(types.to_vec());
+                let _ = self.described.set(Arc::clone(types));
             }
             self.described.get().and_then(|types| types.get(place)).copied()
         };
