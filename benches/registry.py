@@ -15,6 +15,7 @@ from benches.storage_capture import storage_capture
 from benches.storage_execute import execute
 from benches.storage_generate import generate
 from benches.sysbench_scripts import scripts
+from benches.trace_record import trace_record
 from benches.truths import rate, stall
 from benches.workloads import benchbase, tpcc
 
@@ -52,6 +53,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "intervals": intervals,
     "storage-generate": generate,
     "storage-capture": storage_capture,
+    "trace-record": trace_record,
     "soak": soak,
     "storage-execute": execute,
 }

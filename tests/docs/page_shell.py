@@ -105,6 +105,10 @@ NOT_RUN = {
     **dict.fromkeys(
         (
             "nephoscope trace import postgresql.csv --out trace.parquet",
+            (
+                "nephoscope trace record --from postgresql://10.0.0.5:5432/ --listen 127.0.0.1:6432"
+                " --out trace.parquet"
+            ),
             "nephoscope trace mask trace.parquet --out masked.parquet",
             "nephoscope trace describe trace.parquet",
             (

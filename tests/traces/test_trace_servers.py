@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.systems.postgres import settings
 from nephoscope.traces.importing import import_log
+from recordings import recording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,27 +41,19 @@ def rows(trace: Path, *columns: str) -> list[tuple[Any, ...]]:
     return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
 
 
-def by_session(trace: Path) -> list[str]:
+def by_session(trace: Path, *, times: bool = True) -> Counter[str]:
     """Each session's rows, with its transactions numbered by themselves.
 
     Sessions that log at the same moment stand in the two logs in different orders, so their numbers differ.
     """
     sessions: dict[int, list[tuple[Any, ...]]] = {}
     transactions: dict[int, dict[int, int]] = {}
-    columns = (
-        "time_us",
-        "duration_us",
-        "fingerprint",
-        "statement",
-        "kinds",
-        "parameters",
-        "error",
-        "database",
-    )
+    timed = ("time_us", "duration_us") if times else ()
+    columns = (*timed, "fingerprint", "statement", "kinds", "parameters", "error", "database")
     for session, place, transaction, *told in rows(trace, "session", "place", "transaction", *columns):
         known = transactions.setdefault(session, {})
         sessions.setdefault(session, []).append((place, known.setdefault(transaction, len(known)), *told))
-    return sorted(repr(of) for of in sessions.values())
+    return Counter(repr(of) for of in sessions.values())
 
 
 def fingerprints(statements: Sequence[tuple[str, int]], dialect: str) -> Counter[int]:
@@ -69,9 +63,21 @@ def fingerprints(statements: Sequence[tuple[str, int]], dialect: str) -> Counter
     return counted
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What was run on a PostgreSQL server, and what tells of it."""
+
+    logs: Path
+    traces: dict[str, Path]
+    """Of both logs, and of what passed through the recorder meanwhile."""
+    run: Counter[int]
+    """By a client of ours."""
+    votes: int
+    """How many a run has left."""
+
+
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Counter[int], int]]:
-    """Give a server's logs, what was run by a client of ours, and how many votes a run has left."""
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(settings, "OURS", settings.OURS - {"logging_collector", "log_destination"})
         with running_server(
@@ -81,18 +87,25 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, C
             log_min_duration_statement=0,
         ) as server:
             url = server.new_database()
-            run = _client(url)
-            study = tmp_path_factory.mktemp("run") / "study.toml"
-            measure = {"evaluator": "load", "phases": [{"duration": "1s", "concurrency": 2, "mix": "VOTER"}]}
-            study.write_text(tomli_w.dumps(study_of(url, measure, name="voter", scale=0.01)))
-            ended = call("run", study, "--out", study.parent)
-            assert ended.code == 0, ended.err
+            folder = tmp_path_factory.mktemp("run")
+            traces = {form: folder / f"{form}.parquet" for form in ("csv", "json", "wire")}
+            with recording(url, traces["wire"]) as through:
+                run = _client(through)
+                study = folder / "study.toml"
+                measure = {
+                    "evaluator": "load",
+                    "phases": [{"duration": "1s", "concurrency": 2, "mix": "VOTER"}],
+                }
+                study.write_text(tomli_w.dumps(study_of(through, measure, name="voter", scale=0.01)))
+                ended = call("run", study, "--out", study.parent)
+                assert ended.code == 0, ended.err
             ran = int(query(url, "SELECT count(*) FROM votes")[0][0] or 0)
-            folder = Path(query(url, "SHOW data_directory")[0][0] or "") / "log"
+            logs = Path(query(url, "SHOW data_directory")[0][0] or "") / "log"
             query(url, "SELECT 'the last statement'")
             for form in ("csv", "json"):
-                wait_for(folder / f"trace.{form}", "the last statement")
-            yield folder, run, ran
+                wait_for(logs / f"trace.{form}", "the last statement")
+                import_log([str(logs / f"trace.{form}")], traces[form], log_format=f"postgresql-{form}")
+            yield Ran(logs, traces, run, ran)
 
 
 def _client(url: str) -> Counter[int]:
@@ -118,33 +131,38 @@ def _client(url: str) -> Counter[int]:
     return fingerprints(run, "postgres")
 
 
-def test_what_was_run_is_in_the_trace(postgres: tuple[Path, Counter[int], int], tmp_path: Path) -> None:
-    folder, run, votes = postgres
-    made = {}
-    for form in ("csv", "json"):
-        out = tmp_path / f"{form}.parquet"
-        import_log([str(folder / f"trace.{form}")], out, log_format=f"postgresql-{form}")
-        assert SECRET.encode() not in out.read_bytes()
-        made[form] = pq.read_table(out)
+def test_logs_and_recording_tell_the_same(postgres: Ran) -> None:
     # As a whole: a difference of thousands of rows takes minutes to be worded.
-    is_same = by_session(tmp_path / "csv.parquet") == by_session(tmp_path / "json.parquet")
+    is_same = by_session(postgres.traces["csv"]) == by_session(postgres.traces["json"])
     assert is_same
-    found = Counter(made["csv"].column("fingerprint").to_pylist())
+    # The log has sessions of other clients, too, which did not come through the recorder.
+    wire, logged = (by_session(postgres.traces[form], times=False) for form in ("wire", "csv"))
+    is_within = wire <= logged
+    assert is_within
+    assert wire.total() > 2
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "wire"])
+def test_what_was_run_is_in_the_trace(postgres: Ran, form: str) -> None:
+    trace, run, votes = postgres.traces[form], postgres.run, postgres.votes
+    assert SECRET.encode() not in trace.read_bytes()
+    made = pq.read_table(trace)
+    found = Counter(made.column("fingerprint").to_pylist())
     assert {print_: found[print_] for print_ in run} == dict(run)
-    voted = [count for text, count in _by_text(made["csv"]).items() if text.startswith("insert into votes")]
+    voted = [count for text, count in _by_text(made).items() if text.startswith("insert into votes")]
     # What was on its way at the run's end may have been rolled back.
     assert sum(voted) >= votes > 0
     assert sum(voted) <= votes + 2
     inserted = [
         (kinds, values, error, within)
         for text, kinds, values, error, within in rows(
-            tmp_path / "csv.parquet", "statement", "kinds", "parameters", "error", "transaction"
+            trace, "statement", "kinds", "parameters", "error", "transaction"
         )
         if text.startswith("insert into planted")
     ]
     assert [values for _, values, _, _ in inserted] == [[str(at), value] for at, value in enumerate(PLANTED)]
     assert len({within for *_, within in inserted}) == 1
-    errors = rows(tmp_path / "csv.parquet", "statement", "error")
+    errors = rows(trace, "statement", "error")
     assert [text for text, error in errors if error == "42703"] == ["select missing from planted"]
 
 
@@ -152,12 +170,9 @@ def _by_text(table: Any) -> Counter[str]:
     return Counter(table.column("statement").to_pylist())
 
 
-def test_nothing_planted_is_in_a_masked_trace(
-    postgres: tuple[Path, Counter[int], int], tmp_path: Path
-) -> None:
-    folder, run, _ = postgres
-    out = tmp_path / "masked.parquet"
-    assert import_log([str(folder / "trace.csv")], out, mask=True).meta.masked
+def test_nothing_planted_is_in_a_masked_trace(postgres: Ran, tmp_path: Path) -> None:
+    run, out = postgres.run, tmp_path / "masked.parquet"
+    assert import_log([str(postgres.logs / "trace.csv")], out, mask=True).meta.masked
     values = {value for (given,) in rows(out, "parameters") for value in given if value}
     assert not values & {value for value in PLANTED if value and len(value) > 3}
     assert b"plantedword" not in out.read_bytes()

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nephoscope_faults::{Direction, Faults, Proxy, parse_schedule, target};
+use nephoscope_faults::{Direction, Faults, Proxy, Tap, parse_schedule, target};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -29,15 +29,7 @@ impl FaultProxy {
     #[new]
     #[pyo3(signature = (target, listen = None))]
     fn new(py: Python<'_>, target: &str, listen: Option<&str>) -> PyResult<Self> {
-        let address = |text: &str| {
-            let wrong =
-                |why| format!("listen {text:?}: {why}; allowed is an address with a port, as 127.0.0.1:5433");
-            text.parse::<SocketAddr>().map_err(|why| errors::input(py, &wrong(why)))
-        };
-        let listen = listen.map(address).transpose()?;
-        let target = parse_target(py, target)?;
-        let started = beside(py, "fault-proxy-start", move || Proxy::start(listen, target))?;
-        let proxy = started.map_err(|error| failed(py, &error))?;
+        let proxy = start(py, target, listen, None)?.map_err(|error| failed(py, &error))?;
         Ok(Self { address: proxy.address(), proxy: Mutex::new(Some(Arc::new(proxy))) })
     }
 
@@ -123,6 +115,23 @@ impl FaultProxy {
         });
         done.map_err(|error| failed(py, &error))
     }
+}
+
+/// Starts a proxy; raises what is wrong with its addresses, and gives what the system does not allow.
+pub(crate) fn start(
+    py: Python<'_>,
+    target: &str,
+    listen: Option<&str>,
+    tap: Option<Box<dyn Tap>>,
+) -> PyResult<io::Result<Proxy>> {
+    let address = |text: &str| {
+        let wrong =
+            |why| format!("listen {text:?}: {why}; allowed is an address with a port, as 127.0.0.1:5433");
+        text.parse::<SocketAddr>().map_err(|why| errors::input(py, &wrong(why)))
+    };
+    let listen = listen.map(address).transpose()?;
+    let target = parse_target(py, target)?;
+    beside(py, "fault-proxy-start", move || Proxy::start_tapped(listen, target, tap))
 }
 
 fn parse_target(py: Python<'_>, text: &str) -> PyResult<nephoscope_runtime::Address> {

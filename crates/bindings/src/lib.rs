@@ -11,6 +11,7 @@ mod load;
 mod logging;
 mod owned;
 mod probes;
+mod recording;
 mod replay;
 mod run;
 mod signals;
@@ -91,6 +92,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(redact_url, module)?)?;
     module.add_function(wrap_pyfunction!(schemes, module)?)?;
     module.add_function(wrap_pyfunction!(sim_plant, module)?)?;
+    recording::add_to(module)?;
     replay::add_to(module)?;
     storage::add_to(module)?;
     traces::add_to(module)?;

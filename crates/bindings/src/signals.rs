@@ -54,7 +54,7 @@ pub(crate) fn beside<T: Send + 'static>(
 
 /// Handles signals: raises what a handler raises. What `nephoscope.interrupts` holds back for the sake of what must be
 /// done whole counts as well: a wait for a server is no part of that.
-fn look(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn look(py: Python<'_>) -> PyResult<()> {
     py.check_signals()?;
     logging::attend(py)?;
     if py.import("nephoscope.interrupts")?.call_method0("is_held_back")?.extract()? {

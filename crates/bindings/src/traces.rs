@@ -77,9 +77,15 @@ pub(crate) fn lexer_of(py: Python<'_>, dialect: &str) -> PyResult<Lexer> {
 pub(crate) struct SqlTraceReader {
     /// `None` once it has ended or failed.
     reader: Mutex<Option<Reader>>,
-    records: u64,
-    zone: String,
-    left_out: BTreeMap<&'static str, u64>,
+    progress: Progress,
+}
+
+/// How far a trace that is made has come.
+#[derive(Default)]
+pub(crate) struct Progress {
+    pub(crate) records: u64,
+    pub(crate) zone: String,
+    pub(crate) left_out: BTreeMap<&'static str, u64>,
 }
 
 #[pymethods]
@@ -99,7 +105,7 @@ impl SqlTraceReader {
         // A pipe may keep whoever opens it waiting.
         let opened = signals::beside(py, "log", move || Reader::open(paths, format, &options))?;
         let reader = Mutex::new(Some(opened.map_err(|why| errors::input(py, &why))?));
-        Ok(Self { reader, records: 0, zone: String::new(), left_out: BTreeMap::new() })
+        Ok(Self { reader, progress: Progress::default() })
     }
 
     /// The next statements as columns, or `None` behind the last. Raises `InputError` with the number of the line that is
@@ -111,9 +117,9 @@ impl SqlTraceReader {
             let read = reader.next();
             (reader, read)
         })?;
-        self.records = reader.records();
-        reader.zone().clone_into(&mut self.zone);
-        self.left_out.clone_from(reader.left_out());
+        self.progress.records = reader.records();
+        reader.zone().clone_into(&mut self.progress.zone);
+        self.progress.left_out.clone_from(reader.left_out());
         let batch = read.map_err(|why| errors::input(py, &why))?;
         self.reader = Mutex::new(batch.is_some().then_some(reader));
         batch.map(|batch| to_python(py, &batch)).transpose()
@@ -122,29 +128,31 @@ impl SqlTraceReader {
     /// How many records were read.
     #[getter]
     fn records(&self) -> u64 {
-        self.records
+        self.progress.records
     }
 
     /// The time zone of the log's clock, where the log says it.
     #[getter]
     fn zone(&self) -> &str {
-        &self.zone
+        &self.progress.zone
     }
 
     /// What of the log is not in the trace: why, and how often.
     #[getter]
     fn left_out(&self) -> BTreeMap<&'static str, u64> {
-        self.left_out.clone()
+        self.progress.left_out.clone()
     }
 }
 
 type Column<'py> = (&'static str, Bound<'py, PyBytes>);
 
-fn to_python<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyDict>> {
+/// Statements as columns, by their names.
+pub(crate) fn to_python<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    let numbers: [Column<'py>; 8] = [
+    let numbers: [Column<'py>; 9] = [
         ("time_us", native(py, &batch.time_us, i64::to_ne_bytes)),
         ("duration_us", native(py, &batch.duration_us, i64::to_ne_bytes)),
+        ("rows", native(py, &batch.rows, i64::to_ne_bytes)),
         ("session", native(py, &batch.session, u32::to_ne_bytes)),
         ("transaction", native(py, &batch.transaction, u64::to_ne_bytes)),
         ("place", native(py, &batch.place, u32::to_ne_bytes)),

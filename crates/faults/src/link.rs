@@ -14,6 +14,7 @@ use crate::faults::{Accept, Direction};
 use crate::law::Random;
 use crate::pump::{Pump, Verdict};
 use crate::server::Shared;
+use crate::tap::Tapped;
 
 /// The longest that the target may take to accept a connection.
 const CONNECT: Nanos = 10 * SECOND;
@@ -213,6 +214,7 @@ async fn connect(place: &Place) -> Result<Stream, Ending> {
 async fn join(place: &Place, number: u64, client: Stream, mut server: Stream) {
     server.set_deadline(Nanos::MAX);
     let seed = place.shared.faults.borrow().seed;
+    let tapped = place.shared.tap.as_ref().map(|tap| Tapped::new(tap, number));
     let pump = |direction: Direction| Pump::new(direction, Random::new(seed, number, direction as u64));
     let mut link = Link {
         place,
@@ -220,6 +222,7 @@ async fn join(place: &Place, number: u64, client: Stream, mut server: Stream) {
         server,
         to_server: pump(Direction::ToServer),
         to_client: pump(Direction::ToClient),
+        tapped,
         seen: None,
         sleep: None,
     };
@@ -259,6 +262,7 @@ struct Link<'a> {
     server: Stream,
     to_server: Pump,
     to_client: Pump,
+    tapped: Option<Tapped>,
     /// The number of the faults that it has seen.
     seen: Option<u64>,
     sleep: Option<(Nanos, Sleep)>,
@@ -274,11 +278,12 @@ impl Link<'_> {
         let shared = &self.place.shared;
         let faults = Rc::clone(&shared.faults.borrow());
         let (client, server, record) = (&mut self.client, &mut self.server, &shared.record);
-        let up = self.to_server.poll(cx, &faults.to_server, client, server, record);
+        let tapped = self.tapped.as_ref();
+        let up = self.to_server.poll(cx, &faults.to_server, client, server, record, tapped);
         if matches!(up, Verdict::Broken) {
             self.to_client.source_is_broken();
         }
-        let down = self.to_client.poll(cx, &faults.to_client, server, client, record);
+        let down = self.to_client.poll(cx, &faults.to_client, server, client, record, tapped);
         if matches!(down, Verdict::Broken) {
             self.to_server.source_is_broken();
         }

@@ -13,6 +13,7 @@ use crate::faults::{Direction, Faults, Planned};
 use crate::port::Port;
 use crate::record::{Counters, Event, Record};
 use crate::server::{Action, Command, Server};
+use crate::tap::Tap;
 
 /// A running proxy. It has a thread of its own; dropping it closes all its connections, ends the thread and gives the
 /// port back.
@@ -29,6 +30,15 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy without faults before a target, on an address or else on any free port of 127.0.0.1.
     pub fn start(listen: Option<SocketAddr>, target: Address) -> io::Result<Self> {
+        Self::start_tapped(listen, target, None)
+    }
+
+    /// Starts a proxy as [`Proxy::start`] does, with a tap that sees what passes.
+    pub fn start_tapped(
+        listen: Option<SocketAddr>,
+        target: Address,
+        tap: Option<Box<dyn Tap>>,
+    ) -> io::Result<Self> {
         let port = Port::take(listen.unwrap_or((Ipv4Addr::LOCALHOST, 0).into()))?;
         let (address, record) = (port.address, Arc::new(Record::default()));
         let (commands, receiver) = mailbox();
@@ -37,7 +47,7 @@ impl Proxy {
         let thread = Builder::new().name("fault-proxy".to_owned()).spawn(move || {
             let begin = || {
                 let runtime = Runtime::with_io(Io::Epoll)?;
-                let server = Server::new(&runtime, port, target, receiver, shared)?;
+                let server = Server::new(&runtime, port, target, receiver, shared, tap)?;
                 Ok((runtime, server))
             };
             match begin() {

@@ -9,6 +9,7 @@ use nephoscope_runtime::{Nanos, Stream};
 use crate::faults::{Channel, Direction, Garbage};
 use crate::law::Random;
 use crate::record::Record;
+use crate::tap::Tapped;
 
 /// How many bytes may wait in one direction of one connection, give or take one read; then nothing more is read, and
 /// the sender has to wait.
@@ -154,10 +155,11 @@ impl Pump {
         from: &mut Stream,
         to: &mut Stream,
         record: &Record,
+        tapped: Option<&Tapped>,
     ) -> Verdict {
         for _ in 0..ROUNDS {
             let full = self.queued >= BUFFER;
-            let read = !full && self.read(cx, channel, from, record);
+            let read = !full && self.read(cx, channel, from, record, tapped);
             let verdict =
                 if self.over { Verdict::Stands(None) } else { self.deliver(cx, channel, to, record) };
             let more = read || full && self.queued < BUFFER;
@@ -170,7 +172,14 @@ impl Pump {
     }
 
     /// Reads once; says whether there may be more.
-    fn read(&mut self, cx: &mut Context<'_>, channel: &Channel, from: &mut Stream, record: &Record) -> bool {
+    fn read(
+        &mut self,
+        cx: &mut Context<'_>,
+        channel: &Channel,
+        from: &mut Stream,
+        record: &Record,
+        tapped: Option<&Tapped>,
+    ) -> bool {
         let cut_is_near = matches!(self.end, Some((_, End::Cut)));
         if self.source == Source::Ended || cut_is_near {
             return false;
@@ -194,6 +203,9 @@ impl Pump {
             }
             Ok(count) => {
                 record.add_received(self.direction, count);
+                if let Some(tapped) = tapped {
+                    tapped.passed(self.direction, clock::now(), from.inbox.bytes());
+                }
                 if !self.over && !channel.black_hole {
                     self.pass(from.inbox.bytes(), due);
                 }

@@ -20,6 +20,7 @@ use crate::faults::{Accept, Direction, Faults, Planned};
 use crate::link::{Handle, Order, serve};
 use crate::port::Port;
 use crate::record::{Event, Record, What};
+use crate::tap::Tap;
 
 /// So many connections are taken in a row; then those that stand have their turn.
 const TAKEN_AT_ONCE: usize = 64;
@@ -56,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) holds: Cell<bool>,
     pub(crate) handles: RefCell<Slab<Rc<Handle>>>,
     pub(crate) record: Arc<Record>,
+    pub(crate) tap: Option<Rc<RefCell<Box<dyn Tap>>>>,
 }
 
 pub(crate) struct Server {
@@ -77,6 +79,7 @@ impl Server {
         target: Address,
         commands: Receiver<Command>,
         record: Arc<Record>,
+        tap: Option<Box<dyn Tap>>,
     ) -> io::Result<Self> {
         let listener = Some(Listener::bind(runtime, port.address)?);
         let shared = Rc::new(Shared {
@@ -87,6 +90,7 @@ impl Server {
             holds: Cell::new(false),
             handles: RefCell::default(),
             record,
+            tap: tap.map(|tap| Rc::new(RefCell::new(tap))),
         });
         let schedule = VecDeque::new();
         Ok(Self { shared, port, listener, commands, schedule, sleep: None, pause: None, taken: 0 })

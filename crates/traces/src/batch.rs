@@ -72,6 +72,7 @@ pub(crate) struct Entry {
     /// When it began, in microseconds since 1970 by the log's clock.
     pub(crate) time_us: i64,
     pub(crate) duration_us: Option<i64>,
+    pub(crate) rows: Option<u64>,
     pub(crate) session: u32,
     pub(crate) transaction: u64,
     pub(crate) place: u32,
@@ -101,6 +102,8 @@ pub struct Batch {
     pub time_us: Vec<i64>,
     /// How long each took; -1 where that is not known.
     pub duration_us: Vec<i64>,
+    /// How many rows each returned or changed; -1 where that is not known.
+    pub rows: Vec<i64>,
     /// The session of each, from 0 in the order in which they appear.
     pub session: Vec<u32>,
     /// The transaction of each, from 0.
@@ -141,6 +144,7 @@ impl Batch {
     pub(crate) fn push(&mut self, entry: &Entry) {
         self.time_us.push(entry.time_us);
         self.duration_us.push(entry.duration_us.unwrap_or(-1));
+        self.rows.push(entry.rows.map_or(-1, |rows| i64::try_from(rows).unwrap_or(-1)));
         self.session.push(entry.session);
         self.transaction.push(entry.transaction);
         self.place.push(entry.place);

@@ -1,11 +1,13 @@
-//! What the fuzz target in `fuzz/` calls; the tests replay its seeds.
+//! What the fuzz targets in `fuzz/` call; the tests replay their seeds.
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 
 use nephoscope_drivers::Lexer;
 
 use crate::logs::{FORMATS, Format};
 use crate::normal::{filled, fingerprint, normalised};
+use crate::wire::{Recorder, Side};
 use crate::{Batch, Options, Reader};
 
 /// A source that gives a few bytes at a time.
@@ -33,19 +35,56 @@ pub fn sql_trace(data: &[u8]) {
     match &whole {
         Ok(batches) => {
             batches.iter().for_each(check);
-            let masked = read(format, text, cut, true).unwrap_or_default();
-            let texts = |batches: &[Batch]| {
-                let of =
-                    |batch: &Batch| (batch.fingerprint.clone(), batch.kinds.clone(), batch.given.clone());
-                batches.iter().map(of).collect::<Vec<_>>()
-            };
-            assert_eq!(texts(batches), texts(&masked));
+            check_masked(batches, &read(format, text, cut, true).unwrap_or_default());
         }
         Err(why) => assert!(why.starts_with("seed: "), "{why}"),
     }
     if let Ok(sql) = std::str::from_utf8(text) {
         statement(sql, format.lexer);
     }
+}
+
+/// A masked trace has the same texts.
+fn check_masked(batches: &[Batch], masked: &[Batch]) {
+    let texts = |batches: &[Batch]| {
+        let of = |batch: &Batch| (batch.fingerprint.clone(), batch.kinds.clone(), batch.given.clone());
+        batches.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(batches), texts(masked));
+}
+
+/// Two connections of clients and a server, in pieces: a byte that says who sends, on which connection, and whether that has
+/// ended behind it, two bytes for the length, and so many bytes. The statements are the same however the pieces are cut, and
+/// those of a trace.
+///
+/// # Panics
+/// If not.
+pub fn wire_trace(data: &[u8]) {
+    let Some((cut, pieces)) = data.split_first() else { return };
+    let whole = recorded(pieces, usize::MAX, false);
+    assert_eq!(whole, recorded(pieces, 1 + usize::from(*cut), false));
+    whole.0.iter().for_each(check);
+    check_masked(&whole.0, &recorded(pieces, usize::MAX, true).0);
+}
+
+fn recorded(mut pieces: &[u8], cut: usize, mask: bool) -> (Vec<Batch>, BTreeMap<&'static str, u64>) {
+    let Ok(mut recorder) = Recorder::new(&Options { mask, database: None }, 0, 0) else {
+        return Default::default();
+    };
+    let mut at = 0;
+    while let Some(([what, length @ ..], rest)) = pieces.split_first_chunk::<3>() {
+        let (piece, rest) = rest.split_at(rest.len().min(usize::from(u16::from_be_bytes(*length))));
+        let (side, connection) =
+            (if what & 1 == 0 { Side::Client } else { Side::Server }, u64::from(what & 2));
+        piece.chunks(cut).for_each(|bytes| recorder.passed(connection, side, at, bytes));
+        if what & 4 != 0 {
+            recorder.ended(connection);
+        }
+        (pieces, at) = (rest, at + 1000);
+    }
+    recorder.end();
+    let batches = std::iter::from_fn(|| recorder.ready()).collect();
+    (batches, recorder.left_out().clone())
 }
 
 fn check(batch: &Batch) {
@@ -86,15 +125,38 @@ mod tests {
     use proptest::prelude::*;
 
     use crate::tests::EXAMPLES;
+    use crate::wire::tests::{Talk, examples};
+
+    fn replay(target: &str, least: usize, call: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+        let seeds: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(seeds.len() >= least, "{} lacks seeds", folder.display());
+        for seed in seeds {
+            call(&fs::read(seed).unwrap());
+        }
+    }
 
     #[test]
     fn the_seeds_of_traces_hold() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/sql_trace");
-        let seeds: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(seeds.len() >= EXAMPLES.len(), "{} lacks seeds", folder.display());
-        for seed in seeds {
-            super::sql_trace(&fs::read(seed).unwrap());
+        replay("sql_trace", EXAMPLES.len(), super::sql_trace);
+        replay("wire_trace", examples().len(), super::wire_trace);
+    }
+
+    /// A conversation as the fuzz target takes it, beside another one of which every second piece comes between.
+    fn seed(talk: &Talk, beside: &Talk) -> Vec<u8> {
+        let mut data = vec![2];
+        let mut piece = |connection: u8, talk: &Talk, at: usize| {
+            if let Some((side, bytes)) = talk.0.get(at) {
+                data.push(*side as u8 | connection);
+                data.extend((bytes.len() as u16).to_be_bytes());
+                data.extend(bytes);
+            }
+        };
+        for at in 0..talk.0.len() {
+            piece(0, talk, at);
+            piece(2, beside, at);
         }
+        data
     }
 
     proptest! {
@@ -113,6 +175,31 @@ mod tests {
             let at = at.index(data.len() - 1) + 1;
             data[at] = byte;
             super::sql_trace(&data);
+        }
+
+        #[test]
+        fn conversations_that_are_damaged_are_taken(
+            examples in Just(examples()), which in any::<[prop::sample::Index; 2]>(), cut in any::<u8>(),
+            damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)
+        ) {
+            let [one, other] = which.map(|which| &examples[which.index(examples.len())].1);
+            let mut data = seed(one, other);
+            data[0] = cut;
+            super::wire_trace(&data);
+            for (at, byte) in damage {
+                let at = at.index(data.len());
+                data[at] = byte;
+            }
+            super::wire_trace(&data);
+        }
+
+        #[test]
+        fn any_bytes_of_a_conversation_are_taken(pieces in proptest::collection::vec((any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..20)) {
+            let mut talk = Talk::begun();
+            talk.0.extend(pieces.into_iter().map(|(side, bytes)| {
+                (if side % 2 == 0 { crate::wire::Side::Client } else { crate::wire::Side::Server }, bytes)
+            }));
+            super::wire_trace(&seed(&talk, &Talk::begun()));
         }
 
         #[test]

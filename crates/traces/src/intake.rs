@@ -1,4 +1,4 @@
-//! What a log says, on its way into a trace: normalised, in sessions and transactions, in the order of time.
+//! What a log or a connection says, on its way into a trace: normalised, in sessions and transactions, in the order of time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,9 @@ pub(crate) const WINDOW: usize = 1 << 15;
 /// What they may take of memory, in bytes: then some come out earlier.
 const MOST_BYTES: usize = 32 << 20;
 
-/// A statement as a log has it.
+const OTHER_DATABASES: &str = "statements of other databases";
+
+/// A statement as a log or a connection has it.
 #[derive(Debug, Default)]
 pub(crate) struct Event<'a> {
     /// The session's name in the log.
@@ -25,6 +27,8 @@ pub(crate) struct Event<'a> {
     pub(crate) time_us: i64,
     pub(crate) duration_us: Option<i64>,
     pub(crate) text: &'a str,
+    /// Rows that it returned or changed.
+    pub(crate) rows: Option<u64>,
     /// The values of bound parameters.
     pub(crate) bound: Vec<Option<String>>,
     /// What else the log says of it, which may hold a secret, too.
@@ -79,7 +83,7 @@ impl Intake {
     /// Takes a statement, unless it may hold a secret.
     pub(crate) fn take(&mut self, mut event: Event<'_>) {
         if self.database.as_ref().is_some_and(|name| name != event.database) {
-            return self.leave_out("statements of other databases");
+            return self.leave_out(OTHER_DATABASES);
         }
         let found = normal::normalised(event.text, self.lexer);
         if found.text.is_empty() {
@@ -107,6 +111,7 @@ impl Intake {
         let entry = Entry {
             time_us: event.time_us,
             duration_us: event.duration_us,
+            rows: event.rows,
             session,
             transaction,
             place,
@@ -122,6 +127,16 @@ impl Intake {
         if self.kept.len() >= 2 * WINDOW || self.kept_bytes > MOST_BYTES {
             self.give(self.kept.len() / 2);
         }
+    }
+
+    /// Notes that a statement of a session is not in the trace, and why: the place that it would have stays empty.
+    pub(crate) fn miss(&mut self, session: &str, database: &str, why: &'static str) {
+        if self.database.as_ref().is_some_and(|name| name != database) {
+            return self.leave_out(OTHER_DATABASES);
+        }
+        let mut earliest = i64::MIN;
+        self.session(session, &mut earliest);
+        self.leave_out(why);
     }
 
     /// The place of a session's next statement. Its time is no earlier than that of the one before: both are rounded.

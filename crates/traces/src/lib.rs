@@ -1,5 +1,6 @@
 //! SQL traces: the statements that a server's log has, in sessions and transactions, with their fingerprints. Opens files
-//! that it is told to, and no connection. For a replay, `keys` and `order` tell which commits a statement came after.
+//! that it is told to, and no connection: `wire` is given what passes on one. For a replay, `keys` and `order` tell which
+//! commits a statement came after.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod batch;
@@ -15,6 +16,7 @@ pub mod order;
 mod reader;
 mod tokens;
 pub mod transactions;
+pub mod wire;
 
 pub use batch::{Batch, Named, Texts};
 pub use lines::{End, Lines};

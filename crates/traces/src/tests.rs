@@ -20,7 +20,7 @@ fn read(format: &str, text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
-fn told(batch: &Batch, at: usize) -> String {
+pub(crate) fn told(batch: &Batch, at: usize) -> String {
     let values: Vec<_> =
         batch.parameters_of(at).iter().map(|value| value.unwrap_or("NULL").to_owned()).collect();
     let name = |named: &crate::Named| named.texts.get(named.codes[at] as usize).to_owned();

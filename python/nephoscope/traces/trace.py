@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -83,8 +83,7 @@ def writing(path: Path) -> Iterator[TraceDraft]:
     check_named(path)
     target = path.resolve() if path.is_symlink() else path
     try:
-        with tempfile.TemporaryFile(dir=target.parent) as draft:
-            made = TraceDraft(draft)
+        with tempfile.TemporaryFile(dir=target.parent) as draft, closing(TraceDraft(draft)) as made:
             yield made
             made.finish()
             with replacing(target) as file:
@@ -118,6 +117,11 @@ class TraceDraft:
         """End the draft."""
         _end(self._writer, self.meta)
 
+    def close(self) -> None:
+        """Give up a draft that is not finished. Once its file is closed, the writer's destructor would fail."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
     def copy(self, out: BinaryIO) -> None:
         """Copy the draft, with times that count from the earliest: a later record may tell of an earlier statement."""
         if not self.earliest_us:
@@ -125,14 +129,12 @@ class TraceDraft:
             shutil.copyfileobj(self._file, out, 1 << 20)
             return
         first: Any = pa.scalar(self.earliest_us, pa.int64())
-        with pq.ParquetFile(self._file) as draft:
-            writer = _writer(out)
+        with pq.ParquetFile(self._file) as draft, _writer(out) as writer:
             for batch in draft.iter_batches(_PIECE):
                 times: Any = pc.subtract(batch.column("time_us"), first)
                 writer.write_batch(as_batch({**_columns(batch), "time_us": times}))
-            _end(
-                writer, TraceMeta(**{**asdict(self.meta), "epoch_us": self.meta.epoch_us + self.earliest_us})
-            )
+            epoch_us = self.meta.epoch_us + self.earliest_us
+            _end(writer, TraceMeta(**{**asdict(self.meta), "epoch_us": epoch_us}))
 
 
 def as_batch(columns: Mapping[str, Any]) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 //!
 //! * [`config`] reads URLs, the environment and the password file; [`auth`] is what they say, without I/O.
 //! * `startup` makes a connection; `machine` is the query phase without I/O.
+//! * [`Fields`], [`error`], [`affected`] and [`shown`] read messages and values that others send.
 //! * `admin` is the blocking connection for set-up and checks; `copy` is its bulk loading.
 
 mod admin;
@@ -40,6 +41,10 @@ use config::Config;
 use descriptions::Descriptions;
 use machine::{Description, Machine, Parsed, Prepared, server_name, with_control};
 use startup::{Endpoint, Established, next_message};
+
+/// What reads the protocol as others speak it.
+pub use types::shown;
+pub use wire::{Fields, affected, error};
 
 /// PostgreSQL's SQL.
 pub const DIALECT: &Dialect = &Dialect {

@@ -6,12 +6,14 @@ mod encode;
 pub(super) mod fuzzing;
 mod instant;
 mod numeric;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 use crate::contract::value::Value;
 
 pub(crate) use encode::{Misfit, encode, encode_binary, write_copy_text, write_literal};
+pub use shown::shown;
 
 /// What a type's values look like on the wire, as far as this driver tells types apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

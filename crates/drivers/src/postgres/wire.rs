@@ -72,35 +72,44 @@ pub(crate) fn garbage(what: &str) -> Error {
     Error::connection_lost(format!("the server does not speak PostgreSQL's protocol: {what} makes no sense"))
 }
 
-/// Reads fields from a body, never beyond its end.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+/// Reads fields from a message's body, never beyond its end.
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    /// So many bytes.
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let (field, rest) = self.0.split_first_chunk::<N>().ok_or_else(|| garbage("a short message"))?;
         self.0 = rest;
         Ok(*field)
     }
 
-    pub(crate) fn i16(&mut self) -> Result<i16, Error> {
+    /// A number of two bytes.
+    pub fn i16(&mut self) -> Result<i16, Error> {
         self.take().map(i16::from_be_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+    /// A number of four bytes.
+    pub fn u32(&mut self) -> Result<u32, Error> {
         self.take().map(u32::from_be_bytes)
     }
 
     /// A text that ends with a zero byte.
-    pub(crate) fn text(&mut self) -> Result<&'a str, Error> {
+    pub fn text(&mut self) -> Result<&'a str, Error> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| garbage("a text that is not UTF-8"))
+    }
+
+    /// The bytes of a text that ends with a zero byte.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Error> {
         let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(|| garbage("an unended text"))?;
-        let text = std::str::from_utf8(&self.0[..end]).map_err(|_| garbage("a text that is not UTF-8"))?;
+        let bytes = &self.0[..end];
         self.0 = &self.0[end + 1..];
-        Ok(text)
+        Ok(bytes)
     }
 }
 
 /// Reads an `ErrorResponse` or `NoticeResponse`.
-pub(crate) fn error(body: &[u8]) -> Error {
+#[must_use]
+pub fn error(body: &[u8]) -> Error {
     let (mut code, mut message, mut detail): (&[u8], &[u8], &[u8]) = (b"", b"", b"");
     for field in body.split(|byte| *byte == 0) {
         let Some((kind, text)) = field.split_first() else { continue };
@@ -121,7 +130,8 @@ pub(crate) fn error(body: &[u8]) -> Error {
 
 /// The number of rows in a `CommandComplete` tag: `UPDATE 5`, `INSERT 0 1`, `SELECT 3`; 0 where there is none.
 #[inline]
-pub(crate) fn affected(body: &[u8]) -> u64 {
+#[must_use]
+pub fn affected(body: &[u8]) -> u64 {
     let (mut rows, mut power) = (0_u64, 1_u64);
     for byte in body.iter().rev().skip_while(|byte| **byte == 0) {
         if !byte.is_ascii_digit() {

@@ -158,6 +158,7 @@ fn give(
         database: line.database,
         time_us,
         duration_us,
+        rows: None,
         text,
         bound: given.or_else(in_context).map_or_else(Vec::new, bound),
         beside,

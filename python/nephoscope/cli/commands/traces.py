@@ -1,10 +1,10 @@
-"""``nephoscope trace …``: the statements of a server's log as a trace, and a trace sent to a server again."""
+"""``nephoscope trace …``: the statements of a log or of a recording as a trace, and a trace sent to a server again."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,11 +13,16 @@ from nephoscope.cli.options import JsonOption
 from nephoscope.settings.units import describe_count
 from nephoscope.visible import json_text, visible
 
+if TYPE_CHECKING:
+    from nephoscope.traces.making import MadeTrace
+
 app = typer.Typer(
-    help="Traces: the statements of a server's log, their sessions, transactions and fingerprints.",
+    help="Traces: the statements that a server was sent, their sessions, transactions and fingerprints.",
     no_args_is_help=True,
 )
-TraceArgument = Annotated[Path, typer.Argument(metavar="TRACE", help="A trace that was imported.")]
+TraceArgument = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="A trace that was imported or recorded.")
+]
 ToOption = Annotated[
     str, typer.Option("--to", metavar="URL", help="The server that the statements are sent to.")
 ]
@@ -56,6 +61,10 @@ DatabaseOption = Annotated[
     typer.Option("--database", metavar="NAME", help="Take the statements of this database alone."),
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="FILE", help="The trace that is made.")]
+MaskOption = Annotated[
+    bool,
+    typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
+]
 
 
 @app.command("import")
@@ -74,22 +83,50 @@ def import_(
             help="The log's format; told by the file where it can be. A wrong name lists them all.",
         ),
     ] = None,
-    mask: Annotated[
-        bool,
-        typer.Option("--mask", help="Replace every value by another of the same form, before it is written."),
-    ] = False,
+    mask: MaskOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Make a trace of a server's log."""
     from nephoscope.traces.importing import import_log  # noqa: PLC0415
 
-    made = import_log(files, out, log_format=log_format, mask=mask, database=database)
-    told = (
-        f"{out}: {describe_count(made.statements, 'statement')} of {describe_count(made.records, 'record')}"
+    _say_made(out, import_log(files, out, log_format=log_format, mask=mask, database=database), "record")
+
+
+@app.command()
+def record(
+    server: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="URL", help="The server whose clients connect here instead, with its port."
+        ),
+    ],
+    out: OutOption,
+    *,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen", metavar="HOST:PORT", help="Where clients connect to; else a free port of 127.0.0.1."
+        ),
+    ] = None,
+    mask: MaskOption = False,
+    database: DatabaseOption = None,
+    length: Annotated[
+        str | None,
+        typer.Option("--for", metavar="TIME", help="How long to record; until Ctrl-C if left out."),
+    ] = None,
+) -> None:
+    """Make a trace of what clients ask a PostgreSQL server through a proxy, until Ctrl-C."""
+    from nephoscope.traces.recording import record_trace  # noqa: PLC0415
+
+    def listening(address: str) -> None:
+        host, _, port = address.rpartition(":")
+        _say(f'recording; connect by: psql "host={host.strip("[]")} port={port} sslmode=disable"')
+
+    seconds = None if length is None else _seconds("--for", length, "length")
+    made = record_trace(
+        server, out, listening=listening, listen=listen, mask=mask, database=database, seconds=seconds
     )
-    _say(f"{told} ({made.meta.format}{', masked' if mask else ''})")
-    for why, count in made.meta.left_out.items():
-        _say(f"  left out: {count:,} {why}")
+    _say_made(out, made, "connection")
 
 
 @app.command()
@@ -203,6 +240,13 @@ def _seconds(option: str, text: str, what: str, most: str | None = None) -> floa
         limit = "" if most is None else f", up to {most}"
         raise InputError(f"{option} {text}: no such {what} (allowed: more than 0{limit})")
     return seconds
+
+
+def _say_made(out: Path, made: MadeTrace, of: str) -> None:
+    told = f"{out}: {describe_count(made.statements, 'statement')} of {describe_count(made.records, of)}"
+    _say(f"{told} ({made.meta.format}{', masked' if made.meta.masked else ''})")
+    for why, count in made.meta.left_out.items():
+        _say(f"  left out: {count:,} {why}")
 
 
 def _say(line: str) -> None:

@@ -102,7 +102,7 @@ fn describe(message: Message<'_>) {
             assert!(told <= 3 * size + 5 && told <= 3 * wire::LONGEST_TOLD);
         }
         b'C' => {
-            wire::affected(message.body);
+            let _ = wire::affected(message.body);
         }
         _ => {}
     }

@@ -1,6 +1,8 @@
 //! Decimal numbers in their text and binary forms (`numeric_send` and `numeric_recv` in PostgreSQL's
 //! `numeric.c`: digits to the base of 10,000, aligned at the decimal point).
 
+use std::fmt::Write as _;
+
 use crate::contract::value::Value;
 
 const NEGATIVE: u16 = 0x4000;
@@ -101,6 +103,51 @@ fn groups(whole: &str, part: &str) -> Vec<u16> {
     let before = whole.as_bytes().rchunks(4).rev().map(number);
     let behind = part.as_bytes().chunks(4).map(|group| number(group) * 10_u16.pow(4 - group.len() as u32));
     before.chain(behind).collect()
+}
+
+/// The text of a number in binary, as `numeric_out` has it; `None` where the bytes are none.
+pub(super) fn to_text(cell: &[u8]) -> Option<String> {
+    let (words, odd) = cell.as_chunks::<2>();
+    let word = |at: usize| words.get(at).map(|word| u16::from_be_bytes(*word));
+    let (count, weight, sign, scale) = (word(0)?, i32::from(word(1)? as i16), word(2)?, word(3)?);
+    let digits = words.get(4..).filter(|digits| odd.is_empty() && digits.len() == usize::from(count))?;
+    match sign {
+        NAN => return Some("NaN".to_owned()),
+        INFINITE => return Some("Infinity".to_owned()),
+        NEGATIVE_INFINITE => return Some("-Infinity".to_owned()),
+        0 | NEGATIVE if usize::from(scale) <= MOST_PART => {}
+        _ => return None,
+    }
+    let mut text = String::new();
+    // The group of four digits whose weight is this power of 10,000.
+    let group = |power: i32| {
+        let at = usize::try_from(weight - power).ok();
+        at.and_then(|at| digits.get(at)).map_or(0, |digit| u16::from_be_bytes(*digit))
+    };
+    let begin = if count == 0 { 0 } else { weight.max(0) };
+    for power in (0..=begin).rev() {
+        put_group(group(power), &mut text);
+    }
+    let whole = text.trim_start_matches('0');
+    text = if whole.is_empty() { "0".to_owned() } else { whole.to_owned() };
+    if scale > 0 {
+        text.push('.');
+        let end = text.len() + usize::from(scale);
+        for power in 1..=i32::from(scale.div_ceil(4)) {
+            put_group(group(-power), &mut text);
+        }
+        text.truncate(end);
+    }
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    if sign == NEGATIVE && !is_zero {
+        text.insert(0, '-');
+    }
+    digits.iter().all(|digit| u16::from_be_bytes(*digit) < 10_000).then_some(text)
+}
+
+fn put_group(digits: u16, text: &mut String) {
+    // Writing into a text cannot fail.
+    let _ = write!(text, "{digits:04}");
 }
 
 fn put_head(count: usize, weight: i16, sign: u16, scale: u16, out: &mut Vec<u8>) {

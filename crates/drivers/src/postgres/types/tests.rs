@@ -287,3 +287,65 @@ fn bytea_text_is_read() {
     assert_eq!(bytea_from_text(b"\\xzz"), None);
     assert_eq!(bytea_from_text(b"01ff"), None);
 }
+
+#[test]
+fn values_in_binary_are_shown_as_the_server_shows_them() {
+    let micros = |micros: i64| micros.to_be_bytes().to_vec();
+    let numeric = |text: &str| {
+        let mut out = Vec::new();
+        assert!(numeric::from_text(text, &mut out));
+        out
+    };
+    for (oid, cell, text) in [
+        (16, vec![1], "t"),
+        (21, (-7_i16).to_be_bytes().to_vec(), "-7"),
+        (26, u32::MAX.to_be_bytes().to_vec(), "4294967295"),
+        (701, 1e15_f64.to_be_bytes().to_vec(), "1e+15"),
+        (701, 123_456_789_012_345_f64.to_be_bytes().to_vec(), "123456789012345"),
+        (701, (-0.000_012_5_f64).to_be_bytes().to_vec(), "-1.25e-05"),
+        (701, 0.0001_f64.to_be_bytes().to_vec(), "0.0001"),
+        (701, f64::NEG_INFINITY.to_be_bytes().to_vec(), "-Infinity"),
+        (700, 1e6_f32.to_be_bytes().to_vec(), "1e+06"),
+        (700, 0.1_f32.to_be_bytes().to_vec(), "0.1"),
+        (25, "é".as_bytes().to_vec(), "é"),
+        (3802, b"\x01{}".to_vec(), "{}"),
+        (17, vec![0, 255], "\\x00ff"),
+        (2950, (0..16).collect(), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        (1700, numeric("-12345.0670"), "-12345.0670"),
+        (1700, numeric("0.000012"), "0.000012"),
+        (1700, numeric("10000"), "10000"),
+        (1700, numeric("0.00"), "0.00"),
+        (1700, numeric("NaN"), "NaN"),
+        (1082, 0_i32.to_be_bytes().to_vec(), "2000-01-01"),
+        (1082, i32::MAX.to_be_bytes().to_vec(), "infinity"),
+        (1083, micros(3_600_500_000), "01:00:00.5"),
+        (1114, micros(-500_000), "1999-12-31 23:59:59.5"),
+        (1184, micros(0), "2000-01-01 00:00:00+00"),
+        (1184, micros(-63_082_368_000_000_000), "0001-12-31 00:00:00+00 BC"),
+        (1184, micros(i64::MAX), "infinity"),
+    ] {
+        assert_eq!(shown(oid, &cell).as_deref(), Some(text), "type {oid}");
+    }
+    for (oid, cell) in
+        [(600, vec![0; 16]), (23, vec![1]), (25, vec![0xff]), (3802, b"{}".to_vec()), (1700, vec![0; 7])]
+    {
+        assert_eq!(shown(oid, &cell), None, "type {oid}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_of_any_type_are_shown_or_refused(
+        oid in prop::sample::select(vec![16, 17, 20, 21, 23, 25, 26, 114, 700, 701, 1082, 1083, 1114, 1184, 1700, 2950, 3802]),
+        cell in prop::collection::vec(any::<u8>(), 0..24)
+    ) {
+        let _ = shown(oid, &cell);
+    }
+
+    #[test]
+    fn a_number_in_binary_is_shown_with_the_digits_that_it_was_made_of(text in "-?[1-9][0-9]{0,30}(\\.[0-9]{1,30})?") {
+        let mut binary = Vec::new();
+        prop_assert!(numeric::from_text(&text, &mut binary));
+        prop_assert_eq!(shown(1700, &binary), Some(text));
+    }
+}
