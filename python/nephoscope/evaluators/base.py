@@ -144,7 +144,7 @@ class Evaluator(ABC):
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether all phases and their lengths are known beforehand: only then can two systems go through them together."""
+        """Whether all phases and their lengths are known beforehand: two systems can go through them together."""
         return False
 
     def demands(self, sessions: int) -> Iterable[Demand]:

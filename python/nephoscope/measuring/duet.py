@@ -56,9 +56,7 @@ class DuetPlan:
     def keep(self) -> None:
         """Make the folders. Raises ``InputError`` where there is a duet, or they cannot be made."""
         if taken := next((name for name in vars(FILES).values() if (self.folder / name).exists()), None):
-            raise InputError(
-                f"{self.folder} holds a duet, or another's {taken}; --out names another folder"
-            )
+            raise InputError(f"{self.folder} holds a duet, or another's {taken}; --out names another folder")
         for name in _SIDES:
             check_runs(self.folder / name)
         try:
@@ -78,11 +76,14 @@ class DuetOutcome:
 
 
 def plan_duet(
-    path: Path, name: str, settings: Sequence[str], others: Sequence[str], url: str | None, folder: Path
+    path: Path, name: str, settings: Sequence[str], others: Sequence[str], *, url: str | None, folder: Path
 ) -> DuetPlan:
     """Read and check both studies; ``others`` is put over the second one. Raises ``InputError``."""
     for override in others:
-        key = override.partition("=")[0].strip()
+        key, equals, _ = override.partition("=")
+        key = key.strip()
+        if not equals:
+            raise InputError(f"--with {override}: expected key=value, such as system.version=16")
         if key.split(".")[0] != "system" and not f"{key}.".startswith("load.on_connect."):
             raise InputError(
                 f"--with {_engine.redact(override)}: a duet compares systems under one load; allowed: keys of system,"
@@ -108,8 +109,8 @@ def _check(study: Study, name: str) -> None:
     for index, evaluator in enumerate(evaluators):
         if not evaluator.is_scheduled:
             raise InputError(
-                f"{name}: measure.{index}: {evaluator.name} decides by what it measures what comes next, and two systems"
-                " would part; allowed: phases and levels that the study names"
+                f"{name}: measure.{index}: {evaluator.name} decides by what it measures what comes next, and two"
+                " systems would part; allowed: phases and levels that the study names"
             )
 
 
@@ -141,8 +142,8 @@ def _check_places(study: Study, other: Study) -> None:
     for place, url in _places(other):
         if place in ours:
             raise InputError(
-                f"system.rw: both systems are at {redacted_url(url)}; --with system.rw=URL names the place of the other,"
-                " a server or database of its own"
+                f"system.rw: both systems are at {redacted_url(url)}; --with system.rw=URL names the place of the"
+                " other, a server or database of its own"
             )
 
 
@@ -294,14 +295,16 @@ class _Pair:
                 if len(self._ready) == len(_SIDES):
                     self._go()
             case "end":
-                self._ended.add(name)
-                if not event["whole"]:
-                    self._give_up(f"{shown}: {event['reason'] or event['status']}")
-            case "failed":
-                self._ended.add(name)
-                if event["exit_code"] == InputError.exit_code and self.fault is None:
-                    self._bad_input = f"{shown}: {event['reason']}"
-                self._give_up(f"{shown}: {event['reason']}")
+                self._end(name, event)
+
+    def _end(self, name: str, event: Mapping[str, Any]) -> None:
+        """Take note of a side's end; where it has not measured everything, the other one ends too."""
+        self._ended.add(name)
+        if event["exit_code"] != 0:
+            why = f"{name.upper()}: {event['reason']}"
+            if event["exit_code"] == InputError.exit_code and self.fault is None:
+                self._bad_input = why
+            self._give_up(why)
 
     def _go(self) -> None:
         """Let both begin at the same moment."""

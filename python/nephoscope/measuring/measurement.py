@@ -136,7 +136,18 @@ def run_study(
             writer = RunWriter(folder, manifest, study.to_toml())
         watcher = audience if beside is None else Watchers(audience, beside)
         measurement = _Measurement(
-            study, provider, system, workload, data, evaluators, rooms, crowded, writer, audience, watcher, ready
+            study,
+            provider,
+            system,
+            workload,
+            data,
+            evaluators,
+            rooms,
+            crowded,
+            writer,
+            audience,
+            watcher,
+            ready,
         )
         return measurement.run(handed_out)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError, NephoscopeError
 from nephoscope.files import keep_others_from_writing
-from nephoscope.interrupts import Interrupted, catch_signals, leave
+from nephoscope.interrupts import Interrupted, catch_signals, ignore_signals, leave
 from nephoscope.measuring.measurement import run_study
 from nephoscope.study.borrowed import Given
 from nephoscope.study.reading import read_study
@@ -137,23 +137,29 @@ class _Input:
 def main() -> None:
     """Measure one side of a duet."""
     keep_others_from_writing()
-    code = 0
+    catch_signals()
     try:
-        catch_signals()
-        given = _Input()
-        order = SideOrder(**json.loads(given.order))
-        outcome = run_study(order.study(), Path(order.runs), _Teller(), ready=given.ready)
-        tell(
-            "end",
-            run=str(outcome.folder),
-            status=outcome.status,
-            reason=outcome.unwritten or outcome.reason or outcome.lacking,
-            whole=outcome.status == "measured" and outcome.unwritten is None and outcome.lacking is None,
-        )
-    except NephoscopeError as error:
-        code = error.exit_code
-        tell("failed", reason=str(error), exit_code=code)
+        code = _measure()
     except Interrupted as error:
-        code = MeasurementError.exit_code
-        tell("failed", reason=str(error), exit_code=code)
+        ignore_signals()
+        code = _end(str(error), MeasurementError.exit_code)
     leave(code)
+
+
+def _measure() -> int:
+    """Measure; gives the exit code."""
+    given = _Input()
+    order = SideOrder(**json.loads(given.order))
+    try:
+        outcome = run_study(order.study(), Path(order.runs), _Teller(), ready=given.ready)
+    except NephoscopeError as error:
+        return _end(str(error), error.exit_code)
+    reason = outcome.unwritten or outcome.reason or outcome.lacking
+    is_whole = outcome.status == "measured" and reason is None
+    return _end(reason or outcome.status, 0 if is_whole else MeasurementError.exit_code)
+
+
+def _end(reason: str, code: int) -> int:
+    """Tell how it ended, and give its exit code."""
+    tell("end", reason=reason, exit_code=code)
+    return code

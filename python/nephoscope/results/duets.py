@@ -29,7 +29,8 @@ MEAN = Kind("mean", "ms", "mean", higher_is_better=False)
 _TPS = KINDS[0]
 
 ONE_RUN = (
-    "one run: what differs from one start of a system to the next is in no interval; --runs 5 starts both anew each time"
+    "one run: what differs from one start of a system to the next is in no interval; --runs 5 starts both anew each"
+    " time"
 )
 SAME_SYSTEM = "the same system twice: what differs is the noise of this machine"
 
@@ -100,7 +101,11 @@ class _Course:
     def sums(self, edges: NDArray[np.float64], kind: Kind) -> Sums:
         """Return a figure by the intervals between edges."""
         committed = self.during(edges, "committed")
-        return Sums(committed, np.diff(edges)) if kind is _TPS else Sums(self.during(edges, "latency"), committed)
+        return (
+            Sums(committed, np.diff(edges))
+            if kind is _TPS
+            else Sums(self.during(edges, "latency"), committed)
+        )
 
 
 def compare_duet(runs: Sequence[tuple[StoredRun, StoredRun]], *, same: bool = False) -> Duet:
@@ -120,7 +125,10 @@ def compare_duet(runs: Sequence[tuple[StoredRun, StoredRun]], *, same: bool = Fa
         for key in dict.fromkeys([*before, *after]):
             phases = {point["phase"]: point for point in before.get(key, ())}
             others = {point["phase"]: point for point in after.get(key, ())}
-            for name, missing in (("baseline", phases.keys() - others), ("candidate", others.keys() - phases)):
+            for name, missing in (
+                ("baseline", phases.keys() - others),
+                ("candidate", others.keys() - phases),
+            ):
                 if missing:
                     lacking[f"only in the {name}: {label_of(key)}"] = None
             for phase in sorted(phases.keys() & others.keys()):
@@ -164,7 +172,9 @@ class _Pairs:
         last = math.floor(end / self._interval + _WHOLE)
         if last <= first:
             return None
-        edges = ours.start_s + self._interval * np.arange(first, last + 1)
+        edges: NDArray[np.float64] = ours.start_s + self._interval * np.arange(
+            first, last + 1, dtype=np.float64
+        )
         baseline, candidate = (course.sums(edges, kind) for course in self._courses)
         return PairedRepetition(run, number, edges[:-1], Paired(baseline, candidate))
 

@@ -228,6 +228,7 @@ def _freedom(base: _Side, cand: _Side, variance: float) -> float:
 
 
 def verdict_of(interval: tuple[float, float], *, higher_is_better: bool) -> Verdict:
+    """Name a difference by its interval."""
     low, high = interval
     if low <= 0 <= high:
         return "no difference seen"

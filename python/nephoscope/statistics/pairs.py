@@ -131,7 +131,9 @@ def compare_pairs(
 def _joined(pairs: Sequence[Paired], side: str) -> Sums:
     """Put one side of several repetitions one after the other."""
     sums: list[Sums] = [getattr(pair, side) for pair in pairs]
-    return Sums(*(np.concatenate([checked(getattr(one, of)) for one in sums]) for of in ("amounts", "weights")))
+    return Sums(
+        *(np.concatenate([checked(getattr(one, of)) for one in sums]) for of in ("amounts", "weights"))
+    )
 
 
 def _of_runs(values: Sequence[float]) -> tuple[float, float]:
@@ -144,9 +146,7 @@ def _of_one_run(whole: Paired, repetitions: Sequence[float], seed: int) -> tuple
 
     The influence of what both systems had in common is in both, and cancels in the difference.
     """
-    half = half_width(
-        block_bootstrap_ci(whole.candidate.influence() - whole.baseline.influence(), seed).ci95
-    )
+    half = half_width(block_bootstrap_ci(whole.candidate.influence() - whole.baseline.influence(), seed).ci95)
     if half is None:
         return None
     within = half / _Z95

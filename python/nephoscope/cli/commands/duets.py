@@ -65,11 +65,12 @@ def duet(
     check_junit(junit, accepted)
     if out is None:
         out = Path("duets") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{Path(study).stem}"
-    plan = plan_duet(find_study(study), study, settings or (), others or (), url, out)
+    plan = plan_duet(find_study(study), study, settings or (), others or (), url=url, folder=out)
     plan.keep()
     outcome = run_duet(plan, runs, lambda said: ERR.print(visible(said)))
     found = _compared(plan, outcome)
-    _write(plan, outcome, found, accepted)
+    if outcome.runs:
+        _write(plan, outcome, found, accepted)
     if outcome.fault is not None or found is None:
         raise MeasurementError(outcome.fault or "neither side has begun")
     ERR.print(visible(f"duet: {out}"))
