@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -76,29 +77,38 @@ class DuetOutcome:
 
 
 def plan_duet(
-    path: Path, name: str, settings: Sequence[str], others: Sequence[str], *, url: str | None, folder: Path
+    path: Path,
+    name: str,
+    settings: Sequence[str],
+    others: Sequence[str],
+    *,
+    url: str | None,
+    folder: Path | None,
 ) -> DuetPlan:
-    """Read and check both studies; ``others`` is put over the second one. Raises ``InputError``."""
+    """Read and check both studies; ``others`` is put over the second one.
+
+    Without a ``folder`` it is a new one in ``duets``. Raises ``InputError``.
+    """
     for override in others:
         key, equals, _ = override.partition("=")
-        key = key.strip()
         if not equals:
             raise InputError(f"--with {override}: expected key=value, such as system.version=16")
-        if key.split(".")[0] != "system" and not f"{key}.".startswith("load.on_connect."):
+        if not f"{key.strip()}.".startswith(("system.", "load.on_connect.")):
             raise InputError(
                 f"--with {_engine.redact(override)}: a duet compares systems under one load; allowed: keys of system,"
                 " and load.on_connect"
             )
-    first = SideOrder(str(path), name, settings, url, str(folder / FILES.a))
-    second = replace(first, settings=[*settings, *others], runs=str(folder / FILES.b))
-    study, other = first.study(), second.study()
-    first, second = (
-        replace(order, data=str(data) if data else None)
-        for order, data in zip((first, second), _folders(study, other), strict=True)
-    )
+    orders = [SideOrder(str(path), name, given, url) for given in (settings, [*settings, *others])]
+    study, other = (order.study() for order in orders)
     for one in (study, other):
         _check(one, name)
     _check_places(study, other)
+    if folder is None:
+        folder = Path("duets") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{study.study.name}"
+    first, second = (
+        replace(order, runs=str(folder / side), data=str(data) if data else None)
+        for order, side, data in zip(orders, _SIDES, _folders(study, other), strict=True)
+    )
     return DuetPlan(first.study(), second.study(), (first, second), not others, folder)
 
 

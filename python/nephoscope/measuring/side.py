@@ -44,7 +44,7 @@ class SideOrder:
     name: str
     settings: Sequence[str]
     url: str | None
-    runs: str
+    runs: str = ""
     """The folder that its run directory is made in."""
     data: str | None = None
     """The folder of a system that the tool starts itself, where the study leaves it open."""

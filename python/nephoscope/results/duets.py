@@ -156,8 +156,8 @@ class _Pairs:
     """The intervals of two runs on one clock."""
 
     def __init__(self, ours: StoredRun, theirs: StoredRun) -> None:
-        self._offset = _origin(theirs) - _origin(ours)
-        self._interval = float(ours.manifest["load"]["interval_s"])
+        self._offset = (_origin(theirs) - _origin(ours)).total_seconds()
+        self._interval = float(ours.manifest.get("load", {}).get("interval_s", 1.0)) or 1.0
         self._courses = _Course(ours, 0.0), _Course(theirs, self._offset)
         self._phases: tuple[Mapping[int, Phase], ...] = tuple(
             {phase.number: phase for phase in run.phases} for run in (ours, theirs)
@@ -179,10 +179,10 @@ class _Pairs:
         return PairedRepetition(run, number, edges[:-1], Paired(baseline, candidate))
 
 
-def _origin(run: StoredRun) -> float:
-    """Return when a load has begun, in seconds of the day's clock. Raises ``InputError`` where it has not."""
+def _origin(run: StoredRun) -> datetime:
+    """Return when a load has begun, by the day's clock. Raises ``InputError`` where that is not known."""
     try:
-        return datetime.fromisoformat(run.manifest["clock"]["origin"]).timestamp()
+        return datetime.fromisoformat(run.manifest["clock"]["origin"])
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{run.folder}: its load has not begun") from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -63,8 +62,6 @@ def duet(
 
     accepted = margin_of(margin)
     check_junit(junit, accepted)
-    if out is None:
-        out = Path("duets") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{Path(study).stem}"
     plan = plan_duet(find_study(study), study, settings or (), others or (), url=url, folder=out)
     plan.keep()
     outcome = run_duet(plan, runs, lambda said: ERR.print(visible(said)))
@@ -73,7 +70,7 @@ def duet(
         _write(plan, outcome, found, accepted)
     if outcome.fault is not None or found is None:
         raise MeasurementError(outcome.fault or "neither side has begun")
-    ERR.print(visible(f"duet: {out}"))
+    ERR.print(visible(f"duet: {plan.folder}"))
     decide(found.compared, accepted, plan.study.study.name, form, junit, as_json=as_json)
 
 
