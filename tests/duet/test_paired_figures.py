@@ -7,7 +7,7 @@ import pytest
 
 from nephoscope.results.answers import decide
 from nephoscope.results.compare import Compared, Figure
-from nephoscope.statistics import Comparison, Paired, Sums, between_runs, compare, compare_pairs
+from nephoscope.statistics import Comparison, Paired, Sums, between_runs, compare, compare_pairs, narrowing
 from simulated import allowance, ar1, generator
 
 REPETITIONS, INTERVALS = 5, 30
@@ -131,6 +131,17 @@ def test_a_mean_latency_is_weighed_by_its_transactions() -> None:
     assert found.relative == pytest.approx(0.1)
     assert found.verdict == "slower"
     assert pair.ratios() == pytest.approx([1.1] * 20)
+
+
+def test_what_pairs_are_good_for_is_told() -> None:
+    rng = generator()
+    common = drift(rng, REPETITIONS * INTERVALS).reshape(REPETITIONS, INTERVALS)
+    assert (narrowing(paired(common * noise(rng), common * noise(rng))) or 0) > 5
+    assert narrowing(paired(noise(rng), noise(rng))) == pytest.approx(1, abs=0.2)
+    # What one of them gets, the other one lacks.
+    share = noise(rng)
+    assert narrowing(paired(share, 2 - share)) == pytest.approx(1 / 2**0.5, abs=0.1)
+    assert narrowing(paired(np.zeros((1, 20)), np.ones((1, 20)))) is None
 
 
 def test_what_cannot_be_told() -> None:

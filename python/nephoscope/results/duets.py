@@ -14,7 +14,7 @@ from nephoscope.results.compare import Compared, Figure, said_of
 from nephoscope.results.environment import differences
 from nephoscope.results.figures import KINDS, Key, Kind, label_of, points_of
 from nephoscope.results.scores import scores_of
-from nephoscope.statistics import Paired, Sums, compare_pairs
+from nephoscope.statistics import Paired, Sums, compare_pairs, narrowing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,6 +142,7 @@ def compare_duet(runs: Sequence[tuple[StoredRun, StoredRun]], *, same: bool = Fa
     points = [PairedPoint(key, _kind(key), repetitions) for key, repetitions in found.items()]
     first, *others_ = [run for pair in runs for run in pair]
     notes = [note for other in others_ for note in differences(first, other)]
+    notes += [note for point in points if (note := _narrowing(point))]
     notes += [*lacking, *([ONE_RUN] if len(runs) == 1 else []), *([SAME_SYSTEM] if same else [])]
     said = said_of([ours for ours, _ in scores], [theirs for _, theirs in scores])
     figures = [_figure(point, len(points)) for point in points]
@@ -206,6 +207,15 @@ def _figure(point: PairedPoint, comparisons: int) -> Figure:
         found,
         higher_is_better=point.kind.higher_is_better,
     )
+
+
+def _narrowing(point: PairedPoint) -> str | None:
+    """Say what the pairs were good for."""
+    by = narrowing([one.pair for one in point.repetitions])
+    if by is None:
+        return None
+    said = f"{point.name}: pairs make the interval {by:.1f} times as narrow as the same runs without pairing"
+    return said if by >= 1 else f"{said}: the systems took from each other what both need, such as processors"
 
 
 def series_json(duet: Duet) -> list[dict[str, Any]]:

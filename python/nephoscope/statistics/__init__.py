@@ -36,7 +36,7 @@ from nephoscope.statistics.intervals import (
     moving_mean_ci,
     no_less_than_0,
 )
-from nephoscope.statistics.pairs import Paired, Sums, compare_pairs
+from nephoscope.statistics.pairs import Paired, Sums, compare_pairs, narrowing
 from nephoscope.statistics.planning import MeasurementPlan, plan_measurement, warm_up_length
 from nephoscope.statistics.renewal import CycleEstimate, availability_of_cycles, mean_time
 from nephoscope.statistics.sequential import Searched, search
@@ -78,6 +78,7 @@ __all__ = [
     "mean_ci",
     "mean_time",
     "moving_mean_ci",
+    "narrowing",
     "no_less_than_0",
     "plan_measurement",
     "quantile_rank",

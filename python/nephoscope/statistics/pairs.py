@@ -31,6 +31,9 @@ _Z95 = float(ndtri(0.975))
 _BLIND = math.log(2)
 """Where half of a log ratio's interval is larger, not even a figure twice as large would have been seen."""
 
+_ROUNDING = 1e-9
+"""A spread of less, as a share of the figure, is one of rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sums:
@@ -126,6 +129,20 @@ def compare_pairs(
         visible=ours * math.expm1(half),
         note=None,
     )
+
+
+def narrowing(pairs: Sequence[Paired], seed: int = SEED) -> float | None:
+    """Return how many times as narrow an interval is by the pairs as by the same intervals without pairing.
+
+    Below 1 the systems have taken from each other: where one was faster, the other was slower. None where it is not
+    known.
+    """
+    if any(pair.log_ratio() is None for pair in pairs):
+        return None
+    ours, theirs = (_joined(pairs, side).influence() for side in ("baseline", "candidate"))
+    halves = [half_width(block_bootstrap_ci(series, seed).ci95) for series in (ours, theirs, theirs - ours)]
+    known = [half for half in halves if half and half > _ROUNDING]
+    return math.hypot(known[0], known[1]) / known[2] if len(known) == len(halves) else None
 
 
 def _joined(pairs: Sequence[Paired], side: str) -> Sums:
