@@ -34,6 +34,7 @@ RUN_BY = {
     "docs/bisect.md": "test_docs_records.py",
     "docs/cards.md": "test_docs_records.py",
     "docs/coming-from.md": "test_docs_coming_from.py",
+    "docs/duet.md": "test_docs_duet.py",
     "docs/extending.md": "test_docs_extending.py",
     "docs/first-study.md": "test_docs_first_study.py",
     "docs/gate.md": "test_docs_gate.py",

@@ -1,7 +1,7 @@
 """The command line.
 
 Exit codes: 0 measured; 1 the measurement failed; 2 bad input; 3 cannot tell (``check``,
-``gate``, ``bisect``, ``verify``); 4 slower (``gate``).
+``gate``, ``duet``, ``bisect``, ``verify``); 4 slower (``gate``, ``duet``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from nephoscope.cli.commands import (
     cards,
     data,
     deciding,
+    duets,
     experiment,
     following,
     histories,
@@ -105,6 +106,7 @@ for _command in (
     reading.report,
     deciding.compare,
     deciding.gate,
+    duets.duet,
     following.history,
     following.bisect,
     cards.card,

@@ -142,6 +142,11 @@ class Evaluator(ABC):
         """How many loads the first tenant has at a time, at the most: see `LoadRun.phase`."""
         return 1
 
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether all phases and their lengths are known beforehand: two systems can go through them together."""
+        return False
+
     def demands(self, sessions: int) -> Iterable[Demand]:
         """List the sessions that each step wants, as far as known beforehand; an open load has ``sessions``.
 

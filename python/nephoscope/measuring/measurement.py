@@ -102,11 +102,12 @@ def run_study(
     *,
     wrap: Callable[[Provider], Provider] | None = None,
     beside: Watcher | None = None,
+    ready: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Run a study and write its run directory.
 
     ``beside`` watches the load as the audience does. ``wrap`` puts another provider around the study's own, to plant
-    faults that it cannot.
+    faults that it cannot. ``ready`` is called before each evaluator drives its load, and returns when it may.
 
     Raises ``InputError`` before anything is touched, ``MeasurementError`` where there is nothing to write yet.
     """
@@ -137,7 +138,18 @@ def run_study(
             writer = RunWriter(folder, manifest, study.to_toml())
         watcher = audience if beside is None else Watchers(audience, beside)
         measurement = _Measurement(
-            study, provider, system, workload, data, evaluators, rooms, crowded, writer, audience, watcher
+            study,
+            provider,
+            system,
+            workload,
+            data,
+            evaluators,
+            rooms,
+            crowded,
+            writer,
+            audience,
+            watcher,
+            ready,
         )
         return measurement.run(handed_out)
 
@@ -159,6 +171,7 @@ class _Measurement:
     audience: Audience
     watcher: Watcher
     """Who is told of the load: the audience, and who is beside it."""
+    ready: Callable[[], None]
     monitor: Monitor | None = None
     load: LoadRun | None = None
     control: Control | None = None
@@ -184,6 +197,7 @@ class _Measurement:
             self.watcher.begin(self.writer.folder, sum(e.seconds() for e in self.evaluators))
             for index, evaluator in enumerate(self.evaluators):
                 self._tell_scores(index - 1)
+                self.ready()
                 evaluator.drive(self._means(load))
         except Interrupted as error:
             asked = self.control.reason if self.control is not None else None

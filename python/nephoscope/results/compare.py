@@ -107,11 +107,10 @@ def _compared(ours: _Side, theirs: _Side, figures: Sequence[str]) -> Compared:
     )
     found = [figure for figure in made if figure is not None]
     notes += [*lacking, *dict.fromkeys(figure.comparison.note for figure in found if figure.comparison.note)]
-    said = [*_said("baseline", ours), *_said("candidate", theirs)]
     return Compared(
         found,
         [*notes, *([] if ours.by_run else [ONE_RUN_A_SIDE])],
-        sorted(said, key=lambda one: _GRAVITY.index(one.level)),
+        said_of(ours.scores, theirs.scores),
         lacking,
     )
 
@@ -124,10 +123,16 @@ ONE_RUN_A_SIDE = (
 _GRAVITY = ("problem", "warning", "note")
 
 
-def _said(name: str, side: _Side) -> list[Said]:
+def said_of(baselines: Sequence[Mapping[str, Any]], candidates: Sequence[Mapping[str, Any]]) -> list[Said]:
+    """Gather the reservations of runs by their scores, the gravest first."""
+    said = [*_said("baseline", baselines), *_said("candidate", candidates)]
+    return sorted(said, key=lambda one: _GRAVITY.index(one.level))
+
+
+def _said(name: str, runs_scores: Sequence[Mapping[str, Any]]) -> list[Said]:
     """Gather the reservations of a side's runs about their own figures; what several say is said once."""
     runs: dict[tuple[str, str], int] = {}
-    for scores in side.scores:
+    for scores in runs_scores:
         verdicts = [
             (entry["level"], f"{entry['verdict']}: {entry['detail']}")
             for entry in scores.get("verdicts", [])
@@ -137,7 +142,7 @@ def _said(name: str, side: _Side) -> list[Said]:
             [*verdicts, *(("warning", warning) for warning in scores.get("warnings", []))]
         ):
             runs[one] = runs.get(one, 0) + 1
-    of = len(side.runs)
+    of = len(runs_scores)
     return [
         Said(name if of == 1 else f"{name} ({count} of {of} runs)", level, text)
         for (level, text), count in runs.items()

@@ -36,6 +36,7 @@ from nephoscope.statistics.intervals import (
     moving_mean_ci,
     no_less_than_0,
 )
+from nephoscope.statistics.pairs import Paired, Sums, compare_pairs, narrowing
 from nephoscope.statistics.planning import MeasurementPlan, plan_measurement, warm_up_length
 from nephoscope.statistics.renewal import CycleEstimate, availability_of_cycles, mean_time
 from nephoscope.statistics.sequential import Searched, search
@@ -52,8 +53,10 @@ __all__ = [
     "CycleEstimate",
     "MeanEstimate",
     "MeasurementPlan",
+    "Paired",
     "Searched",
     "SteadyState",
+    "Sums",
     "Survival",
     "Verdict",
     "autocorrelation",
@@ -65,6 +68,7 @@ __all__ = [
     "change_points",
     "clustered_interval",
     "compare",
+    "compare_pairs",
     "effective_sample_size",
     "expected",
     "geometric_mean",
@@ -74,6 +78,7 @@ __all__ = [
     "mean_ci",
     "mean_time",
     "moving_mean_ci",
+    "narrowing",
     "no_less_than_0",
     "plan_measurement",
     "quantile_rank",

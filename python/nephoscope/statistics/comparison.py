@@ -174,7 +174,7 @@ def compare(
     interval = (difference - half, difference + half)
     blind = half > max(abs(base_side.mean), abs(cand_side.mean))
     return Comparison(
-        verdict="cannot tell" if blind else _verdict(interval, higher_is_better=higher_is_better),
+        verdict="cannot tell" if blind else verdict_of(interval, higher_is_better=higher_is_better),
         difference=difference,
         ci95=interval,
         relative=relative,
@@ -227,7 +227,8 @@ def _freedom(base: _Side, cand: _Side, variance: float) -> float:
     return _joined(((base.variance, base.freedom), (cand.variance, cand.freedom)))
 
 
-def _verdict(interval: tuple[float, float], *, higher_is_better: bool) -> Verdict:
+def verdict_of(interval: tuple[float, float], *, higher_is_better: bool) -> Verdict:
+    """Name a difference by its interval."""
     low, high = interval
     if low <= 0 <= high:
         return "no difference seen"

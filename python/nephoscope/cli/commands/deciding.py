@@ -62,12 +62,12 @@ def compare(
     from nephoscope.results.figures import FIGURES  # noqa: PLC0415
     from nephoscope.tables.model import markdown  # noqa: PLC0415
 
-    accepted = None if margin is None else _margin(margin)
-    _check_junit(junit, accepted)
+    accepted = None if margin is None else margin_of(margin)
+    check_junit(junit, accepted)
     names = _figures(figures, FIGURES if accepted is None else DECIDING)
     compared = _compared(runs_at(baseline), runs_at(candidate), names)
     if accepted is not None:
-        _decide(compared, accepted, f"{baseline} and {candidate}", form, junit, as_json=as_json)
+        decide(compared, accepted, f"{baseline} and {candidate}", form, junit, as_json=as_json)
     elif as_json:
         sys.stdout.write(json_text(comparison_json(compared)) + "\n")
     elif form == "markdown":
@@ -109,9 +109,9 @@ def gate(
     from nephoscope.store import StoredRun  # noqa: PLC0415
     from nephoscope.study.borrowed import Given  # noqa: PLC0415
 
-    accepted = _margin(margin)
+    accepted = margin_of(margin)
     names = _figures(figures, DECIDING)
-    _check_junit(junit, accepted)
+    check_junit(junit, accepted)
     chosen = study_of(study, settings, given=Given(url))
     if chosen.workload.scales is not None:
         raise InputError(
@@ -125,10 +125,11 @@ def gate(
         outcome = measure(chosen, out, as_json=as_json, to=ERR)
         finish(outcome, as_json=as_json)
         found.append(StoredRun(outcome.folder))
-    _decide(_compared(before, found, names), accepted, chosen.study.name, form, junit, as_json=as_json)
+    decide(_compared(before, found, names), accepted, chosen.study.name, form, junit, as_json=as_json)
 
 
-def _margin(text: str) -> float:
+def margin_of(text: str) -> float:
+    """Read the largest loss that is accepted, as a share. Raises ``InputError``."""
     from nephoscope.settings.units import parse_percent  # noqa: PLC0415
 
     try:
@@ -146,7 +147,8 @@ def _figures(named: Sequence[str] | None, default: Sequence[str]) -> Sequence[st
     return [by_name[name.casefold()] for name in named] if named else default
 
 
-def _check_junit(junit: Path | None, accepted: float | None) -> None:
+def check_junit(junit: Path | None, accepted: float | None) -> None:
+    """Check that answers can be written there, before anything is measured. Raises ``InputError``."""
     from nephoscope.files import check_named  # noqa: PLC0415
 
     if junit is not None and accepted is None:
@@ -163,7 +165,7 @@ def _compared(
     return compare_sets(baselines, candidates, figures)
 
 
-def _decide(
+def decide(
     compared: Compared, margin: float, name: str, form: str, junit: Path | None, *, as_json: bool
 ) -> None:
     """Print the answer, write it where it is asked for, and end with its exit code."""

@@ -117,6 +117,11 @@ class LoadEvaluator(Evaluator):
         """The most loads of a phase."""
         return max(len(step.loads) for step in self._steps)
 
+    @property
+    def is_scheduled(self) -> bool:
+        """Always: the study writes the phases."""
+        return True
+
     def seconds(self) -> float:
         """All phases, all repetitions."""
         return sum(phase.duration for phase in self._settings.phases) * self._settings.repetitions

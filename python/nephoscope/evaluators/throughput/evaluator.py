@@ -58,6 +58,11 @@ class Throughput(Evaluator):
             each = len(settings.concurrency) * settings.repetitions * point
         return each * len(self._mixes)
 
+    @property
+    def is_scheduled(self) -> bool:
+        """Without a search it is."""
+        return self._settings.concurrency != "search"
+
     def demands(self, sessions: int) -> Iterator[Demand]:
         """Give each level of each mix."""
         del sessions
