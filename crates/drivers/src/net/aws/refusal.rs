@@ -1,6 +1,12 @@
 //! What the errors of AWS's services come to.
 
 use crate::contract::error::{Error, ErrorClass};
+use crate::net::frame::shown;
+use crate::net::http::Response;
+use crate::net::xml;
+
+/// How much of a server's error is kept.
+pub(crate) const LONGEST_ERROR: usize = 1000;
 
 /// Codes of refusals beyond a quota or a rate
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>).
@@ -24,6 +30,26 @@ const SERIALIZATION: [&str; 4] = [
     "TransactionConflictException",
     "ReplicatedWriteConflictException",
 ];
+
+/// What a service says in XML of a request that it refused.
+pub(crate) fn of_xml(response: &Response) -> Error {
+    let (mut code, mut message) = (Vec::new(), Vec::new());
+    // Whatever cannot be read, a proxy's page among it, says nothing.
+    let _ = xml::texts(&response.body, |_, name, text| match name {
+        b"Code" => xml::unescape(text, &mut code),
+        b"Message" => xml::unescape(text, &mut message),
+        _ => Ok(()),
+    });
+    let code = shown(&code, LONGEST_ERROR);
+    let plain = code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let code = match response.status {
+        // HEAD, and some stores, give no body.
+        412 if code.is_empty() => "PreconditionFailed",
+        _ if plain => &code,
+        _ => "",
+    };
+    refusal(response.status, code, &shown(&message, LONGEST_ERROR))
+}
 
 /// A refusal, by the response's status and the code in its body.
 pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Error {
