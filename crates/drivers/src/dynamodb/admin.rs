@@ -1,23 +1,19 @@
 //! The connection for set-up, loading and checks.
 
-use nephoscope_runtime::Runtime;
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::{Nanos, Runtime};
 
 use super::service::{CONTENT, DynamoDbService, quoted, refused, target};
 use crate::contract::bulk::{Admin, RowSource, Table};
 use crate::contract::driver::Settings;
-use crate::contract::error::{Error, ErrorClass};
+use crate::contract::error::Error;
 use crate::net::aws::{Account, Caller};
-use crate::net::http::loading::{Batch, TextRow, load};
+use crate::net::http::loading::{Batch, TextRow, load, patiently};
 use crate::net::http::{Blocking, Method, Response};
 use crate::net::json::Reader;
 use crate::net::sigv4::Unsigned;
 
 /// The most items that a request may write, and an eighth of the bytes: JSON makes more of some.
 const BATCH: Batch = Batch { rows: 25, bytes: 2 << 20 };
-/// The pauses before what was left undone is sent again.
-const PAUSES: (Nanos, Nanos) = (50 * MILLISECOND, 5 * SECOND);
-
 pub(super) struct DynamoDbAdmin {
     blocking: Blocking<Caller>,
     facts: Vec<(String, String)>,
@@ -83,27 +79,15 @@ async fn store(
     mut items: String,
     deadline: Nanos,
 ) -> Result<(), Error> {
-    let (mut pause, longest) = PAUSES;
-    loop {
+    patiently(runtime, deadline, async || {
         let body = format!("{{\"RequestItems\":{items}}}");
-        match ask(caller, "BatchWriteItem", body.as_bytes(), deadline).await {
-            Ok(response) => match unprocessed(&response.body)? {
-                None => return Ok(()),
-                Some(left) => items = left,
-            },
-            Err(error) if error.class() == ErrorClass::Throttled => {}
-            Err(error) => return Err(error),
-        }
-        if clock::now().saturating_add(pause) >= deadline {
-            return Err(Error::new(
-                ErrorClass::Throttled,
-                "",
-                "rows were refused beyond a rate up to the time limit",
-            ));
-        }
-        runtime.sleep_until(clock::now() + pause).await;
-        pause = (2 * pause).min(longest);
-    }
+        let response = ask(caller, "BatchWriteItem", body.as_bytes(), deadline).await?;
+        let left = unprocessed(&response.body)?;
+        let is_done = left.is_none();
+        items = left.unwrap_or_default();
+        Ok(is_done)
+    })
+    .await
 }
 
 /// What was left undone, as the next request has it; `None` where nothing was.

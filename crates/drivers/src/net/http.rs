@@ -17,6 +17,7 @@ mod endpoint;
 #[doc(hidden)]
 pub mod fuzzing;
 pub(crate) mod loading;
+mod refusal;
 mod request;
 mod response;
 pub(crate) mod service;
@@ -26,5 +27,6 @@ pub(crate) use caller::Blocking;
 pub use caller::Caller;
 pub use client::Client;
 pub use endpoint::Endpoint;
+pub(crate) use refusal::refusal;
 pub use request::{Method, Request};
 pub use response::{Headers, Limits, Reader, Response};

@@ -2,7 +2,7 @@
 
 use crate::contract::error::{Error, ErrorClass};
 use crate::net::frame::shown;
-use crate::net::http::Response;
+use crate::net::http::{self, Response};
 use crate::net::xml;
 
 /// How much of a server's error is kept.
@@ -53,19 +53,13 @@ pub(crate) fn of_xml(response: &Response) -> Error {
 
 /// A refusal, by the response's status and the code in its body.
 pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Error {
-    let message = if message.is_empty() { format!("status {status}") } else { message.to_owned() };
-    let error = |class| Error::new(class, code, message.as_str());
-    match (status, code) {
-        (_, code) if THROTTLED.contains(&code) => error(ErrorClass::Throttled).with_known_outcome(),
-        (429, _) => error(ErrorClass::Throttled).with_known_outcome(),
-        (_, code) if SERIALIZATION.contains(&code) => error(ErrorClass::Serialization).with_known_outcome(),
-        (_, "ConditionalCheckFailedException" | "ConditionalCheckFailed") => {
-            error(ErrorClass::Constraint).with_known_outcome()
-        }
-        // The service has failed: what it was to write, it may have written.
-        (500.., _) => error(ErrorClass::ShuttingDown).with_unknown_outcome(),
-        _ => error(ErrorClass::Other).with_known_outcome(),
-    }
+    let class = match code {
+        code if THROTTLED.contains(&code) => Some(ErrorClass::Throttled),
+        code if SERIALIZATION.contains(&code) => Some(ErrorClass::Serialization),
+        "ConditionalCheckFailedException" | "ConditionalCheckFailed" => Some(ErrorClass::Constraint),
+        _ => None,
+    };
+    http::refusal(status, class, code, message)
 }
 
 #[cfg(test)]

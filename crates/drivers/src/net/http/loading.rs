@@ -1,9 +1,10 @@
 //! Rows on their way into a system behind HTTP, as texts: such systems keep nothing else.
 
-use nephoscope_runtime::Yield;
+use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
+use nephoscope_runtime::{Runtime, Yield};
 
 use crate::contract::bulk::{RowEncoder, RowSource};
-use crate::contract::error::Error;
+use crate::contract::error::{Error, ErrorClass};
 use crate::contract::value::{Value, write_plain};
 use crate::net::http::service::Service;
 
@@ -145,6 +146,33 @@ pub(crate) async fn load<S: Service>(
             return Ok(count);
         }
         Yield::default().await;
+    }
+}
+
+/// The pauses before what was refused is sent again.
+const PAUSES: (Nanos, Nanos) = (50 * MILLISECOND, 5 * SECOND);
+
+/// Does something until it says that all of it is done, with growing pauses and up to the deadline: it may be refused
+/// beyond a rate, or be done in part.
+pub(crate) async fn patiently(
+    runtime: &Runtime,
+    deadline: Nanos,
+    mut done: impl AsyncFnMut() -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let (mut pause, longest) = PAUSES;
+    loop {
+        match done().await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(error) if error.class() == ErrorClass::Throttled => {}
+            Err(error) => return Err(error),
+        }
+        if clock::now().saturating_add(pause) >= deadline {
+            let what = "rows were refused beyond a rate up to the time limit";
+            return Err(Error::new(ErrorClass::Throttled, "", what));
+        }
+        runtime.sleep_until(clock::now() + pause).await;
+        pause = (2 * pause).min(longest);
     }
 }
 
