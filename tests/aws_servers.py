@@ -1,9 +1,10 @@
-"""Services of AWS for tests: DynamoDB Local, and moto, each on a free port of 127.0.0.1."""
+"""Systems behind HTTP for tests: DynamoDB Local, moto and HBase, each on a free port of 127.0.0.1."""
 
 from __future__ import annotations
 
 import http.client
 import shutil
+import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,31 +19,55 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 MOTO = ROOT / ".venv-moto" / "bin" / "python"
-_JARS = ROOT / ".jars" / "dynamodb"
+_JARS = ROOT / ".jars"
+_JAVA = ("-Xmx256m", "-XX:TieredStopAtLevel=1")
+
+
+def _java(jars: Path) -> str:
+    """Find Java. Skips where it or the jars are missing."""
+    java = shutil.which("java")
+    if java is None or not jars.exists():
+        pytest.skip(f"there is no Java, or no folder .jars/{jars.name}, which `make` fetches by that name")
+    return java
 
 
 @contextmanager
 def dynamodb_local() -> Iterator[str]:
     """Run DynamoDB Local in memory; give the URL of its region. Skips where Java or the jars are missing."""
-    java = shutil.which("java")
-    if java is None or not _JARS.exists():
-        pytest.skip("there is no Java, or no folder .jars/dynamodb, which `make` fetches")
-    runner = ROOT / "tests" / "tools" / "DynamoDbOnLoopback.java"
-    words = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{_JARS}/*", str(runner)]
+    jars = _JARS / "dynamodb"
+    source = str(ROOT / "tests" / "tools" / "DynamoDbOnLoopback.java")
+    words = [_java(jars), *_JAVA, "-cp", f"{jars}/*", source]
     port = free_port()
     with running([*words, str(port)], port):
         yield f"dynamodb://id:secret@us-east-1?endpoint=http://127.0.0.1:{port}"
 
 
 @contextmanager
-def moto_s3(bucket: str) -> Iterator[str]:
-    """Run moto with a bucket; give the bucket's URL. Skips where moto is missing."""
+def hbase_gateway() -> Iterator[str]:
+    """Run HBase and its gateway; give the URL of its default namespace. Skips where Java or the jars are missing."""
+    jars, port = _JARS / "hbase", free_port()
+    opened = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]
+    with tempfile.TemporaryDirectory() as folder:
+        words = [_java(jars), *_JAVA, *opened, "-cp", f"{jars}/*:{folder}"]
+        source = str(ROOT / "tests" / "tools" / "HBaseOnLoopback.java")
+        with running([*words, source, str(port), folder], port):
+            yield f"hbase://127.0.0.1:{port}"
+
+
+@contextmanager
+def moto() -> Iterator[int]:
+    """Run moto, with all of SimpleDB that nephoscope asks for; give its port. Skips where moto is missing."""
     if not MOTO.exists():
         pytest.skip("moto is not installed: `make .venv-moto/built` installs it")
-    port = free_port()
-    with running([str(MOTO), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
-        connection = http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=30)
-        connection.request("PUT", f"/{bucket}")
-        assert connection.getresponse().status == http.HTTPStatus.OK
-        connection.close()
-        yield f"s3://id:secret@{bucket}/below?region=us-east-1&endpoint=http://127.0.0.1:{port}"
+    port, source = free_port(), ROOT / "tests" / "tools" / "moto_with_simpledb.py"
+    with running([str(MOTO), str(source), "-H", "127.0.0.1", "-p", str(port)], port):
+        yield port
+
+
+def s3_bucket(port: int, bucket: str) -> str:
+    """Make a bucket at moto; give the bucket's URL."""
+    connection = http.client.HTTPConnection(f"127.0.0.1:{port}", timeout=30)
+    connection.request("PUT", f"/{bucket}")
+    assert connection.getresponse().status == http.HTTPStatus.OK
+    connection.close()
+    return f"s3://id:secret@{bucket}/below?region=us-east-1&endpoint=http://127.0.0.1:{port}"

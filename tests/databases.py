@@ -122,6 +122,8 @@ PLACES: Mapping[str, str] = {
     "redis": "localhost/0",
     "dynamodb": "id:secret@us-east-1",
     "s3": "id:secret@tests?region=us-east-1",
+    "simpledb": "id:secret@us-east-1",
+    "hbase": "localhost",
 }
 """What a URL has behind its scheme that names no server, where that is neither a user nor a host."""
 

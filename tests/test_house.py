@@ -323,7 +323,9 @@ def test_each_room_of_a_crate_knows_those_below_it_alone() -> None:
 def test_a_driver_is_a_room_of_its_own_and_a_line_in_the_table() -> None:
     source = CRATES / "drivers" / "src"
     drivers = set(crate_rooms("drivers")) - set(CRATE_ROOMS["drivers"]) - {"open"}
-    assert drivers == {"postgres", "mysql", "redis", "cassandra", "dynamodb", "s3", "sqlite", "noop", "sim"}
+    assert drivers == {
+        "postgres", "mysql", "redis", "cassandra", "dynamodb", "s3", "simpledb", "hbase", "sqlite", "noop", "sim",
+    }
     for driver in drivers:
         named = []
         for file in source.rglob("*.rs"):

@@ -21,6 +21,11 @@ MIXES = (
 )
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
+SCHEMES = (
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, "
+    "noop://, sim://"
+)
+
 PROVIDERS = (
     "providers are embedded-cassandra, embedded-mariadb, embedded-postgres, embedded-redis, embedded-serverless, "
     "embedded-sqlite, sim, url"
@@ -205,14 +210,10 @@ WRONG_FOR_OTHERS = {
     "measure.0.phases.0.mix='0:0'": "measure.0.phases.0.mix: no transaction has a weight above 0",
     "measure.0.phases.0.mix={nope=1}": "measure.0.phases.0.mix: tpcb has no transaction 'nope'; it has tpcb_like, "
     "simple_update, select_only",
-    "system.rw='oracle://h/db'": 'system.rw: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
-    "system.ro='oracle://h/db'": 'system.ro: the scheme "oracle" has no driver; allowed are '
-    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
-    "system.rw='nonsense'": "system.rw: this is no URL; it begins with one of "
-    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
-    "system.rw=''": "system.rw: this is no URL; it begins with one of "
-    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://",
+    "system.rw='oracle://h/db'": f'system.rw: the scheme "oracle" has no driver; allowed are {SCHEMES}',
+    "system.ro='oracle://h/db'": f'system.ro: the scheme "oracle" has no driver; allowed are {SCHEMES}',
+    "system.rw='nonsense'": f"system.rw: this is no URL; it begins with one of {SCHEMES}",
+    "system.rw=''": f"system.rw: this is no URL; it begins with one of {SCHEMES}",
     "system.rw='sim://?capacity=0'": 'system.rw: sim\'s capacity cannot be "0"; allowed is a whole number above 0, '
     "or steps such as 4,10s:8,30s:0",
     "system.rw='${NEPHOSCOPE_UNSET}'": "system.rw: the environment variable NEPHOSCOPE_UNSET is not set",

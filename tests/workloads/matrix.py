@@ -13,7 +13,14 @@ WORKLOADS = packaged_workloads()
 PRODUCTS = {"postgres": "PostgreSQL", "mysql": "MariaDB", "sqlite": "SQLite"}
 """By dialect, the product that the test runs."""
 
-KEYED = {"redis": "Redis", "cassandra": "Cassandra", "dynamodb": "DynamoDB", "s3": "S3"}
+KEYED = {
+    "redis": "Redis",
+    "cassandra": "Cassandra",
+    "dynamodb": "DynamoDB",
+    "s3": "S3",
+    "simpledb": "SimpleDB",
+    "hbase": "HBase",
+}
 """The same of systems without SQL, which have tests of their own."""
 VERBS = {"ycsb"}
 """The workloads that say nothing in SQL."""

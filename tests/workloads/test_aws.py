@@ -1,13 +1,14 @@
-"""A workload of verbs alone on DynamoDB Local and on moto's S3: loaded, run, recorded, loaded anew."""
+"""A workload of verbs alone on DynamoDB Local, moto and HBase's gateway: loaded, run, recorded, loaded anew."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
-from aws_servers import dynamodb_local, moto_s3
+from aws_servers import dynamodb_local, hbase_gateway, moto, s3_bucket
 from commands import call
 from nephoscope import _engine
 from nephoscope.dialects import KEYED
@@ -15,26 +16,37 @@ from nephoscope.store import StoredRun
 from sample_studies import write_study
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
     from pathlib import Path
 
     from nephoscope.dialects import Keyed
     from sample_studies import Tables
 
 _ROWS = 100
-_SERVERS: Mapping[str, Callable[[], AbstractContextManager[str]]] = {
-    "dynamodb": dynamodb_local,
-    "s3": lambda: moto_s3("tests"),
-}
 
 pytestmark = pytest.mark.servers
 
 
-@pytest.fixture(scope="module", params=_SERVERS)
+@pytest.fixture(scope="module")
+def moto_port() -> Iterator[int]:
+    with moto() as port:
+        yield port
+
+
+@pytest.fixture(scope="module", params=["dynamodb", "s3", "simpledb", "hbase"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with _SERVERS[request.param]() as url:
-        yield url
+    match request.param:
+        case "dynamodb":
+            with dynamodb_local() as url:
+                yield url
+        case "hbase":
+            with hbase_gateway() as url:
+                yield url
+        case "s3":
+            yield s3_bucket(request.getfixturevalue("moto_port"), "tests")
+        case _:
+            port = request.getfixturevalue("moto_port")
+            yield f"simpledb://id:secret@us-east-1/below-?endpoint=http://127.0.0.1:{port}"
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +87,27 @@ def _count(url: str) -> int:
     try:
         if url.startswith("s3"):
             return len(admin.query("LIST usertable/")[1])
+        if url.startswith("hbase"):
+            found = admin.query("GET usertable/*")[1]
+            return len(json.loads(str(found[0][0]))["Row"]) if found else 0
+        if url.startswith("simpledb"):
+            return _items(admin)
         words = 'Scan {"TableName": "usertable", "Select": "COUNT"}'
         return int(json.loads(str(admin.query(words)[1][0][0]))["Count"])
     finally:
         admin.close()
+
+
+def _items(admin: _engine.Admin) -> int:
+    condition = "where itemName() is not null order by itemName() limit 2500"
+    words = f"Select SelectExpression={quote(f'select itemName() from `below-usertable` {condition}')}"
+    names, page = 0, ""
+    while True:
+        told = [(str(name), str(text)) for name, text in admin.query(words + page)[1]]
+        names += sum(name == "Name" for name, _ in told)
+        if (token := dict(told).get("NextToken")) is None:
+            return names
+        page = f"&NextToken={token}"
 
 
 def test_ycsb_runs_and_its_rows_are_those_that_it_tells(tmp_path: Path, url: str) -> None:
@@ -125,7 +154,7 @@ def test_what_is_not_nephoscopes_is_left_alone(tmp_path: Path, url: str) -> None
 def test_a_level_that_the_system_does_not_have_is_refused(tmp_path: Path, url: str) -> None:
     ended = call("run", write_study(tmp_path, _study(url, ["A"], consistency="quorum")))
     assert (ended.code, "has no 'quorum'" in ended.err) == (2, True), ended.err
-    if url.startswith("dynamodb"):
+    if url.startswith(("dynamodb", "simpledb")):
         strong = write_study(tmp_path, _study(url, ["C"], consistency="strong"))
         ended = call("run", strong, "--out", tmp_path / "runs")
         assert ended.code == 0, ended.err

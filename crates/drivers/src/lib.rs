@@ -2,7 +2,8 @@
 //!
 //! * [`Driver`] and [`Connection`] are the contract; [`open`] chooses a driver by a URL's scheme.
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
-//! * [`redis`] speaks Redis's protocol, and has no SQL; nor have [`dynamodb`] and [`s3`], which speak AWS's over HTTP.
+//! * [`redis`] speaks Redis's protocol, and has no SQL; nor have [`dynamodb`], [`s3`] and [`simpledb`], which speak AWS's
+//!   over HTTP, and [`hbase`], which speaks that of `HBase`'s REST gateway.
 //! * [`cassandra`] speaks Cassandra's protocol: key-value verbs, and CQL.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
@@ -17,6 +18,7 @@ pub mod cassandra;
 mod contract;
 pub mod dynamodb;
 mod echo;
+pub mod hbase;
 pub mod mysql;
 pub mod net;
 pub mod noop;
@@ -25,6 +27,7 @@ pub mod postgres;
 pub mod redis;
 pub mod s3;
 pub mod sim;
+pub mod simpledb;
 pub mod sqlite;
 
 pub use contract::added::Added;

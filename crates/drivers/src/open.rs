@@ -15,13 +15,15 @@ const DRIVERS: &[&Entry] = &[
     &crate::cassandra::ENTRY,
     &crate::dynamodb::ENTRY,
     &crate::s3::ENTRY,
+    &crate::simpledb::ENTRY,
+    &crate::hbase::ENTRY,
     // Without a database.
     &crate::noop::ENTRY,
     &crate::sim::ENTRY,
 ];
 
 /// The dialects of databases, for the driver that answers without one.
-static SPOKEN: [Dialect; 7] = [
+static SPOKEN: [Dialect; 9] = [
     DRIVERS[0].dialect.spoken(),
     DRIVERS[1].dialect.spoken(),
     DRIVERS[2].dialect.spoken(),
@@ -29,6 +31,8 @@ static SPOKEN: [Dialect; 7] = [
     DRIVERS[4].dialect.spoken(),
     DRIVERS[5].dialect.spoken(),
     DRIVERS[6].dialect.spoken(),
+    DRIVERS[7].dialect.spoken(),
+    DRIVERS[8].dialect.spoken(),
 ];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
@@ -127,7 +131,7 @@ mod tests {
         let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
         assert!(
             refused(&drivers, "tops://")
-                .ends_with("sqlite://, redis://, cassandra://, dynamodb://, s3://, noop://, sim://, toy://")
+                .ends_with("sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, noop://, sim://, toy://")
         );
         assert!(
             refused(DRIVERS, "toys://")

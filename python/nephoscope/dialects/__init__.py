@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from nephoscope.dialects.base import Dialect, ImplicitCommit
 from nephoscope.dialects.cassandra import CASSANDRA
 from nephoscope.dialects.dynamodb import DYNAMODB
+from nephoscope.dialects.hbase import HBASE
 from nephoscope.dialects.keyed import Keyed
 from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
 from nephoscope.dialects.redis import REDIS
 from nephoscope.dialects.s3 import S3
+from nephoscope.dialects.simpledb import SIMPLEDB
 from nephoscope.dialects.sqlite import SQLITE
 from nephoscope.errors import InputError
 
@@ -30,7 +32,14 @@ __all__ = [
 DIALECTS: Mapping[str, Dialect] = {"postgres": POSTGRES, "mysql": MYSQL, "sqlite": SQLITE}
 """By the name that the engine gives a dialect; ``none`` is that of drivers behind which there is no database."""
 
-KEYED: Mapping[str, Keyed] = {"redis": REDIS, "cassandra": CASSANDRA, "dynamodb": DYNAMODB, "s3": S3}
+KEYED: Mapping[str, Keyed] = {
+    "redis": REDIS,
+    "cassandra": CASSANDRA,
+    "dynamodb": DYNAMODB,
+    "s3": S3,
+    "simpledb": SIMPLEDB,
+    "hbase": HBASE,
+}
 """The same of systems without SQL."""
 
 ANY_URL = "postgresql://reader@localhost/none"

@@ -52,14 +52,10 @@ pub const DIALECT: &Dialect = &Dialect {
     lexer: Lexer::CQL,
     probes: ProbeStatements::STANDARD,
     capabilities: Capabilities {
-        probes: false,
-        sql: false,
         own_statements: true,
-        transactions: false,
-        isolation: &[],
         consistency: LEVELS,
         consistency_apart: true,
-        ..Capabilities::SERVER
+        ..Capabilities::KEYED
     },
 };
 

@@ -44,6 +44,10 @@ impl Capabilities {
         consistency_apart: false,
     };
 
+    /// Those of a key-value server: no SQL, and no transactions of several statements.
+    pub(crate) const KEYED: Self =
+        Self { probes: false, sql: false, transactions: false, isolation: &[], ..Self::SERVER };
+
     /// Whether a session can ask for a consistency level.
     #[must_use]
     pub fn has_consistency(&self, level: &str) -> bool {

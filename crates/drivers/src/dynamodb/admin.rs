@@ -1,32 +1,28 @@
 //! The connection for set-up, loading and checks.
 
-use nephoscope_runtime::clock::{self, MILLISECOND, Nanos, SECOND};
-use nephoscope_runtime::{Runtime, Yield};
+use nephoscope_runtime::{Nanos, Runtime};
 
-use super::service::{CONTENT, refused, target};
-use crate::contract::bulk::{Admin, RowEncoder, RowSource, Table};
+use super::service::{CONTENT, DynamoDbService, quoted, refused, target};
+use crate::contract::bulk::{Admin, RowSource, Table};
 use crate::contract::driver::Settings;
-use crate::contract::error::{Error, ErrorClass};
-use crate::contract::value::{Value, write_plain};
-use crate::net::aws::{Account, Blocking, Caller};
-use crate::net::http::{Method, Response};
-use crate::net::json::{Reader, put_text};
+use crate::contract::error::Error;
+use crate::net::aws::{Account, Caller};
+use crate::net::http::loading::{Batch, TextRow, load, patiently};
+use crate::net::http::{Blocking, Method, Response};
+use crate::net::json::Reader;
 use crate::net::sigv4::Unsigned;
 
-/// The most items that one request writes, and the most bytes that they may have here: a quarter of what is allowed.
-const MOST_ITEMS: usize = 25;
-const MOST_BYTES: usize = 4 << 20;
-/// The pauses before what was left undone is sent again.
-const PAUSES: (Nanos, Nanos) = (50 * MILLISECOND, 5 * SECOND);
-
+/// The most items that a request may write, and an eighth of the bytes: JSON makes more of some.
+const BATCH: Batch = Batch { rows: 25, bytes: 2 << 20 };
 pub(super) struct DynamoDbAdmin {
-    blocking: Blocking,
+    blocking: Blocking<Caller>,
     facts: Vec<(String, String)>,
 }
 
 impl DynamoDbAdmin {
     pub(super) fn connect(account: &Account, settings: &Settings) -> Result<Self, Error> {
-        let blocking = Blocking::connect(&account.endpoint, account.signer("dynamodb"), settings)?;
+        let signed = |caller| Caller::new(caller, account.signer("dynamodb"));
+        let blocking = Blocking::connect(&account.endpoint, settings, signed)?;
         Ok(Self { blocking, facts: account.facts("2012-08-10") })
     }
 }
@@ -63,43 +59,16 @@ impl Admin for DynamoDbAdmin {
     /// Stores rows as items, the first column as their key. Rows that were stored before an error stay.
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
         let loaded = self.blocking.run(async |caller, runtime, deadline| {
-            load(caller, runtime, &mut Encoder::new(table, columns), rows, deadline).await
+            load::<DynamoDbService>(columns, rows, BATCH, async |rows| {
+                store(caller, runtime, items_of(table, rows), deadline).await
+            })
+            .await
         });
         loaded.map_err(|error| error.context(&format!("table {table}")))
     }
 
     fn server_facts(&mut self) -> Result<Vec<(String, String)>, Error> {
         Ok(self.facts.clone())
-    }
-}
-
-async fn load(
-    caller: &mut Caller,
-    runtime: &Runtime,
-    encoder: &mut Encoder<'_>,
-    rows: &mut dyn RowSource,
-    deadline: Nanos,
-) -> Result<u64, Error> {
-    let mut count = 0;
-    loop {
-        let more = rows.fill(encoder)?;
-        let (mut sent, mut start) = (0, 0);
-        while sent < encoder.ends.len() {
-            let most = encoder.ends[sent..].iter().take(MOST_ITEMS);
-            let fitting = most.take_while(|end| **end - start <= MOST_BYTES).count().max(1);
-            sent += fitting;
-            let end = encoder.ends[sent - 1];
-            let items =
-                format!("{{{}:[{}]}}", encoder.table, &encoder.items[start..end].trim_end_matches(','));
-            store(caller, runtime, items, deadline).await?;
-            (start, count) = (end, count + fitting as u64);
-        }
-        encoder.items.clear();
-        encoder.ends.clear();
-        if !more {
-            return Ok(count);
-        }
-        Yield::default().await;
     }
 }
 
@@ -110,27 +79,15 @@ async fn store(
     mut items: String,
     deadline: Nanos,
 ) -> Result<(), Error> {
-    let (mut pause, longest) = PAUSES;
-    loop {
+    patiently(runtime, deadline, async || {
         let body = format!("{{\"RequestItems\":{items}}}");
-        match ask(caller, "BatchWriteItem", body.as_bytes(), deadline).await {
-            Ok(response) => match unprocessed(&response.body)? {
-                None => return Ok(()),
-                Some(left) => items = left,
-            },
-            Err(error) if error.class() == ErrorClass::Throttled => {}
-            Err(error) => return Err(error),
-        }
-        if clock::now().saturating_add(pause) >= deadline {
-            return Err(Error::new(
-                ErrorClass::Throttled,
-                "",
-                "rows were refused beyond a rate up to the time limit",
-            ));
-        }
-        runtime.sleep_until(clock::now() + pause).await;
-        pause = (2 * pause).min(longest);
-    }
+        let response = ask(caller, "BatchWriteItem", body.as_bytes(), deadline).await?;
+        let left = unprocessed(&response.body)?;
+        let is_done = left.is_none();
+        items = left.unwrap_or_default();
+        Ok(is_done)
+    })
+    .await
 }
 
 /// What was left undone, as the next request has it; `None` where nothing was.
@@ -152,86 +109,37 @@ fn unprocessed(body: &[u8]) -> Result<Option<String>, Error> {
     Ok(left)
 }
 
-/// Writes each row as the item of a request to put it.
-struct Encoder<'a> {
-    /// Between quotes.
-    table: String,
-    columns: &'a [String],
-    items: String,
-    /// Where each row ends.
-    ends: Vec<usize>,
-    cells: usize,
-    text: Vec<u8>,
-    quoted: Vec<u8>,
-}
-
-impl<'a> Encoder<'a> {
-    fn new(table: &str, columns: &'a [String]) -> Self {
-        let mut quoted = Vec::new();
-        // A name is UTF-8.
-        let _ = put_text(&mut quoted, table.as_bytes());
-        let table = String::from_utf8_lossy(&quoted).into_owned();
-        let (items, ends, text) = (String::new(), Vec::new(), Vec::new());
-        Self { table, columns, items, ends, cells: 0, text, quoted }
-    }
-
-    fn quote(&mut self, column: &str) -> Result<(), Error> {
-        self.quoted.clear();
-        if !put_text(&mut self.quoted, &self.text) {
-            return Err(Error::other(format!("column {column}: DynamoDB keeps UTF-8 here")));
-        }
-        self.items.push_str(&String::from_utf8_lossy(&self.quoted));
-        Ok(())
-    }
-}
-
-impl RowEncoder for Encoder<'_> {
-    fn push(&mut self, value: Value<'_>) -> Result<(), Error> {
-        let Some(column) = self.columns.get(self.cells) else {
-            return Err(Error::other("a row has more values than columns"));
-        };
-        self.items.push_str(if self.cells == 0 { "{\"PutRequest\":{\"Item\":{" } else { "}," });
-        self.text.clear();
-        self.text.extend_from_slice(column.as_bytes());
-        self.quote(column)?;
-        self.items.push_str(":{\"S\":");
-        self.text.clear();
-        if !write_plain(value, &mut self.text) {
-            return Err(Error::other(format!("column {column}: DynamoDB keeps no NULL")));
-        }
-        self.cells += 1;
-        self.quote(column)
-    }
-
-    fn end_row(&mut self) -> Result<(), Error> {
-        if self.cells != self.columns.len() {
-            return Err(Error::other("a row has fewer values than columns"));
-        }
-        self.items.push_str("}}}},");
-        self.ends.push(self.items.len());
-        self.cells = 0;
-        Ok(())
-    }
+/// Rows as requests to put them, by their table: `{"t":[{"PutRequest":…},…]}`.
+fn items_of(table: &str, rows: &[TextRow<'_>]) -> String {
+    let put = |row: &TextRow<'_>| {
+        let attribute = |(name, text)| format!("{}:{{\"S\":{}}}", quoted(name), quoted(text));
+        let attributes: Vec<String> = row.cells().map(attribute).collect();
+        format!("{{\"PutRequest\":{{\"Item\":{{{}}}}}}}", attributes.join(","))
+    };
+    format!("{{{}:[{}]}}", quoted(table), rows.iter().map(put).collect::<Vec<_>>().join(","))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::http::loading::tests::{example, refusals, sizes_of_batches};
 
     #[test]
     fn rows_are_items_and_what_was_left_is_told() {
-        let columns = ["k", "a"].map(str::to_owned);
-        let mut encoder = Encoder::new("t", &columns);
-        for value in [Value::Int(7), Value::Text(b"x\"y")] {
-            encoder.push(value).unwrap();
+        let columns = ["k", "a", "b"].map(str::to_owned);
+        let rows = example::<DynamoDbService>(&columns);
+        let put = |key| {
+            format!(
+                r#"{{"PutRequest":{{"Item":{{"k":{{"S":"{key}"}},"a":{{"S":"x\"y"}},"b":{{"S":"1"}}}}}}}}"#
+            )
+        };
+        let items = items_of("t", &rows.rows().collect::<Vec<_>>());
+        assert_eq!(items, format!(r#"{{"t":[{},{}]}}"#, put(7), put(8)));
+        for (limits, fitting) in [((25, 1000), 2), ((25, 9), 1), ((1, 1000), 1), ((25, 0), 1), ((25, 10), 2)]
+        {
+            assert_eq!(sizes_of_batches(&rows, &Batch { rows: limits.0, bytes: limits.1 }), fitting);
         }
-        encoder.end_row().unwrap();
-        assert_eq!(encoder.items, r#"{"PutRequest":{"Item":{"k":{"S":"7"},"a":{"S":"x\"y"}}}},"#);
-        encoder.push(Value::Int(7)).unwrap();
-        assert!(encoder.end_row().unwrap_err().message().contains("fewer values"));
-        assert!(
-            encoder.push(Value::Null).unwrap_err().message().contains("column a: DynamoDB keeps no NULL")
-        );
+        refusals::<DynamoDbService>();
         assert_eq!(unprocessed(br#"{"UnprocessedItems":{}}"#).unwrap(), None);
         let left = unprocessed(br#"{"UnprocessedItems": {"t":[1]}, "x": 1}"#).unwrap().unwrap();
         assert_eq!(left, r#"{"t":[1]}"#);

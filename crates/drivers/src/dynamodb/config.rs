@@ -1,8 +1,17 @@
 //! Which region, and who asks: a URL and the environment, read once into a [`Config`].
 
-use crate::contract::error::ConfigError;
+use std::sync::Arc;
+
+use super::admin::DynamoDbAdmin;
+use super::service::DynamoDbService;
+use crate::contract::bulk::Admin;
+use crate::contract::dialect::Dialect;
+use crate::contract::driver::Settings;
+use crate::contract::error::{ConfigError, Error};
 use crate::net::aws::{Account, Product};
-use crate::net::given::{Keys, Lookup, process_environment};
+use crate::net::given::{Keys, Lookup};
+use crate::net::http::Endpoint;
+use crate::net::http::driver::System;
 use crate::net::url;
 
 /// The settings of a URL.
@@ -15,25 +24,23 @@ pub(crate) const KEYS: Keys = Keys {
 };
 
 const PRODUCT: Product = Product {
-    service: "dynamodb",
+    host: |region| format!("dynamodb.{region}.amazonaws.com"),
     endpoint: "AWS_ENDPOINT_URL_DYNAMODB",
     url: "dynamodb://REGION, such as dynamodb://eu-central-1",
 };
 
 /// A region, and who asks.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     pub(super) account: Account,
 }
 
-impl Config {
-    /// Reads a URL, with this process's environment for what the URL leaves out.
-    pub fn parse(url: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(url, &process_environment)
-    }
+impl System for Config {
+    type Service = DynamoDbService;
 
-    /// Reads a URL with another environment.
-    pub fn parse_with(url: &str, environment: Lookup<'_>) -> Result<Self, ConfigError> {
+    const DIALECT: &'static Dialect = super::DIALECT;
+
+    fn read(url: &str, environment: Lookup<'_>) -> Result<Self, ConfigError> {
         let given = url::read(url, &KEYS)?;
         if given.get("database").is_some() || given.get("port").is_some() {
             return Err(ConfigError(format!("url: it has more than a region; write {}", PRODUCT.url)));
@@ -41,12 +48,20 @@ impl Config {
         Ok(Self { account: Account::of(&given, given.text("host"), &PRODUCT, environment)? })
     }
 
-    /// The URL that means the same, without the credentials: for logs and manifests.
-    #[must_use]
-    pub fn redacted(&self) -> String {
-        let endpoint = self.account.shown_endpoint();
-        let mark = if endpoint.is_empty() { "" } else { "?" };
-        format!("dynamodb://{}{mark}{endpoint}", self.account.region)
+    fn redacted(&self) -> String {
+        format!("dynamodb://{}{}", self.account.region, self.account.shown_endpoint())
+    }
+
+    fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.account.endpoint
+    }
+
+    fn service(self: &Arc<Self>, settings: &Settings) -> DynamoDbService {
+        DynamoDbService::new(&self.account, settings.consistency.as_deref() == Some("strong"))
+    }
+
+    fn admin(self: &Arc<Self>, settings: &Settings) -> Result<Box<dyn Admin>, Error> {
+        Ok(Box::new(DynamoDbAdmin::connect(&self.account, settings)?))
     }
 }
 
@@ -55,7 +70,7 @@ mod tests {
     use super::*;
 
     fn read(url: &str) -> Result<Config, String> {
-        Config::parse_with(url, &|_| None).map_err(|error| error.0)
+        Config::read(url, &|_| None).map_err(|error| error.0)
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::config::Config;
 use super::service::DynamoDbService;
+use crate::net::http::driver::System;
 use crate::net::http::fuzzing::in_pieces;
 
 /// A session of a table in no particular region.
 fn service() -> DynamoDbService {
-    let Ok(config) = Config::parse_with("dynamodb://id:secret@r?endpoint=http://h", &|_| None) else {
+    let Ok(config) = Config::read("dynamodb://id:secret@r?endpoint=http://h", &|_| None) else {
         panic!("it is a URL")
     };
     DynamoDbService::new(&config.account, true)
@@ -23,23 +24,15 @@ pub fn protocol(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::http::fuzzing::converse;
+    use crate::net::http::fuzzing::{answer, converse, replay};
 
     #[test]
     fn the_seeds_of_the_protocol_are_kept() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/dynamodb_protocol");
-        let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        assert!(seeds.len() >= 3, "{folder} has {} seeds", seeds.len());
-        for seed in seeds {
-            protocol(&std::fs::read(seed.unwrap().path()).unwrap());
-        }
+        replay("dynamodb_protocol", protocol);
     }
 
     fn responses(bodies: &[(u16, &str)]) -> String {
-        let response = |(status, body): &(u16, &str)| {
-            format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}", body.len())
-        };
-        bodies.iter().map(response).collect::<Vec<_>>().concat()
+        bodies.iter().map(|(status, body)| answer(*status, "", body)).collect()
     }
 
     #[test]

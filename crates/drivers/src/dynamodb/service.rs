@@ -8,7 +8,8 @@ use nephoscope_runtime::clock::{self, SECOND};
 use crate::contract::error::Error;
 use crate::contract::value::Params;
 use crate::contract::verb::{Action, Verb};
-use crate::net::aws::{Account, refusal::refusal};
+use crate::net::aws::Account;
+use crate::net::aws::refusal::{LONGEST_ERROR, refusal};
 use crate::net::frame::shown;
 use crate::net::http::service::{Cells, Found, Keyed, Service};
 use crate::net::http::{Method, Response};
@@ -17,8 +18,6 @@ use crate::net::sigv4::{Signer, Unsigned};
 
 /// What every request says of its body.
 pub(super) const CONTENT: (&str, &str) = ("Content-Type", "application/x-amz-json-1.0");
-/// How much of a server's error is kept.
-const LONGEST_ERROR: usize = 1000;
 
 /// A session's side of the protocol.
 pub(crate) struct DynamoDbService {
@@ -46,8 +45,8 @@ pub(super) fn target(operation: &str) -> String {
     format!("DynamoDB_20120810.{operation}")
 }
 
-/// A name between quotes.
-fn quoted(name: &str) -> String {
+/// A text between quotes.
+pub(super) fn quoted(name: &str) -> String {
     let mut out = Vec::new();
     // A name is UTF-8.
     let _ = put_text(&mut out, name.as_bytes());

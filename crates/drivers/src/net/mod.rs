@@ -17,6 +17,7 @@ pub(crate) mod resolve;
 pub mod secret;
 pub(crate) mod session;
 pub mod settings;
+pub(crate) mod sigv2;
 pub mod sigv4;
 pub mod tls;
 pub(crate) mod url;

@@ -13,9 +13,10 @@ use crate::net::http::{Method, Request};
 use crate::net::secret::Password;
 
 /// What AWS leaves as it is in a path or a query.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const UNRESERVED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PATH: &AsciiSet = &UNRESERVED.remove(b'/');
-const SECONDS_OF_A_DAY: u64 = 86_400;
+pub(super) const SECONDS_OF_A_DAY: u64 = 86_400;
 
 /// Who signs. The secret and the token are never shown.
 #[derive(Clone, Debug)]
@@ -165,7 +166,7 @@ fn stamp(time: u64) -> String {
 }
 
 /// The parameters encoded and in the order of their encoded names.
-fn query(parameters: &[(&str, &str)]) -> String {
+pub(super) fn query(parameters: &[(&str, &str)]) -> String {
     let encode = |text: &str| percent_encode(text.as_bytes(), UNRESERVED).to_string();
     let mut encoded: Vec<_> = parameters.iter().map(|(name, value)| (encode(name), encode(value))).collect();
     encoded.sort();

@@ -9,9 +9,22 @@ fn garbage(what: &str) -> Error {
     Error::connection_lost(format!("the server's answer is not XML as it is read here: {what}"))
 }
 
+/// The name in a tag.
+fn name(tag: &[u8]) -> &[u8] {
+    tag.split(u8::is_ascii_whitespace).next().unwrap_or_default()
+}
+
 /// Tells every text, with the names of its element and of the element around that. Blanks between elements are texts,
 /// too; namespaces, attributes, comments and declarations are passed over.
 pub(crate) fn texts<'a>(
+    bytes: &'a [u8],
+    mut told: impl FnMut(&'a [u8], &'a [u8], &'a [u8]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    tagged(bytes, |parent, tag, text| told(parent, name(tag), text))
+}
+
+/// The same with the text's whole tag, its attributes among it.
+pub(crate) fn tagged<'a>(
     bytes: &'a [u8],
     mut told: impl FnMut(&'a [u8], &'a [u8], &'a [u8]) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -21,7 +34,7 @@ pub(crate) fn texts<'a>(
         let start = rest.iter().position(|byte| *byte == b'<').unwrap_or(rest.len());
         let (text, tag) = rest.split_at(start);
         if !text.is_empty() && depth > 0 {
-            told(if depth > 1 { open[depth - 2] } else { b"" }, open[depth - 1], text)?;
+            told(name(if depth > 1 { open[depth - 2] } else { b"" }), open[depth - 1], text)?;
         }
         let Some(tag) = tag.strip_prefix(b"<") else { break };
         let end = tag.iter().position(|byte| *byte == b'>').ok_or_else(|| garbage("a tag without an end"))?;
@@ -30,8 +43,8 @@ pub(crate) fn texts<'a>(
         if inside.starts_with(b"?") || inside.starts_with(b"!") {
             continue;
         }
-        if let Some(name) = inside.strip_prefix(b"/") {
-            if depth == 0 || open[depth - 1] != name.trim_ascii_end() {
+        if let Some(ended) = inside.strip_prefix(b"/") {
+            if depth == 0 || name(open[depth - 1]) != ended.trim_ascii_end() {
                 return Err(garbage("an element that ends has not begun"));
             }
             depth -= 1;
@@ -39,7 +52,7 @@ pub(crate) fn texts<'a>(
             if depth == DEEPEST {
                 return Err(garbage("it is nested too deep"));
             }
-            open[depth] = inside.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+            open[depth] = inside;
             depth += 1;
         }
     }

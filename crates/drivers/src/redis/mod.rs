@@ -48,14 +48,7 @@ pub const DIALECT: &Dialect = &Dialect {
     name: "redis",
     lexer: Lexer::POSTGRES,
     probes: ProbeStatements::STANDARD,
-    capabilities: Capabilities {
-        probes: false,
-        sql: false,
-        transactions: false,
-        isolation: &[],
-        consistency: LEVELS,
-        ..Capabilities::SERVER
-    },
+    capabilities: Capabilities { consistency: LEVELS, ..Capabilities::KEYED },
 };
 
 /// What the rest of the crate knows of this driver.

@@ -2,32 +2,37 @@
 
 use std::sync::Arc;
 
-use nephoscope_runtime::{Nanos, Yield};
+use nephoscope_runtime::Nanos;
 
 use super::config::Config;
 use super::object;
-use super::service::{Listing, is_absent, list, listing, refused};
-use crate::contract::bulk::{Admin, RowEncoder, RowSource, Table};
+use super::service::{Listing, S3Service, is_absent, list, listing};
+use crate::contract::bulk::{Admin, RowSource, Table};
 use crate::contract::driver::Settings;
 use crate::contract::error::Error;
-use crate::contract::value::{Value, write_plain};
-use crate::net::aws::{Blocking, Caller};
-use crate::net::http::{Method, Response};
+use crate::net::aws::Caller;
+use crate::net::aws::refusal::of_xml as refused;
+use crate::net::http::loading::{Batch, TextRow, load};
+use crate::net::http::{Blocking, Method, Response};
 use crate::net::sigv4::Unsigned;
 
 /// What a query may be.
 const COMMANDS: &str =
     "LIST PREFIX, GET KEY, PUT KEY TEXT, DELETE KEY; keys are those below the URL's prefix";
 
+/// An object is put alone.
+const ALONE: Batch = Batch { rows: 1, bytes: 0 };
+
 pub(super) struct S3Admin {
     config: Arc<Config>,
-    blocking: Blocking,
+    blocking: Blocking<Caller>,
 }
 
 impl S3Admin {
     pub(super) fn connect(config: &Arc<Config>, settings: &Settings) -> Result<Self, Error> {
         let account = &config.account;
-        let blocking = Blocking::connect(&account.endpoint, account.signer("s3"), settings)?;
+        let signed = |caller| Caller::new(caller, account.signer("s3"));
+        let blocking = Blocking::connect(&account.endpoint, settings, signed)?;
         Ok(Self { config: Arc::clone(config), blocking })
     }
 }
@@ -98,22 +103,15 @@ impl Admin for S3Admin {
     /// Stores rows as objects, the first column as their key. Rows that were stored before an error stay.
     fn bulk_load(&mut self, table: &str, columns: &[String], rows: &mut dyn RowSource) -> Result<u64, Error> {
         let config = Arc::clone(&self.config);
-        let mut encoder =
-            Encoder { columns, objects: Vec::new(), key: String::new(), body: Vec::new(), cells: 0 };
         let loaded = self.blocking.run(async |caller, _, deadline| {
-            let mut count = 0;
-            loop {
-                let more = rows.fill(&mut encoder)?;
-                for (key, body) in encoder.objects.drain(..) {
-                    let key = format!("{table}/{key}");
+            load::<S3Service>(columns, rows, ALONE, async |rows| {
+                for row in rows {
+                    let (key, body) = (format!("{table}/{}", row.key()), object_of(row));
                     ask(caller, &config, (Method::Put, &key, &body), deadline).await?;
-                    count += 1;
                 }
-                if !more {
-                    return Ok(count);
-                }
-                Yield::default().await;
-            }
+                Ok(())
+            })
+            .await
         });
         loaded.map_err(|error| error.context(&format!("table {table}")))
     }
@@ -124,64 +122,25 @@ impl Admin for S3Admin {
     }
 }
 
-/// Writes each row as an object.
-struct Encoder<'a> {
-    columns: &'a [String],
-    objects: Vec<(String, Vec<u8>)>,
-    key: String,
-    body: Vec<u8>,
-    cells: usize,
-}
-
-impl RowEncoder for Encoder<'_> {
-    fn push(&mut self, value: Value<'_>) -> Result<(), Error> {
-        let Some(column) = self.columns.get(self.cells) else {
-            return Err(Error::other("a row has more values than columns"));
-        };
-        let mut text = Vec::new();
-        if !write_plain(value, &mut text) {
-            return Err(Error::other(format!("column {column}: S3 keeps no NULL")));
-        }
-        let text = String::from_utf8(text)
-            .map_err(|_| Error::other(format!("column {column}: S3 keeps UTF-8 here")))?;
-        if self.cells == 0 {
-            self.key = text;
-        } else {
-            object::put_field(&mut self.body, column.as_bytes(), text.as_bytes());
-        }
-        self.cells += 1;
-        Ok(())
-    }
-
-    fn end_row(&mut self) -> Result<(), Error> {
-        if self.cells != self.columns.len() {
-            return Err(Error::other("a row has fewer values than columns"));
-        }
-        object::end(&mut self.body);
-        self.objects.push((std::mem::take(&mut self.key), std::mem::take(&mut self.body)));
-        self.cells = 0;
-        Ok(())
-    }
+/// A row as the bytes of its object.
+fn object_of(row: &TextRow<'_>) -> Vec<u8> {
+    let mut body = Vec::new();
+    row.fields().for_each(|(name, text)| object::put_field(&mut body, name.as_bytes(), text.as_bytes()));
+    object::end(&mut body);
+    body
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::http::loading::tests::{example, refusals};
 
     #[test]
     fn rows_are_objects() {
         let columns = ["k", "a", "b"].map(str::to_owned);
-        let objects = Vec::new();
-        let mut encoder =
-            Encoder { columns: &columns, objects, key: String::new(), body: Vec::new(), cells: 0 };
-        for value in [Value::Int(7), Value::Text(b"x\"y"), Value::Bool(true)] {
-            encoder.push(value).unwrap();
-        }
-        encoder.end_row().unwrap();
-        assert_eq!(encoder.objects, [("7".to_owned(), br#"{"a":"x\"y","b":"1"}"#.to_vec())]);
-        encoder.push(Value::Int(7)).unwrap();
-        assert!(encoder.end_row().unwrap_err().message().contains("fewer values"));
-        assert!(encoder.push(Value::Null).unwrap_err().message().contains("column a: S3 keeps no NULL"));
-        assert!(encoder.push(Value::Bytes(b"\xff")).unwrap_err().message().contains("S3 keeps UTF-8"));
+        let rows = example::<S3Service>(&columns);
+        let objects: Vec<_> = rows.rows().map(|row| (row.key().to_owned(), object_of(&row))).collect();
+        assert_eq!(objects[0], ("7".to_owned(), br#"{"a":"x\"y","b":"1"}"#.to_vec()));
+        refusals::<S3Service>();
     }
 }

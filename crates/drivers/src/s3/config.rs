@@ -4,9 +4,16 @@ use std::sync::Arc;
 
 use percent_encoding::utf8_percent_encode;
 
-use crate::contract::error::ConfigError;
+use super::admin::S3Admin;
+use super::service::S3Service;
+use crate::contract::bulk::Admin;
+use crate::contract::dialect::Dialect;
+use crate::contract::driver::Settings;
+use crate::contract::error::{ConfigError, Error};
 use crate::net::aws::{Account, Product};
-use crate::net::given::{Choice, Keys, Lookup, process_environment};
+use crate::net::given::{Choice, Keys, Lookup};
+use crate::net::http::Endpoint;
+use crate::net::http::driver::System;
 use crate::net::settings::ENCODED_VALUE;
 use crate::net::url;
 
@@ -20,7 +27,7 @@ pub(crate) const KEYS: Keys = Keys {
 };
 
 const PRODUCT: Product = Product {
-    service: "s3",
+    host: |region| format!("s3.{region}.amazonaws.com"),
     endpoint: "AWS_ENDPOINT_URL_S3",
     url: "s3://BUCKET/PREFIX?region=REGION, such as s3://data/bench?region=eu-central-1",
 };
@@ -38,7 +45,7 @@ impl Choice for Place {
 
 /// A bucket, a prefix in it, and who asks.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub(crate) struct Config {
     pub(super) account: Account,
     pub(super) bucket: String,
     /// Before every key, with its slash; empty for none.
@@ -48,14 +55,12 @@ pub struct Config {
     shown: Vec<(&'static str, String)>,
 }
 
-impl Config {
-    /// Reads a URL, with this process's environment for what the URL leaves out.
-    pub fn parse(url: &str) -> Result<Self, ConfigError> {
-        Self::parse_with(url, &process_environment)
-    }
+impl System for Config {
+    type Service = S3Service;
 
-    /// Reads a URL with another environment.
-    pub fn parse_with(url: &str, environment: Lookup<'_>) -> Result<Self, ConfigError> {
+    const DIALECT: &'static Dialect = super::DIALECT;
+
+    fn read(url: &str, environment: Lookup<'_>) -> Result<Self, ConfigError> {
         let given = url::read(url, &KEYS)?;
         let bucket = given.text("host").unwrap_or_default().to_owned();
         let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
@@ -83,9 +88,7 @@ impl Config {
         Ok(Self { account, bucket, prefix, root, shown })
     }
 
-    /// The URL that means the same, without the credentials: for logs and manifests.
-    #[must_use]
-    pub fn redacted(&self) -> String {
+    fn redacted(&self) -> String {
         let mut url = format!("s3://{}/{}", self.bucket, utf8_percent_encode(&self.prefix, ENCODED_VALUE));
         for (place, (name, value)) in self.shown.iter().enumerate() {
             url.extend([if place == 0 { "?" } else { "&" }, name, "="]);
@@ -94,6 +97,20 @@ impl Config {
         url
     }
 
+    fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.account.endpoint
+    }
+
+    fn service(self: &Arc<Self>, _settings: &Settings) -> S3Service {
+        S3Service::new(self)
+    }
+
+    fn admin(self: &Arc<Self>, settings: &Settings) -> Result<Box<dyn Admin>, Error> {
+        Ok(Box::new(S3Admin::connect(self, settings)?))
+    }
+}
+
+impl Config {
     /// The path of what a key names below the prefix.
     pub(super) fn path(&self, key: &str) -> String {
         format!("{}/{}{key}", self.root, self.prefix)
@@ -110,7 +127,7 @@ mod tests {
     use super::*;
 
     fn read(url: &str) -> Result<Config, String> {
-        Config::parse_with(url, &|_| None).map_err(|error| error.0)
+        Config::read(url, &|_| None).map_err(|error| error.0)
     }
 
     #[test]

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::service::S3Service;
+use crate::net::http::driver::System;
 use crate::net::http::fuzzing::in_pieces;
 
 fn service() -> S3Service {
     let url = "s3://id:secret@data/p?region=r&endpoint=http://h";
-    let Ok(config) = Config::parse_with(url, &|_| None) else { panic!("it is a URL") };
+    let Ok(config) = Config::read(url, &|_| None) else { panic!("it is a URL") };
     S3Service::new(&Arc::new(config))
 }
 
@@ -23,20 +24,11 @@ pub fn protocol(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::http::fuzzing::converse;
+    use crate::net::http::fuzzing::{answer, converse, replay};
 
     #[test]
     fn the_seeds_of_the_protocol_are_kept() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/s3_protocol");
-        let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
-        assert!(seeds.len() >= 3, "{folder} has {} seeds", seeds.len());
-        for seed in seeds {
-            protocol(&std::fs::read(seed.unwrap().path()).unwrap());
-        }
-    }
-
-    fn response(status: u16, headers: &str, body: &str) -> String {
-        format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+        replay("s3_protocol", protocol);
     }
 
     fn listing(keys: &[&str]) -> String {
@@ -49,21 +41,21 @@ mod tests {
     fn verbs_are_requests_and_their_responses_rows() {
         let tag = "ETag: \"e1\"\r\n";
         let bytes = [
-            response(200, tag, r#"{"b":"é","c":"other"}"#),
+            answer(200, tag, r#"{"b":"é","c":"other"}"#),
             // A scan: the key itself, of which there is none; a listing; one that is gone meanwhile; a second listing.
-            response(404, "", "<Error><Code>NoSuchKey</Code></Error>"),
-            response(200, "", &listing(&["a&amp;b", "gone"])),
-            response(200, tag, r#"{"a":"1","b":"2"}"#),
-            response(404, "", ""),
-            response(200, "", &listing(&["z"])),
-            response(200, tag, r#"{"a":"3"}"#),
+            answer(404, "", "<Error><Code>NoSuchKey</Code></Error>"),
+            answer(200, "", &listing(&["a&amp;b", "gone"])),
+            answer(200, tag, r#"{"a":"1","b":"2"}"#),
+            answer(404, "", ""),
+            answer(200, "", &listing(&["z"])),
+            answer(200, tag, r#"{"a":"3"}"#),
             // An insert; an update of what is there; a delete.
-            response(200, tag, ""),
-            response(200, tag, r#"{"a":"1","c":"kept"}"#),
-            response(200, tag, ""),
+            answer(200, tag, ""),
+            answer(200, tag, r#"{"a":"1","c":"kept"}"#),
+            answer(200, tag, ""),
             "HTTP/1.1 200 x\r\nContent-Length: 9\r\n\r\n".to_owned(),
-            response(204, "", "").replace("Content-Length: 0\r\n", ""),
-            response(404, "", ""),
+            answer(204, "", "").replace("Content-Length: 0\r\n", ""),
+            answer(404, "", ""),
         ]
         .concat();
         let (told, sent) = converse(service(), bytes.as_bytes(), bytes.len());
@@ -103,13 +95,13 @@ mod tests {
     fn what_was_changed_meanwhile_is_a_serialization_failure() {
         let missing = "<Error><Code>NoSuchBucket</Code><Message>no</Message></Error>";
         let bytes = [
-            response(404, "", missing),
-            response(503, "", "<Error><Code>SlowDown</Code></Error>"),
-            response(500, "", ""),
-            response(404, "", ""),
-            response(412, "", ""),
-            response(403, "", ""),
-            response(200, "", "no JSON"),
+            answer(404, "", missing),
+            answer(503, "", "<Error><Code>SlowDown</Code></Error>"),
+            answer(500, "", ""),
+            answer(404, "", ""),
+            answer(412, "", ""),
+            answer(403, "", ""),
+            answer(200, "", "no JSON"),
         ]
         .concat();
         let (told, sent) = converse(service(), bytes.as_bytes(), 3);

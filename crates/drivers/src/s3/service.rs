@@ -9,15 +9,12 @@ use super::object;
 use crate::contract::error::Error;
 use crate::contract::value::Params;
 use crate::contract::verb::{Action, Verb};
-use crate::net::aws::refusal::refusal;
-use crate::net::frame::shown;
+use crate::net::aws::refusal::of_xml as refused;
 use crate::net::http::service::{Cells, Found, Keyed, Service};
 use crate::net::http::{Method, Response};
 use crate::net::sigv4::{Signer, Unsigned};
 use crate::net::xml;
 
-/// How much of a server's error is kept.
-const LONGEST_ERROR: usize = 1000;
 /// The most keys that one listing gives.
 const MOST_KEYS: usize = 1000;
 
@@ -77,26 +74,6 @@ pub(super) fn list(config: &Config, start: &str, after: &str, most: usize) -> [(
         ("prefix", below(start)),
         ("start-after", after),
     ]
-}
-
-/// What the service says of a request that it refused.
-pub(super) fn refused(response: &Response) -> Error {
-    let (mut code, mut message) = (Vec::new(), Vec::new());
-    // Whatever cannot be read, a proxy's page among it, says nothing.
-    let _ = xml::texts(&response.body, |_, name, text| match name {
-        b"Code" => xml::unescape(text, &mut code),
-        b"Message" => xml::unescape(text, &mut message),
-        _ => Ok(()),
-    });
-    let code = shown(&code, LONGEST_ERROR);
-    let plain = code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    let code = match response.status {
-        // HEAD, and some stores, give no body.
-        412 if code.is_empty() => "PreconditionFailed",
-        _ if plain => &code,
-        _ => "",
-    };
-    refusal(response.status, code, &shown(&message, LONGEST_ERROR))
 }
 
 /// Whether there is no such object; that there is no such bucket is an error.

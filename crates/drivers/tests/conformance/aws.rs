@@ -1,4 +1,4 @@
-//! What holds for a service of AWS: requests are independent, and a connection is no more than a way to make them.
+//! What holds for a system behind HTTP: requests are independent, and a connection is no more than a way to make them.
 
 use std::io::Read;
 use std::net::TcpListener;
@@ -32,11 +32,17 @@ pub(crate) fn errors_leave_a_usable_connection(fixture: &dyn Fixture) {
     });
     let mut client = Client::with(&*driver, &renamed.collect()).unwrap();
     let name = driver.name();
-    if name == "dynamodb" {
-        client.queue("read_amiss", &[text("x")], Want::Rows).unwrap();
+    let amiss = match name {
+        "dynamodb" => Some(("read_amiss", "ResourceNotFoundException")),
+        "simpledb" => Some(("read_amiss", "NoSuchDomain")),
+        "hbase" => Some(("delete_amiss", "TableNotFoundException")),
+        _ => None,
+    };
+    if let Some((statement, code)) = amiss {
+        client.queue(statement, &[text("x")], Want::Rows).unwrap();
         client.queue("insert", &[text("y"), text("1"), text("2")], Want::Count).unwrap();
         let error = client.flush().unwrap_err();
-        assert_eq!((error.class(), error.code()), (ErrorClass::Other, "ResourceNotFoundException"));
+        assert_eq!((error.class(), error.code()), (ErrorClass::Other, code));
         assert!(!error.outcome_unknown() && client.state() == ConnectionState::Idle);
         assert_eq!(rows(&mut client, "read", &[text("y")]), ["1 2"], "what is behind an error is done");
     }
@@ -48,6 +54,18 @@ pub(crate) fn errors_leave_a_usable_connection(fixture: &dyn Fixture) {
     ] {
         let error = client.queue(statement, values, Want::Count).unwrap_err();
         assert!(error.message().contains(message), "{error}");
+    }
+    let long = "x".repeat(1025);
+    if name == "simpledb" {
+        let error = client.queue("insert", &[text("z"), text("1"), text(&long)], Want::Count).unwrap_err();
+        let what = "parameter :b: SimpleDB keeps texts of 1024 bytes at most, and this one has 1025";
+        assert!(error.message().ends_with(what), "{error}");
+    }
+    if name == "hbase" {
+        for key in ["", "a*", "schema"] {
+            let error = client.queue("delete", &[text(key)], Want::Count).unwrap_err();
+            assert!(error.message().contains("table t_"), "{error}");
+        }
     }
     let begin = client.queue_command(Command::Begin, &[], Want::Count).unwrap_err();
     assert!(begin.message().contains("has no transactions of several statements"), "{begin}");

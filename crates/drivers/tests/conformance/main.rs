@@ -258,7 +258,7 @@ macro_rules! every_redis {
     };
 }
 
-/// What holds for the services of AWS besides.
+/// What holds for the systems behind HTTP besides.
 macro_rules! every_aws {
     ($fixture:path) => {
         tests! { $fixture;
@@ -330,6 +330,11 @@ drivers! {
     s3_plain: crate::fixtures::aws::s3 => every_keyed every_aws;
     s3_pieces: crate::fixtures::aws::s3_pieces => every_keyed every_aws;
     s3_uring: crate::fixtures::aws::s3_uring => every_keyed;
+    simpledb_plain: crate::fixtures::aws::simpledb => every_keyed every_aws;
+    simpledb_strong: crate::fixtures::aws::simpledb_strong => every_keyed;
+    simpledb_pieces: crate::fixtures::aws::simpledb_pieces => every_keyed every_aws;
+    hbase_plain: crate::fixtures::aws::hbase => every_keyed every_aws;
+    hbase_pieces: crate::fixtures::aws::hbase_pieces => every_keyed every_aws;
     cassandra_plain: crate::fixtures::cassandra::plain => every_keyed every_cassandra;
     cassandra_pieces: crate::fixtures::cassandra::pieces => every_keyed every_cassandra;
     cassandra_uring: crate::fixtures::cassandra::uring => every_keyed;
@@ -341,7 +346,7 @@ fn every_scheme_is_registered() {
         let rest = match scheme {
             "postgresql" | "mysql" => "somebody@",
             "sqlite" => "/never/opened.db",
-            "dynamodb" => "id:secret@us-east-1",
+            "dynamodb" | "simpledb" => "id:secret@us-east-1",
             "s3" => "id:secret@bucket?region=us-east-1",
             _ => "",
         };

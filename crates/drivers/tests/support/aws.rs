@@ -1,4 +1,4 @@
-//! Services of AWS for the time of a test: `DynamoDB` Local, and moto's S3, each on a free port of 127.0.0.1.
+//! Systems behind HTTP for the time of a test: `DynamoDB` Local, moto, and `HBase`, each on a free port of 127.0.0.1.
 
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,27 @@ impl Server {
         Some(Self { _running: running, _folder: folder, port })
     }
 
+    /// `HBase` with its gateway, which may not be ready yet. It takes its time, and so is tested on demand: where its
+    /// jars are.
+    pub(crate) fn hbase() -> Option<Self> {
+        let (java, jars) = (Path::new("/usr/bin/java"), root().join(".jars/hbase"));
+        if !java.exists() || !jars.exists() {
+            eprintln!(
+                "skipped: there is no folder .jars/hbase, which `make .jars/hbase` fetches, or no Java"
+            );
+            return None;
+        }
+        let (folder, port) = (Folder::new(), free_port());
+        folder.hand_over();
+        let (own, source) = (folder.path(""), root().join("tests/tools/HBaseOnLoopback.java"));
+        let words = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "--add-opens", "java.base/java.lang=ALL-UNNAMED"];
+        let path = format!("{}/*:{}", jars.display(), own.display());
+        let rest = ["-cp".to_owned(), path, source.display().to_string(), port.to_string()];
+        let own = own.display().to_string();
+        let words = words.map(str::to_owned).into_iter().chain(rest).chain([own]);
+        Some(Self { _running: Running::start(&folder, "TERM", java, words), _folder: folder, port })
+    }
+
     /// moto, which may not be ready yet. A test that needs it says so, and passes, where it is not.
     pub(crate) fn moto() -> Option<Self> {
         let python = root().join(".venv-moto/bin/python");
@@ -44,7 +65,8 @@ impl Server {
             return None;
         }
         let (folder, port) = (Folder::new(), free_port());
-        let words = ["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()];
+        let (server, port_of) = (root().join("tests/tools/moto_with_simpledb.py"), port.to_string());
+        let words = [&*server.to_string_lossy(), "-H", "127.0.0.1", "-p", &port_of];
         // Its interpreter may be under the home of whoever runs the tests.
         let running = Running::start_as_self(&folder, "TERM", &python, words);
         Some(Self { _running: running, _folder: folder, port })

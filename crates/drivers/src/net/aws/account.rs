@@ -17,8 +17,8 @@ use crate::net::sigv4::{Credentials, Signer};
 
 /// A service as its URLs and the environment name it.
 pub(crate) struct Product {
-    /// In its host's name and, but for `S3`, in signatures.
-    pub(crate) service: &'static str,
+    /// Its host in a region.
+    pub(crate) host: fn(&str) -> String,
     /// The variable of its endpoint.
     pub(crate) endpoint: &'static str,
     /// How its URLs are written, for messages.
@@ -125,8 +125,7 @@ impl Account {
         let endpoint = given.text("endpoint").map(str::to_owned);
         let endpoint = endpoint.or_else(|| text(product.endpoint)).or_else(|| text("AWS_ENDPOINT_URL"));
         let is_standard = endpoint.is_none();
-        let endpoint =
-            endpoint.unwrap_or_else(|| format!("https://{}.{region}.amazonaws.com", product.service));
+        let endpoint = endpoint.unwrap_or_else(|| format!("https://{}", (product.host)(&region)));
         let credentials = match (given.text("user"), &given.password) {
             (None, None) => credentials(environment, of_profile)?,
             (Some(user), Some(secret)) => {
@@ -154,11 +153,11 @@ impl Account {
         Signer::new(self.credentials.clone(), &self.region, service)
     }
 
-    /// The option of a URL that says where it is, unless that is where AWS has it.
+    /// The options of a URL that say where it is, unless that is where AWS has it.
     pub(crate) fn shown_endpoint(&self) -> String {
         let endpoint = self.endpoint.to_string();
         let shown = utf8_percent_encode(&endpoint, ENCODED_VALUE);
-        if self.is_standard { String::new() } else { format!("endpoint={shown}") }
+        if self.is_standard { String::new() } else { format!("?endpoint={shown}") }
     }
 }
 
@@ -169,7 +168,7 @@ mod tests {
     use super::*;
 
     const PRODUCT: Product = Product {
-        service: "dynamodb",
+        host: |region| format!("dynamodb.{region}.amazonaws.com"),
         endpoint: "AWS_ENDPOINT_URL_DYNAMODB",
         url: "dynamodb://eu-central-1",
     };
@@ -231,7 +230,7 @@ mod tests {
             _ => known(name),
         };
         let account = Account::of(&Given::default(), Some("local"), &PRODUCT, &local).unwrap();
-        assert_eq!(account.shown_endpoint(), "endpoint=http://127.0.0.1:8000");
+        assert_eq!(account.shown_endpoint(), "?endpoint=http://127.0.0.1:8000");
         for region in [None, Some("a/b")] {
             let told = Account::of(&Given::default(), region, &PRODUCT, &known).unwrap_err().to_string();
             assert!(told.contains("write dynamodb://eu-central-1"), "{told}");

@@ -7,5 +7,4 @@ pub(crate) mod refusal;
 
 pub use account::credentials;
 pub(crate) use account::{Account, Product};
-pub(crate) use caller::Blocking;
 pub use caller::Caller;

@@ -1,6 +1,12 @@
 //! What the errors of AWS's services come to.
 
 use crate::contract::error::{Error, ErrorClass};
+use crate::net::frame::shown;
+use crate::net::http::{self, Response};
+use crate::net::xml;
+
+/// How much of a server's error is kept.
+pub(crate) const LONGEST_ERROR: usize = 1000;
 
 /// Codes of refusals beyond a quota or a rate
 /// (<https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html>).
@@ -25,21 +31,35 @@ const SERIALIZATION: [&str; 4] = [
     "ReplicatedWriteConflictException",
 ];
 
+/// What a service says in XML of a request that it refused.
+pub(crate) fn of_xml(response: &Response) -> Error {
+    let (mut code, mut message) = (Vec::new(), Vec::new());
+    // Whatever cannot be read, a proxy's page among it, says nothing.
+    let _ = xml::texts(&response.body, |_, name, text| match name {
+        b"Code" => xml::unescape(text, &mut code),
+        b"Message" => xml::unescape(text, &mut message),
+        _ => Ok(()),
+    });
+    let code = shown(&code, LONGEST_ERROR);
+    let plain = code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let code = match response.status {
+        // HEAD, and some stores, give no body.
+        412 if code.is_empty() => "PreconditionFailed",
+        _ if plain => &code,
+        _ => "",
+    };
+    refusal(response.status, code, &shown(&message, LONGEST_ERROR))
+}
+
 /// A refusal, by the response's status and the code in its body.
 pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Error {
-    let message = if message.is_empty() { format!("status {status}") } else { message.to_owned() };
-    let error = |class| Error::new(class, code, message.as_str());
-    match (status, code) {
-        (_, code) if THROTTLED.contains(&code) => error(ErrorClass::Throttled).with_known_outcome(),
-        (429, _) => error(ErrorClass::Throttled).with_known_outcome(),
-        (_, code) if SERIALIZATION.contains(&code) => error(ErrorClass::Serialization).with_known_outcome(),
-        (_, "ConditionalCheckFailedException" | "ConditionalCheckFailed") => {
-            error(ErrorClass::Constraint).with_known_outcome()
-        }
-        // The service has failed: what it was to write, it may have written.
-        (500.., _) => error(ErrorClass::ShuttingDown).with_unknown_outcome(),
-        _ => error(ErrorClass::Other).with_known_outcome(),
-    }
+    let class = match code {
+        code if THROTTLED.contains(&code) => Some(ErrorClass::Throttled),
+        code if SERIALIZATION.contains(&code) => Some(ErrorClass::Serialization),
+        "ConditionalCheckFailedException" | "ConditionalCheckFailed" => Some(ErrorClass::Constraint),
+        _ => None,
+    };
+    http::refusal(status, class, code, message)
 }
 
 #[cfg(test)]

@@ -114,17 +114,32 @@ pub(crate) fn in_pieces<S: Service>(service: impl Fn() -> S, data: &[u8]) {
     assert_eq!(whole.0, converse(service(), bytes, usize::from(*cut) + 1).0);
 }
 
+/// Gives a target its seeds.
+///
+/// # Panics
+/// If there are not three of them.
+#[cfg(test)]
+pub(crate) fn replay(target: &str, tried: fn(&[u8])) {
+    let folder = format!("{}/../../fuzz/corpus/{target}", env!("CARGO_MANIFEST_DIR"));
+    let seeds: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+    assert!(seeds.len() >= 3, "{folder} has {} seeds", seeds.len());
+    for seed in seeds {
+        tried(&std::fs::read(seed.unwrap().path()).unwrap());
+    }
+}
+
+/// A response as a server sends it; each of the headers ends its line.
+#[cfg(test)]
+pub(crate) fn answer(status: u16, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status} x\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use super::*;
 
     #[test]
     fn the_seeds_are_replayed() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/http");
-        let seeds: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert!(!seeds.is_empty());
-        for seed in &seeds {
-            super::response(&std::fs::read(seed).unwrap());
-        }
+        replay("http", super::response);
     }
 }

@@ -19,6 +19,9 @@ pub(crate) trait Service {
     /// The system's name in messages.
     const NAME: &'static str;
 
+    /// How many bytes a key or a value may have.
+    const LONGEST_TEXT: usize = usize::MAX;
+
     /// What it keeps of a verb.
     fn own(&self, verb: &Verb) -> Self::Own;
 
@@ -45,6 +48,7 @@ pub(crate) struct Keyed<O> {
     pub(super) columns: Rc<Columns>,
     pub(crate) own: O,
     name: &'static str,
+    longest: usize,
 }
 
 impl<O> Keyed<O> {
@@ -63,6 +67,7 @@ impl<O> Keyed<O> {
             own: service.own(verb),
             verb: verb.clone(),
             name: S::NAME,
+            longest: S::LONGEST_TEXT,
         })
     }
 
@@ -101,6 +106,11 @@ impl<O> Keyed<O> {
         }
         if std::str::from_utf8(&out[start..]).is_err() {
             return Err(self.statement.misfit(place, format!("{} keeps UTF-8 here", self.name)));
+        }
+        let (length, Self { name, longest, .. }) = (out.len() - start, self);
+        if length > *longest {
+            let what = format!("{name} keeps texts of {longest} bytes at most, and this one has {length}");
+            return Err(self.statement.misfit(place, what));
         }
         Ok(())
     }

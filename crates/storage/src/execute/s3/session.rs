@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nephoscope_drivers::net::aws;
-use nephoscope_drivers::net::http::{Method, Response};
+use nephoscope_drivers::net::http::{self, Method, Response};
 use nephoscope_drivers::net::sigv4::Unsigned;
 use nephoscope_drivers::{Error, ErrorClass};
 use nephoscope_runtime::{Nanos, Runtime};
@@ -28,7 +28,7 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn new(runtime: &Runtime, shared: &Arc<Shared>) -> Self {
-        let caller = aws::Caller::new(runtime, &shared.endpoint, shared.signer());
+        let caller = aws::Caller::new(http::Caller::new(runtime, &shared.endpoint), shared.signer());
         Self { caller, shared: Arc::clone(shared) }
     }
 
