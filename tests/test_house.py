@@ -324,7 +324,17 @@ def test_a_driver_is_a_room_of_its_own_and_a_line_in_the_table() -> None:
     source = CRATES / "drivers" / "src"
     drivers = set(crate_rooms("drivers")) - set(CRATE_ROOMS["drivers"]) - {"open"}
     assert drivers == {
-        "postgres", "mysql", "redis", "cassandra", "dynamodb", "s3", "simpledb", "hbase", "sqlite", "noop", "sim",
+        "postgres",
+        "mysql",
+        "redis",
+        "cassandra",
+        "dynamodb",
+        "s3",
+        "simpledb",
+        "hbase",
+        "sqlite",
+        "noop",
+        "sim",
     }
     for driver in drivers:
         named = []

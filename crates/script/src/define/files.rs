@@ -209,7 +209,8 @@ fn schema(sections: &[Statement], prefix: &str) -> Result<Schema, ScriptError> {
     for section in sections {
         let name = section.name();
         let Some(place) = schema.section(name) else {
-            let message = format!("the section {name:?} is not known; sections are create, keys, drop and prewarm");
+            let message =
+                format!("the section {name:?} is not known; sections are create, keys, drop and prewarm");
             return Err(ScriptError::new(&format!("{prefix}schema.sql"), 0, &message));
         };
         *place = section.text();

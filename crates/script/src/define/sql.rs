@@ -39,7 +39,8 @@ pub(super) fn schema(lua: &Lua, draft: &mut Draft, section: &Value, text: &Value
     let text = sql(lua, text, &format!("schema {name}"))?;
     let chunk = draft.chunk(lua)?;
     let Some(in_files) = chunk.layer.schema.clone().section(&name).map(|sql| !sql.is_empty()) else {
-        let message = format!("the section {name:?} is not known; sections are create, keys, drop and prewarm");
+        let message =
+            format!("the section {name:?} is not known; sections are create, keys, drop and prewarm");
         return Err(at(lua, &message));
     };
     if in_files {
