@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from moto.core.responses import ActionResult, EmptyResult
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.sdb.exceptions import InvalidParameterError
 from moto.sdb.responses import SimpleDBResponse
 from moto.server import main
@@ -66,7 +67,17 @@ def _told(key: str, item: FakeItem, fields: list[str]) -> dict[str, Any]:
     return {"Name": key, "Attributes": item.get_attributes(fields) if fields else []}
 
 
+_service_of = DomainDispatcherApplication.get_service_from_body
+
+
+def get_service_from_body(application: Any, body: str, _environ: object) -> tuple[str | None, str | None]:
+    """Tell the service; moto takes the region from the header by which AWS's own clients name themselves."""
+    service, region = _service_of(application, body, {"HTTP_USER_AGENT": "region/us-east-1"})
+    return service, region
+
+
 if __name__ == "__main__":
+    DomainDispatcherApplication.get_service_from_body = get_service_from_body
     for added in (batch_put_attributes, delete_attributes, select):
         setattr(SimpleDBResponse, added.__name__, added)
     main(sys.argv[1:])
