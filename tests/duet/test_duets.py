@@ -133,7 +133,7 @@ def test_the_same_postgres_twice_is_measured_at_the_same_time(lab: Lab, tmp_path
     part="tool",
     fault="SIGINT in a duet",
     promise="both runs end whole and are kept, and no side outlives it; exit code 1",
-    on="simulated database",
+    on="the simulated database",
 )
 def test_an_interrupted_duet_keeps_what_both_measured(tmp_path: Path) -> None:
     endless = sim_study(
