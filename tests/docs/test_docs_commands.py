@@ -21,6 +21,7 @@ from nephoscope.scoring.prices import load_price_book
 from nephoscope.storage.generating import read_course
 from nephoscope.study.packaged import find_study, packaged_workloads
 from nephoscope.study.reading import read_study
+from nephoscope.study.references import references_of
 
 HERE = Path(__file__).parent
 BLOCKS = [block for page in PAGES for block in blocks(page)]
@@ -158,6 +159,10 @@ def test_toml_is_valid(block: Block, tmp_path: Path) -> None:
         score_systems(*read_figures(file))
     elif "part" in tables:
         assert read_course(file).parts()
+    elif set(tables) == {"reference"}:  # a part of an experiment's study
+        faults: list[str] = []
+        assert references_of(tables["reference"], faults)
+        assert faults == []
     elif set(tables) == {"system"}:  # a part of a study
         settings = registry.load("systems", tables["system"]["provider"]).settings_type
         settings.model_validate(tables["system"])

@@ -120,7 +120,7 @@ def test_the_page_has_the_kinds_and_the_sections() -> None:
     assert len(kinds) == 6
     assert all(f"`{kind}`" in section(PAGE, "Column generators") for kind in kinds)
     sections = set(re.findall(r'"(\w+)" => Some\(&mut self\.', source("workload")))
-    assert sections == {"create", "keys", "drop"}
+    assert sections == {"create", "keys", "drop", "prewarm"}
     assert all(f"`-- name: {name}`" in section(PAGE, "Statements") for name in sections)
 
 

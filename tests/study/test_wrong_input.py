@@ -35,9 +35,9 @@ WRONG = {
     # names of keys and tables
     "workload.scael=3": "workload.scael: there is no such key; allowed are name, scale, scales, data_seed, "
     "options, external, "
-    "load, load_threads",
+    "load, load_threads, prewarm",
     "stduy.name='x'": "stduy: there is no such table; tables are study, tenants, workload, load, cost, "
-    "score, system, measure, factor, experiment",
+    "score, system, measure, factor, experiment, reference",
     "system.port=3": "system.port: there is no such key; allowed are provider, resources, metrics, rw, ro, "
     "hooks",
     "load.retry.backof=1": "load.retry.backof: there is no such key; allowed are attempts, backoff, backoff_max, "
