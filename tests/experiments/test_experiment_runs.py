@@ -74,7 +74,10 @@ def test_planted_effects_are_read_back(tmp_path: Path) -> None:
 
 def test_only_what_is_missing_is_run_again(tmp_path: Path) -> None:
     study, out = write_study(tmp_path, experiment(replicates=1)), tmp_path / "x"
-    assert call("experiment", study, "--out", out).code == 0
+    first = call("experiment", study, "--out", out)
+    assert first.code == 0
+    told = [line for line in first.err.splitlines() if line.startswith("run ")]
+    assert [" left" in line for line in told] == [False, True, True, True]
     runs = sorted(run for run in (out / "runs").iterdir() if not run.is_symlink())
     assert [run.name.partition("-")[2] for run in runs] == [f"planted-{n:03d}" for n in (1, 2, 3, 4)]
     manifest = json.loads((runs[1] / "manifest.json").read_text())

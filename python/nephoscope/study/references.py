@@ -32,7 +32,8 @@ class ReferenceTable(Settings):
     """The levels of factors that they belong to: `{ test = "oltp_read_only" }`. Of the other factors they are drawn
     beside each level."""
     points: Annotated[list[_Pair], Field(min_length=1, max_length=1000)]
-    """Pairs of a level of `experiment.over` and a figure in the response's unit: `[[16, 3213.3], [32, 3629.8]]`."""
+    """Pairs of a number on the axis of `experiment.over` and a figure in the response's unit: `[[16, 3213.3], [32,
+    3629.8]]`."""
 
 
 def references_of(tables: Any, faults: list[str]) -> tuple[ReferenceTable, ...]:  # noqa: ANN401 - whatever TOML can hold

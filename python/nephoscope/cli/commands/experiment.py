@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ from nephoscope.cli.consoles import ERR, OUT
 from nephoscope.cli.live import make_view
 from nephoscope.cli.options import JsonOption, SetOption
 from nephoscope.errors import MeasurementError
+from nephoscope.settings.units import describe_seconds
 from nephoscope.visible import json_text, visible
 
 if TYPE_CHECKING:
@@ -60,10 +62,13 @@ def experiment(
     check_runs(runs)
     numbers = {part.study.name: number for number, part in enumerate(studies)}
     failed = []
+    began, done = time.monotonic(), 0
     for part in unmeasured(studies, runs, lambda text: ERR.print(visible(text))):
         number = numbers[part.study.name]
         label = plan.label(plan.runs[number].treatment)
-        ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}"))
+        left = _left(time.monotonic() - began, done, len(studies) - number)
+        ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}{left}"))
+        done += 1
         try:
             outcome = _measured(part, runs, as_json=as_json)
         except MeasurementError as error:  # a system that does not start with one level may with another
@@ -81,6 +86,11 @@ def experiment(
         show(folder, "table", None, as_json=as_json)
     if failed:
         raise MeasurementError("\n".join([*failed, "the same command runs again what is missing"]))
+
+
+def _left(seconds: float, done: int, to_come: int) -> str:
+    """Say how long the runs to come will take, by those that this command has done; nothing before the first."""
+    return f"; about {describe_seconds(seconds / done * to_come)} left" if done else ""
 
 
 def _measured(study: Study, runs: Path, *, as_json: bool) -> Outcome:
