@@ -167,6 +167,11 @@ def test_the_means_of_treatments_share_their_spread() -> None:
     assert found[0].ci95 == pytest.approx((1 - 4.30265 / np.sqrt(2), 1 + 4.30265 / np.sqrt(2)))
     assert found[2].ci95 == pytest.approx((9 - 4.30265, 9 + 4.30265))
     assert pooled_means({0: [1.0]})[0].ci95 is None
+    # Of what is computed, and the same each time, no spread is left by rounding.
+    assert [of.ci95 for of in pooled_means({0: [0.1] * 3, 1: [0.7] * 3}).values()] == [
+        (0.1, 0.1),
+        (0.7, 0.7),
+    ]
 
 
 def test_intervals_of_logarithms_grow_with_their_means() -> None:

@@ -304,7 +304,8 @@ def pooled_means(
             )
             for at, of in logs.items()
         }
-    means = {at: math.fsum(values) / len(values) for at, values in groups.items()}
+    # The mean of equal values is that value: what rounding leaves is no spread.
+    means = {at: v[0] if min(v) == max(v) else math.fsum(v) / len(v) for at, v in groups.items()}
     freedom = sum(len(values) - 1 for values in groups.values())
     rest = math.fsum((value - means[at]) ** 2 for at, values in groups.items() for value in values)
     found = {}
