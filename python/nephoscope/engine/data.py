@@ -284,11 +284,7 @@ class WorkloadData:
     def prewarm(self) -> None:
         """Read the tables whole, by the section ``prewarm`` of the schema. Raises ``MeasurementError``."""
         with self._admin() as admin:
-            try:
-                admin.query(self.workload.description["schema"]["prewarm"])
-            except MeasurementError as error:
-                where = f"the section prewarm of the schema of {self.workload.name}"
-                raise MeasurementError(f"{where}: {error}") from None
+            ownership.query_section(admin, self.workload, "prewarm")
 
     # --- runs -----------------------------------------------------------------------------------------------
 

@@ -94,18 +94,14 @@ def run_section(
 
     Raises ``MeasurementError`` where it fails, has dropped more than what is ``mine``, or has ended the transaction.
     """
-    sql = workload.description["schema"][section]
-    if not sql:
+    if not workload.description["schema"][section]:
         return ()
-    where = f"the section {section} of the schema of {workload.name}"
     if dialect.implicit is not None:
-        return _run_committing(admin, dialect, dialect.implicit, sql, where)
+        return _run_committing(admin, dialect, dialect.implicit, workload, section)
+    where = _place_of(workload, section)
     admin.query("SAVEPOINT nephoscope_section")
     before = objects(admin, dialect)
-    try:
-        admin.query(sql)
-    except MeasurementError as error:
-        raise MeasurementError(f"{where}: {error}") from None
+    query_section(admin, workload, section)
     try:
         admin.query("RELEASE SAVEPOINT nephoscope_section")
     except MeasurementError:  # it was rolled back with its transaction
@@ -122,6 +118,18 @@ def run_section(
     return tuple((*key, name) for key, name in after.items() if key not in before)
 
 
+def query_section(admin: _engine.Admin, workload: Workload, section: str) -> None:
+    """Send a section's SQL, whatever it does. Raises ``MeasurementError`` that names the section."""
+    try:
+        admin.query(workload.description["schema"][section])
+    except MeasurementError as error:
+        raise MeasurementError(f"{_place_of(workload, section)}: {error}") from None
+
+
+def _place_of(workload: Workload, section: str) -> str:
+    return f"the section {section} of the schema of {workload.name}"
+
+
 _DROPS = re.compile(
     r"\bDROP\s+(TEMPORARY\s+)?(TABLE|VIEW|DATABASE|SCHEMA|SEQUENCE|FUNCTION|PROCEDURE|EVENT|TABLESPACE)\b"
     r"|\bTRUNCATE\b|\bRENAME\s+TABLE\b|\bOR\s+REPLACE\b",
@@ -131,20 +139,17 @@ _DROPS = re.compile(
 
 
 def _run_committing(
-    admin: _engine.Admin, dialect: Dialect, implicit: ImplicitCommit, sql: str, where: str
+    admin: _engine.Admin, dialect: Dialect, implicit: ImplicitCommit, workload: Workload, section: str
 ) -> tuple[Made, ...]:
     """Run a section whose statements commit by themselves."""
-    if found := _DROPS.search(sql):
+    if found := _DROPS.search(workload.description["schema"][section]):
         raise MeasurementError(
-            f"{where} has {' '.join(found.group().split())}: this database could not take that back, so a schema drops"
-            " nothing there"
+            f"{_place_of(workload, section)} has {' '.join(found.group().split())}: this database could not take that"
+            " back, so a schema drops nothing there"
         )
     before = objects(admin, dialect)
     with _undone_on_failure(admin, dialect):
-        try:
-            admin.query(sql)
-        except MeasurementError as error:
-            raise MeasurementError(f"{where}: {error}") from None
+        query_section(admin, workload, section)
     mark = f"nephoscope {secrets.token_hex(8)}"
     for key, name in objects(admin, dialect).items():
         if key not in before and key[0] == "table" and key[1].endswith(" "):
