@@ -63,7 +63,7 @@ pub(crate) fn render(sql: &str, values: HashMap<String, f64>) -> PyResult<String
 fn capabilities(of: &Capabilities) -> Value {
     json!({"stores": of.stores, "blocking": of.blocking, "isolation": of.isolation, "sql": of.sql,
         "own_statements": of.own_statements, "consistency": of.consistency,
-        "consistency_apart": of.consistency_apart})
+        "consistency_apart": of.consistency_apart, "consistency_levels": of.consistency_levels()})
 }
 
 fn describe(workload: &Workload) -> Value {

@@ -4,7 +4,7 @@
 //! * [`postgres`] speaks PostgreSQL's wire protocol, [`mysql`] that of MySQL and MariaDB.
 //! * [`redis`] speaks Redis's protocol, and has no SQL; nor have [`dynamodb`], [`s3`] and [`simpledb`], which speak AWS's
 //!   over HTTP, and [`hbase`], which speaks that of `HBase`'s REST gateway.
-//! * [`cassandra`] speaks Cassandra's protocol: key-value verbs, and CQL.
+//! * [`cassandra`] speaks Cassandra's protocol: key-value verbs, and CQL; [`mongodb`] that of `MongoDB`: verbs alone.
 //! * [`sqlite`] runs SQLite on the worker's own thread.
 //! * [`noop`] costs nothing and measures the engine; [`sim`] has a planted answer.
 //! * [`ErrorClass`] is the one set of error classes.
@@ -19,6 +19,7 @@ mod contract;
 pub mod dynamodb;
 mod echo;
 pub mod hbase;
+pub mod mongodb;
 pub mod mysql;
 pub mod net;
 pub mod noop;

@@ -188,8 +188,18 @@ mod tests {
     #[test]
     fn it_speaks_any_dialect_without_its_database() {
         assert_eq!(opened("noop://").unwrap(), ("none", "noop://".to_owned()));
-        let known =
-            ["postgres", "mysql", "sqlite", "redis", "cassandra", "dynamodb", "s3", "simpledb", "hbase"];
+        let known = [
+            "postgres",
+            "mysql",
+            "sqlite",
+            "redis",
+            "cassandra",
+            "dynamodb",
+            "s3",
+            "simpledb",
+            "hbase",
+            "mongodb",
+        ];
         for dialect in known {
             let url = format!("noop://?dialect={dialect}");
             assert_eq!(opened(&url).unwrap(), (dialect, url));

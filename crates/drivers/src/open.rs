@@ -17,13 +17,14 @@ const DRIVERS: &[&Entry] = &[
     &crate::s3::ENTRY,
     &crate::simpledb::ENTRY,
     &crate::hbase::ENTRY,
+    &crate::mongodb::ENTRY,
     // Without a database.
     &crate::noop::ENTRY,
     &crate::sim::ENTRY,
 ];
 
 /// The dialects of databases, for the driver that answers without one.
-static SPOKEN: [Dialect; 9] = [
+static SPOKEN: [Dialect; 10] = [
     DRIVERS[0].dialect.spoken(),
     DRIVERS[1].dialect.spoken(),
     DRIVERS[2].dialect.spoken(),
@@ -33,6 +34,7 @@ static SPOKEN: [Dialect; 9] = [
     DRIVERS[6].dialect.spoken(),
     DRIVERS[7].dialect.spoken(),
     DRIVERS[8].dialect.spoken(),
+    DRIVERS[9].dialect.spoken(),
 ];
 
 /// The text with every password in it replaced by `***`: for any text that looks like a URL, of any scheme and however
@@ -68,14 +70,7 @@ fn open_by(drivers: &[&'static Entry], url: &str, settings: &Settings) -> Opened
     if capabilities.has_consistency(wanted) {
         return Ok(driver);
     }
-    let allowed = match capabilities.consistency {
-        [] => "it has only its default, and takes none".to_owned(),
-        [first, ..] if capabilities.consistency_apart => {
-            let levels = capabilities.consistency.join(", ");
-            format!("allowed are {levels}, and one for each: \"read {first} write {first}\"")
-        }
-        levels => format!("allowed are {}", levels.join(", ")),
-    };
+    let allowed = capabilities.consistency_levels();
     Err(ConfigError(format!("load.consistency: {name} has no level {wanted:?}; {allowed}")))
 }
 
@@ -131,7 +126,7 @@ mod tests {
         let refused = |drivers, url| open_by(drivers, url, &settings).map(|_| ()).unwrap_err().0;
         assert!(
             refused(&drivers, "tops://")
-                .ends_with("sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, noop://, sim://, toy://")
+                .ends_with("sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, mongodb://, noop://, sim://, toy://")
         );
         assert!(
             refused(DRIVERS, "toys://")
@@ -150,6 +145,11 @@ mod tests {
         assert_eq!(at("cassandra://h", "read ONE write EACH_QUORUM"), Ok(()));
         let told = at("cassandra://h", "read ONE write MOST").unwrap_err();
         assert!(told.ends_with("EACH_QUORUM, and one for each: \"read ONE write ONE\""), "{told}");
+        assert_eq!(at("mongodb://h", "read local write majority"), Ok(()));
+        let told = at("mongodb://h", "read majority write linearizable").unwrap_err();
+        let allowed = "allowed are local, majority, linearizable, and \"read R write W\", where R is one of local, \
+             available, majority, linearizable and W one of 1, 2, 3, majority";
+        assert!(told.ends_with(allowed), "{told}");
         let told = at("redis://h", "quorum").unwrap_err();
         assert!(
             told.starts_with("load.consistency: redis has no level \"quorum\"; allowed are wait 1, "),

@@ -9,14 +9,15 @@ use nephoscope_runtime::Inbox;
 use super::levels::Levels;
 use super::prepared::{Effect, Prepared};
 use super::types::take_row;
-use super::wire::{self, Fields, Frame, Part, code, garbage, kind, opcode};
-use crate::contract::added::{Added, Found, Places};
+use super::wire::{self, Fields, Frame, code, garbage, kind, opcode};
+use crate::contract::added::{self, Added, Found, Places};
 use crate::contract::driver::{Command, ConnectionState, Reply, Want};
 use crate::contract::error::Error;
 use crate::contract::rows::{MOST_BYTES, Rows, too_many};
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
-use crate::net::frame::make_room;
+use crate::net::frame::{Part, make_room};
+use crate::net::held::Held;
 use crate::net::session::{self, Progress};
 
 /// How many requests are on their way at a time: what is beyond waits here and not at the server.
@@ -61,10 +62,8 @@ pub(crate) struct Machine {
     flying: VecDeque<Flying>,
     /// The stream of the next request.
     stream: u16,
-    /// Requests that wait for the answers to others, with where their bytes end in `held_bytes`.
-    held: VecDeque<(Step, usize)>,
-    held_bytes: Vec<u8>,
-    held_sent: usize,
+    /// Requests that wait for the answers to others.
+    held: Held<Step>,
     /// The statements that the server has forgotten.
     forgotten: Vec<usize>,
     /// How many bytes of answers have come before their turn.
@@ -97,9 +96,7 @@ impl Machine {
             levels,
             flying: VecDeque::with_capacity(8),
             stream: 0,
-            held: VecDeque::new(),
-            held_bytes: Vec::new(),
-            held_sent: 0,
+            held: Held::default(),
             forgotten: Vec::new(),
             early: 0,
             clock: Clock::default(),
@@ -130,12 +127,10 @@ impl Machine {
             write(self, stream, out).inspect_err(|_| out.truncate(start))?;
             self.flying.push_back(Flying { step, early: None });
         } else {
-            let mut bytes = std::mem::take(&mut self.held_bytes);
-            let start = bytes.len();
-            let written = write(self, stream, &mut bytes).inspect_err(|_| bytes.truncate(start));
-            self.held_bytes = bytes;
-            written?;
-            self.held.push_back((step, self.held_bytes.len()));
+            let mut held = std::mem::take(&mut self.held);
+            let held_back = held.put(|out| write(self, stream, out).map(|()| step));
+            self.held = held;
+            held_back?;
         }
         self.stream = (self.stream + 1) & LAST_STREAM;
         Ok(())
@@ -161,17 +156,10 @@ impl Machine {
 
     /// Every answer is in: sends what has waited, as far as it goes together.
     fn next_wave(&mut self, out: &mut Vec<u8>) {
-        while let Some((step, end)) = self.held.front().copied()
-            && self.may_fly(step.effect)
+        while self.held.first().is_some_and(|step| self.may_fly(step.effect))
+            && let Some(step) = self.held.send(out)
         {
-            out.extend_from_slice(&self.held_bytes[self.held_sent..end]);
-            self.held_sent = end;
-            self.held.pop_front();
             self.flying.push_back(Flying { step, early: None });
-        }
-        if self.held.is_empty() {
-            self.held_bytes.clear();
-            self.held_sent = 0;
         }
         if self.flying.is_empty() {
             while let Some(place) = self.forgotten.pop() {
@@ -304,11 +292,7 @@ impl Machine {
         };
         let one = Prepared::added(statement, self.levels);
         let as_text = one.as_text;
-        if place == self.statements.len() {
-            self.statements.push(one);
-        } else {
-            self.statements[place] = one;
-        }
+        added::put(&mut self.statements, place, one);
         if as_text {
             return Ok(Added::Ready(place));
         }
@@ -352,7 +336,7 @@ impl session::Machine for Machine {
         let mut used = 0;
         while !self.flying.is_empty() {
             let taken = match wire::frame(&inbox.bytes()[used..]) {
-                Ok(Part::Whole(frame, size)) => self.frame(frame, out, rows).map(|()| size),
+                Ok(Part::Whole((frame, size))) => self.frame(frame, out, rows).map(|()| size),
                 Ok(Part::Partial(size)) => {
                     inbox.consume(used);
                     make_room(inbox, size);

@@ -54,7 +54,7 @@ pub const DIALECT: &Dialect = &Dialect {
     capabilities: Capabilities {
         own_statements: true,
         consistency: LEVELS,
-        consistency_apart: true,
+        consistency_apart: [LEVELS, LEVELS],
         ..Capabilities::KEYED
     },
 };

@@ -1,7 +1,7 @@
 //! Making a connection: TCP, TLS, STARTUP, AUTHENTICATE, USE; then statements are prepared.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
@@ -10,12 +10,12 @@ use super::config::Config;
 use super::levels::{Level, Levels};
 use super::prepared::Prepared;
 use super::tables::table;
-use super::wire::{self, Fields, Part, begin, code, end, garbage, kind, opcode, put_long, put_string};
+use super::wire::{self, Fields, begin, code, end, garbage, kind, opcode, put_long, put_string};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::statement::Statement;
 use crate::net::channel::Channel;
-use crate::net::frame::{make_room, shown};
-use crate::net::reach::Way;
+use crate::net::frame::{Part, make_room, shown};
+use crate::net::reach::{Way, turned};
 use crate::net::resolve::Resolver;
 use crate::net::secret::Password;
 use crate::net::session::Cancel;
@@ -57,7 +57,7 @@ impl Link {
         self.channel.flush().await?;
         loop {
             match wire::frame(self.channel.inbox().bytes())? {
-                Part::Whole(frame, size) => {
+                Part::Whole((frame, size)) => {
                     let answer = (frame.stream, frame.opcode, frame.body.to_vec());
                     self.channel.inbox().consume(size);
                     match answer.1 {
@@ -181,9 +181,7 @@ impl Endpoint {
             tls: self.tls.as_ref(),
             host_timeout: self.config.connect_timeout,
         };
-        let hosts = &self.config.hosts;
-        let first = self.asked.fetch_add(1, Ordering::Relaxed) % hosts.len();
-        let turned: Vec<&Host> = hosts[first..].iter().chain(&hosts[..first]).collect();
+        let turned = turned(&self.config.hosts, &self.asked);
         let greet = async |channel, host: &Host| {
             let mut link = Link { channel };
             self.log_in(&mut link, host).await?;

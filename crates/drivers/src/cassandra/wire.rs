@@ -2,7 +2,7 @@
 //! (<https://github.com/apache/cassandra/blob/trunk/doc/native_protocol_v4.spec>; sections are its).
 
 use crate::contract::error::{Error, ErrorClass};
-use crate::net::frame::shown;
+use crate::net::frame::{Part, shown};
 
 /// The length of a frame's header (section 2).
 pub(super) const HEADER: usize = 9;
@@ -66,18 +66,9 @@ pub(super) struct Frame<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// What the bytes begin with.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Part<'a> {
-    /// A frame, and the bytes that it takes.
-    Whole(Frame<'a>, usize),
-    /// A part of a frame that takes so many bytes at least.
-    Partial(usize),
-}
-
-/// Reads a frame.
+/// The frame at the beginning of the bytes, and how many of them it takes.
 #[inline]
-pub(super) fn frame(bytes: &[u8]) -> Result<Part<'_>, Error> {
+pub(super) fn frame(bytes: &[u8]) -> Result<Part<(Frame<'_>, usize)>, Error> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return match bytes.first() {
             Some(version) if version & RESPONSE == 0 => Err(garbage("the version of a frame")),
@@ -96,7 +87,7 @@ pub(super) fn frame(bytes: &[u8]) -> Result<Part<'_>, Error> {
     let whole = HEADER + size;
     let Some(body) = bytes.get(HEADER..whole) else { return Ok(Part::Partial(whole)) };
     let body = if flags == 0 { body } else { proper(flags, body)? };
-    Ok(Part::Whole(Frame { stream: i16::from_be_bytes([high, low]), opcode, body }, whole))
+    Ok(Part::Whole((Frame { stream: i16::from_be_bytes([high, low]), opcode, body }, whole)))
 }
 
 /// The body without what the flags say is before it.
@@ -250,14 +241,14 @@ mod tests {
             assert_eq!(frame(&bytes[..end]).unwrap(), Part::Partial(least));
         }
         let whole = Frame { stream: 7, opcode: opcode::READY, body: b"xy" };
-        assert_eq!(frame(&[&bytes[..], b"z"].concat()).unwrap(), Part::Whole(whole, bytes.len()));
+        assert_eq!(frame(&[&bytes[..], b"z"].concat()).unwrap(), Part::Whole((whole, bytes.len())));
     }
 
     #[test]
     fn what_stands_before_a_body_is_left_out() {
         let warned = [&[7; 16][..], b"\0\x01\0\x02no\0\x01\0\x01k\xff\xff\xff\xffbody"].concat();
         let bytes = answer(0x0E, opcode::RESULT, &warned);
-        let Part::Whole(found, _) = frame(&bytes).unwrap() else { panic!() };
+        let Part::Whole((found, _)) = frame(&bytes).unwrap() else { panic!() };
         assert_eq!(found.body, b"body");
         assert!(frame(&answer(0x01, opcode::RESULT, b"")).is_err(), "nothing asks for compression");
     }

@@ -48,6 +48,14 @@ pub(crate) enum Found {
     Full,
 }
 
+/// Puts what a driver knows of a statement at its place, which is taken, or the next.
+pub(crate) fn put<T>(all: &mut Vec<T>, place: usize, one: T) {
+    match all.get_mut(place) {
+        Some(taken) => *taken = one,
+        None => all.push(one),
+    }
+}
+
 impl Places {
     /// The place of the first one is `first`.
     pub(crate) fn new(first: usize) -> Self {

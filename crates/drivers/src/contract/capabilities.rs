@@ -22,8 +22,9 @@ pub struct Capabilities {
     pub isolation: &'static [&'static str],
     /// The consistency levels that a session can ask for beside the system's default.
     pub consistency: &'static [&'static str],
-    /// Reads and writes may have levels of their own: `read ONE write QUORUM`.
-    pub consistency_apart: bool,
+    /// The levels that reads and writes may have of their own, `read ONE write QUORUM`: those of reads, and those of
+    /// writes. Empty where there are none.
+    pub consistency_apart: [&'static [&'static str]; 2],
 }
 
 /// The levels of the SQL standard.
@@ -41,7 +42,7 @@ impl Capabilities {
         generated_keys: false,
         isolation: STANDARD,
         consistency: &[],
-        consistency_apart: false,
+        consistency_apart: [&[], &[]],
     };
 
     /// Those of a key-value server: no SQL, and no transactions of several statements.
@@ -51,10 +52,29 @@ impl Capabilities {
     /// Whether a session can ask for a consistency level.
     #[must_use]
     pub fn has_consistency(&self, level: &str) -> bool {
+        let [reads, writes] = self.consistency_apart;
         let apart = level.strip_prefix("read ").and_then(|rest| rest.split_once(" write "));
-        match apart.filter(|_| self.consistency_apart) {
-            Some((read, write)) => self.consistency.contains(&read) && self.consistency.contains(&write),
-            None => self.consistency.contains(&level),
+        self.consistency.contains(&level)
+            || apart.is_some_and(|(read, write)| reads.contains(&read) && writes.contains(&write))
+    }
+
+    /// Which consistency levels a session can ask for, for messages.
+    #[must_use]
+    pub fn consistency_levels(&self) -> String {
+        let all = |levels: &[&str]| levels.join(", ");
+        match (self.consistency, self.consistency_apart) {
+            ([], _) => "it has only its default, and takes none".to_owned(),
+            (both, [[], _] | [_, []]) => format!("allowed are {}", all(both)),
+            (both, [reads, writes]) if reads == both && writes == both => {
+                let first = both[0];
+                format!("allowed are {}, and one for each: \"read {first} write {first}\"", all(both))
+            }
+            (both, [reads, writes]) => format!(
+                "allowed are {}, and \"read R write W\", where R is one of {} and W one of {}",
+                all(both),
+                all(reads),
+                all(writes)
+            ),
         }
     }
 

@@ -2,6 +2,14 @@
 
 use nephoscope_runtime::Inbox;
 
+/// What is there of a value or a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Part<T> {
+    Whole(T),
+    /// It has so many bytes at least.
+    Partial(usize),
+}
+
 /// What stands in place of the rest.
 pub(crate) const CUT: &str = "… (cut)";
 /// How large a message may claim to be at its beginning.

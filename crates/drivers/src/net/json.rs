@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
 
     /// The next byte that is no blank.
     #[inline]
-    fn peek(&mut self) -> Result<u8, Error> {
+    pub(crate) fn peek(&mut self) -> Result<u8, Error> {
         while let Some(byte) = self.bytes.get(self.at) {
             if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Ok(*byte);
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A number, `true`, `false` or `null`.
-    fn word(&mut self) -> Result<&'a [u8], Error> {
+    pub(crate) fn word(&mut self) -> Result<&'a [u8], Error> {
         self.peek()?;
         let rest = &self.bytes[self.at..];
         let part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);

@@ -2,6 +2,7 @@
 //! comes to.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nephoscope_runtime::clock::{self, Nanos};
@@ -74,6 +75,17 @@ pub(crate) fn is_time_out(error: &Error) -> bool {
 pub(crate) fn share(deadline: Nanos, attempts: usize) -> Nanos {
     let now = clock::now();
     now.saturating_add(deadline.saturating_sub(now) / attempts.max(1) as Nanos)
+}
+
+/// The hosts in their order, beginning with another one each time: connections are spread over them.
+pub(crate) fn turned<'h>(hosts: &'h [Host], asked: &AtomicUsize) -> Vec<&'h Host> {
+    beginning_with(hosts, asked.fetch_add(1, Ordering::Relaxed) % hosts.len().max(1))
+}
+
+/// The hosts in their order, beginning with the one at a place.
+pub(crate) fn beginning_with(hosts: &[Host], place: usize) -> Vec<&Host> {
+    let (before, after) = hosts.split_at(place.min(hosts.len()));
+    after.iter().chain(before).collect()
 }
 
 pub(crate) fn shuffle(hosts: &mut [&Host]) {

@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use percent_encoding::percent_decode_str;
-use ring::pbkdf2;
+
+use super::scram::Hash;
 
 /// What stands where a secret was.
 const MASK: &str = "***";
@@ -25,9 +26,10 @@ pub struct Password {
 }
 
 struct Salted {
+    hash: Hash,
     salt: Box<[u8]>,
     iterations: NonZeroU32,
-    key: [u8; 32],
+    key: Arc<[u8]>,
 }
 
 /// How many salts are remembered: a user has one on each server.
@@ -45,23 +47,22 @@ impl Password {
         &self.bytes
     }
 
-    /// `SaltedPassword` of RFC 5802, with SHA-256. Thousands of hashes the first time; remembered by all copies.
-    pub(crate) fn salted(&self, salt: &[u8], iterations: NonZeroU32) -> [u8; 32] {
+    /// `SaltedPassword` of RFC 5802. Thousands of hashes the first time; remembered by all copies.
+    pub(crate) fn salted(&self, hash: Hash, salt: &[u8], iterations: NonZeroU32) -> Arc<[u8]> {
         let known = || self.salted.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |one: &&Salted| (&*one.salt, one.iterations) == (salt, iterations);
+        let is_it = |one: &&Salted| (one.hash, &*one.salt, one.iterations) == (hash, salt, iterations);
         if let Some(one) = known().iter().find(is_it) {
-            return one.key;
+            return Arc::clone(&one.key);
         }
         // A password need not be UTF-8, nor of characters that SASLprep allows: then it is taken as it is.
         let text = std::str::from_utf8(&self.bytes).ok().and_then(|text| stringprep::saslprep(text).ok());
         let secret = text.as_deref().map_or(&*self.bytes, str::as_bytes);
-        let mut key = [0; 32];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, secret, &mut key);
+        let key: Arc<[u8]> = hash.salted(secret, salt, iterations).into();
         let mut known = known();
         if known.len() >= MOST_SALTS {
             known.remove(0);
         }
-        known.push(Salted { salt: salt.into(), iterations, key });
+        known.push(Salted { hash, salt: salt.into(), iterations, key: Arc::clone(&key) });
         key
     }
 }
@@ -202,6 +203,7 @@ fn mask(text: &str, mut hidden: Vec<Range<usize>>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ring::pbkdf2;
 
     #[test]
     fn a_salted_password_is_made_once_for_all_copies() {
@@ -210,16 +212,17 @@ mod tests {
         let mut expected = [0; 32];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, b"salt", "ürgh".as_bytes(), &mut expected);
         for _ in 0..3 {
-            assert_eq!(password.clone().salted(b"salt", iterations), expected);
+            assert_eq!(*password.clone().salted(Hash::Sha256, b"salt", iterations), expected);
         }
         let made = || password.salted.lock().unwrap().len();
         assert_eq!(made(), 1);
-        // Another salt, another count, another key.
-        assert_ne!(password.salted(b"other", iterations), expected);
-        assert_ne!(password.salted(b"salt", NonZeroU32::MIN), expected);
-        assert_eq!(made(), 3);
+        // Another salt, another count, another hash, another key.
+        assert_ne!(*password.salted(Hash::Sha256, b"other", iterations), expected);
+        assert_ne!(*password.salted(Hash::Sha256, b"salt", NonZeroU32::MIN), expected);
+        assert_eq!(password.salted(Hash::Sha1, b"salt", iterations).len(), 20);
+        assert_eq!(made(), 4);
         for salt in 0..50_u8 {
-            password.salted(&[salt], NonZeroU32::MIN);
+            password.salted(Hash::Sha256, &[salt], NonZeroU32::MIN);
         }
         assert_eq!(made(), MOST_SALTS);
     }

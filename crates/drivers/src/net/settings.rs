@@ -137,11 +137,11 @@ impl TlsSettings {
             )));
         }
         let roots = match file(words.roots) {
-            None if mode == SslMode::VerifyFull => {
+            None if mode >= SslMode::VerifyCa => {
                 RootCertificates::System { file: path("SSL_CERT_FILE"), directory: path("SSL_CERT_DIR") }
             }
             // Whoever verifies nothing needs no authorities.
-            ca => RootCertificates::File(ca.filter(|_| mode == SslMode::VerifyFull)),
+            ca => RootCertificates::File(ca.filter(|_| mode >= SslMode::VerifyCa)),
         };
         Ok(Self {
             words,

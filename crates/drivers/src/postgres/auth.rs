@@ -9,7 +9,6 @@
 //! * More than 100,000 iterations in SCRAM are refused, as they would keep this side busy for a hostile
 //!   server.
 
-mod scram;
 #[cfg(test)]
 mod tests;
 
@@ -19,11 +18,11 @@ use postgres_protocol::message::frontend;
 use rustls::ClientConnection;
 
 use crate::contract::error::Error;
+use crate::net::scram::{Binding, Exchange, Hash, SCRAM_SHA_256, SCRAM_SHA_256_PLUS};
 use crate::net::secret::Password;
 use crate::net::settings::Host;
 use crate::net::tls::end_point_binding;
 use crate::postgres::config::{ChannelBinding, Config, PROTOCOL, SslNegotiation};
-use scram::{Binding, Exchange, SCRAM_SHA_256, SCRAM_SHA_256_PLUS};
 
 /// What lies under the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +183,8 @@ impl Authentication {
     fn start_scram(&self, mechanisms: &[u8], out: &mut Vec<u8>) -> Result<State, Error> {
         let offered: Vec<&[u8]> = mechanisms.split(|&b| b == 0).filter(|name| !name.is_empty()).collect();
         let (mechanism, binding) = self.choose(&offered)?;
-        let exchange = Exchange::new(self.password()?, binding)?;
+        // The start-up message has told the user.
+        let exchange = Exchange::new(Hash::Sha256, "", self.password()?, binding)?;
         let first = exchange.first();
         encode(out, |buffer| frontend::sasl_initial_response(mechanism, first.as_bytes(), buffer))?;
         Ok(State::ScramStarted(Scram { exchange, bound: mechanism == SCRAM_SHA_256_PLUS }))

@@ -6,15 +6,16 @@ use std::rc::Rc;
 use nephoscope_runtime::Inbox;
 
 use super::keyed::Keyed;
-use super::wire::{self, Items, Part, Value, put_command};
-use crate::contract::added::{Added, Found, Places};
+use super::wire::{self, Items, Value, put_command};
+use crate::contract::added::{self, Added, Found, Places};
 use crate::contract::driver::{Command, ConnectionState, Reply, Want};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::{ResultIndex, Rows, too_many};
 use crate::contract::statement::Statement;
 use crate::contract::value::Params;
 use crate::contract::verb::Action;
-use crate::net::frame::make_room;
+use crate::net::frame::{Part, make_room};
+use crate::net::held::Held;
 use crate::net::session::{self, Progress};
 
 /// How long the server waits for replicas, in ms: then the write has failed.
@@ -46,10 +47,8 @@ pub(crate) struct Machine {
     replicas: u8,
     wait: Vec<u8>,
     expected: VecDeque<Expect>,
-    /// Calls that wait for a scan before them, which has to ask twice, with where their bytes end in `held_bytes`.
-    held: VecDeque<(Vec<Expect>, usize)>,
-    held_bytes: Vec<u8>,
-    held_sent: usize,
+    /// Calls that wait for a scan before them, which has to ask twice.
+    held: Held<Vec<Expect>>,
     scratch: Vec<u8>,
     error: Option<Error>,
     lost: bool,
@@ -69,9 +68,7 @@ impl Machine {
             replicas,
             wait,
             expected: VecDeque::with_capacity(8),
-            held: VecDeque::new(),
-            held_bytes: Vec::new(),
-            held_sent: 0,
+            held: Held::default(),
             scratch: Vec::new(),
             error: None,
             lost: false,
@@ -83,21 +80,14 @@ impl Machine {
 
     /// Whether a scan is on its way, or waits: what follows has to wait, too.
     fn scans(&self) -> bool {
-        !self.held.is_empty()
-            || matches!(self.expected.back(), Some(Expect::Keys { .. } | Expect::Row { last: false, .. }))
+        !self.held.is_empty() || self.scans_now()
     }
 
     fn execute(&mut self, place: usize, params: &Params, want: Want, out: &mut Vec<u8>) -> Result<(), Error> {
-        let Some(statement) = self.statements.get(place) else { return Err(Statement::missing(place)) };
         let is_held = self.scans();
-        let target = if is_held { &mut self.held_bytes } else { out };
-        let start = target.len();
-        if let Err(misfit) = statement.write(params, &mut self.scratch, target) {
-            target.truncate(start);
-            return Err(misfit);
-        }
-        let (keeps, statement) = (want.has_rows(), statement.action);
-        let expects: &[Expect] = match statement {
+        let Some(statement) = self.statements.get(place) else { return Err(Statement::missing(place)) };
+        let keeps = want.has_rows();
+        let expects: &[Expect] = match statement.action {
             Action::Read => &[Expect::Row { statement: place, keeps, last: true }],
             Action::Scan => &[Expect::Keys { statement: place, keeps }],
             Action::Insert => &[Expect::Written, Expect::Index, Expect::Replicas],
@@ -105,30 +95,29 @@ impl Machine {
             Action::Delete => &[Expect::Removed, Expect::Index, Expect::Replicas],
         };
         let writes = matches!(expects.last(), Some(Expect::Replicas));
-        let count = expects.len() - usize::from(writes && self.replicas == 0);
-        if writes && self.replicas > 0 {
-            target.extend_from_slice(&self.wait);
-        }
+        let expects = &expects[..expects.len() - usize::from(writes && self.replicas == 0)];
+        let wait: &[u8] = if writes && self.replicas > 0 { &self.wait } else { &[] };
+        let scratch = &mut self.scratch;
+        let mut write = |out: &mut Vec<u8>| {
+            statement.write(params, scratch, out)?;
+            out.extend_from_slice(wait);
+            Ok(())
+        };
         if is_held {
-            self.held.push_back((expects[..count].to_vec(), self.held_bytes.len()));
-        } else {
-            self.expected.extend(&expects[..count]);
+            return self.held.put(|out| write(out).map(|()| expects.to_vec()));
         }
+        let start = out.len();
+        write(out).inspect_err(|_: &Error| out.truncate(start))?;
+        self.expected.extend(expects);
         Ok(())
     }
 
     /// Every answer is in: sends what has waited, up to the next scan.
     fn next_wave(&mut self, out: &mut Vec<u8>) {
         while !self.scans_now()
-            && let Some((expects, end)) = self.held.pop_front()
+            && let Some(expects) = self.held.send(out)
         {
-            out.extend_from_slice(&self.held_bytes[self.held_sent..end]);
-            self.held_sent = end;
             self.expected.extend(expects);
-        }
-        if self.held.is_empty() {
-            self.held_bytes.clear();
-            self.held_sent = 0;
         }
     }
 
@@ -261,11 +250,7 @@ impl Machine {
         Ok(match self.places.find(statement, idle) {
             Found::Known(place) => Added::Ready(place),
             Found::New(place) => {
-                if place == self.statements.len() {
-                    self.statements.push(keyed);
-                } else {
-                    self.statements[place] = keyed;
-                }
+                added::put(&mut self.statements, place, keyed);
                 Added::Ready(place)
             }
             Found::Full => Added::Full,

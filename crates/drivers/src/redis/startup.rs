@@ -6,9 +6,10 @@ use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos};
 
 use super::config::Config;
-use super::wire::{self, Items, Part, Value, put_command};
+use super::wire::{self, Items, Value, put_command};
 use crate::contract::error::Error;
 use crate::net::channel::Channel;
+use crate::net::frame::{Part, make_room};
 use crate::net::reach::Way;
 use crate::net::resolve::Resolver;
 use crate::net::secret::Password;
@@ -50,7 +51,7 @@ impl Link {
                     }
                 }
                 Part::Partial(size) => {
-                    crate::net::frame::make_room(self.channel.inbox(), size);
+                    make_room(self.channel.inbox(), size);
                     self.channel.fill().await?;
                 }
             }

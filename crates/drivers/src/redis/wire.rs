@@ -1,7 +1,7 @@
 //! RESP, the protocol's values: versions 2 and 3 (<https://redis.io/docs/latest/develop/reference/protocol-spec/>).
 
 use crate::contract::error::{Error, ErrorClass};
-use crate::net::frame::shown;
+use crate::net::frame::{Part, shown};
 
 /// The longest text that a server may send: `proto-max-bulk-len` by default.
 const LONGEST_TEXT: usize = 512 << 20;
@@ -29,14 +29,6 @@ pub(crate) enum Value<'a> {
     Push(usize),
     /// So many values follow that describe the next one.
     Attribute(usize),
-}
-
-/// What is there of a value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Part<T> {
-    Whole(T),
-    /// It has so many bytes at least.
-    Partial(usize),
 }
 
 pub(crate) fn garbage(what: &str) -> Error {

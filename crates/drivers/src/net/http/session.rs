@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use nephoscope_runtime::clock;
 use nephoscope_runtime::{Nanos, Runtime};
 
-use crate::contract::added::{Added, Found as Placed, Places};
+use crate::contract::added::{self, Added, Found as Placed, Places};
 use crate::contract::driver::{Command, Connection, ConnectionState, LocalFuture, Reply, Want};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::rows::{ResultIndex, Rows};
@@ -222,11 +222,7 @@ impl<S: Service> Connection for HttpSession<S> {
         Ok(match self.places.find(statement, self.calls.is_empty()) {
             Placed::Known(place) => Added::Ready(place),
             Placed::New(place) => {
-                if place == self.statements.len() {
-                    self.statements.push(keyed);
-                } else {
-                    self.statements[place] = keyed;
-                }
+                added::put(&mut self.statements, place, keyed);
                 Added::Ready(place)
             }
             Placed::Full => Added::Full,
