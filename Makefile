@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 MOTO := .venv-moto
 # The servers of the tests that come as jars, a folder each.
 JARS := .jars
+# FerretDB, which speaks MongoDB's protocol: built from source, on demand.
+FERRETDB := .ferretdb
+FERRETDB_VERSION := v1.24.0
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.lua' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
@@ -146,6 +149,20 @@ $(JARS)/%: requirements/%.xml | system-packages
 	  org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
 	  -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.partial; \
 	touch $@.partial; mv $@.partial $@
+
+# One minute and a half of one processor. Without Go there is none, and the tests that need it say so and are skipped.
+# The sums of its modules are those of Go's own database.
+$(FERRETDB)/ferretdb:
+	command -v go >/dev/null || { echo "Go is not installed: no $@" >&2; exit 0; }; \
+	rm -rf $(FERRETDB) $(FERRETDB).partial; \
+	module=$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB_VERSION) \
+	  | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["Dir"])'); \
+	cp -r "$$module" $(FERRETDB).partial; \
+	chmod -R u+w $(FERRETDB).partial; \
+	echo $(FERRETDB_VERSION) >$(FERRETDB).partial/build/version/version.txt; \
+	mkdir $(FERRETDB); \
+	(cd $(FERRETDB).partial && go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/ferretdb); \
+	rm -rf $(FERRETDB).partial
 
 # Real servers and a browser for the tests. As root they are installed; anyone else gets them from his administrator,
 # and the tests that need what is missing say so and are skipped.

@@ -124,6 +124,7 @@ PLACES: Mapping[str, str] = {
     "s3": "id:secret@tests?region=us-east-1",
     "simpledb": "id:secret@us-east-1",
     "hbase": "localhost",
+    "mongodb": "localhost",
 }
 """What a URL has behind its scheme that names no server, where that is neither a user nor a host."""
 

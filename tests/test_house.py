@@ -332,6 +332,7 @@ def test_a_driver_is_a_room_of_its_own_and_a_line_in_the_table() -> None:
         "s3",
         "simpledb",
         "hbase",
+        "mongodb",
         "sqlite",
         "noop",
         "sim",

@@ -20,6 +20,7 @@ KEYED = {
     "s3": "S3",
     "simpledb": "SimpleDB",
     "hbase": "HBase",
+    "mongodb": "MongoDB",
 }
 """The same of systems without SQL, which have tests of their own."""
 VERBS = {"ycsb"}

@@ -10,6 +10,7 @@ from nephoscope.dialects.cassandra import CASSANDRA
 from nephoscope.dialects.dynamodb import DYNAMODB
 from nephoscope.dialects.hbase import HBASE
 from nephoscope.dialects.keyed import Keyed
+from nephoscope.dialects.mongodb import MONGODB
 from nephoscope.dialects.mysql import MYSQL
 from nephoscope.dialects.postgres import POSTGRES
 from nephoscope.dialects.redis import REDIS
@@ -39,6 +40,7 @@ KEYED: Mapping[str, Keyed] = {
     "s3": S3,
     "simpledb": SIMPLEDB,
     "hbase": HBASE,
+    "mongodb": MONGODB,
 }
 """The same of systems without SQL."""
 

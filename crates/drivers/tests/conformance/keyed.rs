@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nephoscope_drivers::{
     Action, Command, ConnectionState, Error, ErrorClass, RowEncoder, RowSource, Settings, Statement, Value,
-    Verb, Want, open,
+    Verb, Want, calendar, open,
 };
 
 use crate::client::Client;
@@ -32,16 +32,25 @@ pub(crate) fn text(text: &str) -> Value<'_> {
     Value::Text(text.as_bytes())
 }
 
+/// A cell in words: the same whether a system keeps texts alone or types.
+fn shown(cell: Option<Value<'_>>) -> String {
+    match cell {
+        Some(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+        Some(Value::Int(number)) => number.to_string(),
+        Some(Value::Float(number)) => number.to_string(),
+        Some(Value::Bool(value)) => u8::from(value).to_string(),
+        Some(Value::Timestamp(micros)) => calendar::format_timestamp(micros).to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
 /// The rows of a call, its fields in words.
 pub(crate) fn rows(client: &mut Client, name: &str, values: &[Value<'_>]) -> Vec<String> {
     client.rows.clear();
     let reply = client.call(name, values).unwrap();
     let result = reply.result.unwrap();
     assert_eq!(reply.affected, client.rows.count(result) as u64);
-    let cell = |row, field: &str| match client.rows.named(result, row, field) {
-        Some(Value::Text(text)) => String::from_utf8_lossy(text).into_owned(),
-        other => format!("{other:?}"),
-    };
+    let cell = |row, field: &str| shown(client.rows.named(result, row, field));
     (0..client.rows.count(result)).map(|row| FIELDS.map(|field| cell(row, field)).join(" ")).collect()
 }
 
@@ -55,6 +64,12 @@ pub(crate) fn a_row_is_what_was_written(fixture: &dyn Fixture) {
         (Value::Bool(true), text(""), "1 ".to_owned()),
         (Value::Timestamp(0), text(&large), format!("1970-01-01 00:00:00.000000+00 {large}")),
     ] {
+        if matches!(b, Value::Decimal { .. }) && !fixture.keeps_decimals() {
+            continue;
+        }
+        if !fixture.replaces_rows() {
+            client.count("delete", &[text("x")]).unwrap();
+        }
         assert_eq!(client.count("insert", &[text("x"), a, b]).unwrap().affected, 1);
         assert_eq!(rows(&mut client, "read", &[text("x")]), [shown]);
     }
@@ -108,9 +123,9 @@ pub(crate) fn commands_of_one_flush_are_answered_in_their_order(fixture: &dyn Fi
         client.queue("insert", &[Value::Int(1000 + key), Value::Int(key), text("z")], Want::Count).unwrap();
     }
     assert_eq!(client.flush().unwrap().affected, 1);
-    client.queue("scan", &[text(""), Value::Int(many)], Want::Rows).unwrap();
+    client.queue("scan", &[fixture.first_number(), Value::Int(many)], Want::Rows).unwrap();
     client.queue("update", &[text("changed"), text("y"), Value::Int(1000)], Want::Count).unwrap();
-    client.queue("scan", &[text(""), Value::Int(many - 5)], Want::Rows).unwrap();
+    client.queue("scan", &[fixture.first_number(), Value::Int(many - 5)], Want::Rows).unwrap();
     client.queue("read", &[Value::Int(1000)], Want::Rows).unwrap();
     let last = client.flush().unwrap().result.unwrap();
     let count = |number: u32| client.rows.count(number.into()) as i64;
@@ -206,7 +221,8 @@ pub(crate) fn loaded_rows_are_there_for_the_verbs(fixture: &dyn Fixture) {
     let loaded = admin.bulk_load(&table, &columns, &mut Source(1000..1000 + rows_of)).unwrap();
     assert_eq!(loaded as i64, rows_of);
     assert_eq!(rows(&mut client, "read", &[Value::Int(1001)]), ["2002 x"]);
-    assert_eq!(rows(&mut client, "scan", &[text(""), Value::Int(2 * rows_of)]).len() as i64, rows_of);
+    let all = [fixture.first_number(), Value::Int(2 * rows_of)];
+    assert_eq!(rows(&mut client, "scan", &all).len() as i64, rows_of);
     assert!(admin.server_facts().unwrap().iter().any(|(name, _)| name.ends_with("_version")));
 }
 

@@ -21,6 +21,7 @@ mod greetings;
 mod isolation;
 mod keyed;
 mod kills;
+mod mongodb;
 mod mysql;
 mod notices;
 mod results;
@@ -285,6 +286,19 @@ macro_rules! every_cassandra {
     };
 }
 
+/// What holds for MongoDB besides.
+macro_rules! every_mongodb {
+    ($fixture:path) => {
+        tests! { $fixture;
+            mongodb:
+                values_of_every_type_come_back
+                errors_have_their_class_and_leave_a_usable_connection
+                a_cursor_is_read_to_its_end
+                what_a_level_asks_for_is_taken;
+        }
+    };
+}
+
 /// The registered drivers: a name that begins with the driver's, its fixture, and the checks that it has to pass.
 macro_rules! drivers {
     ($($name:ident: $fixture:path => $($checks:ident)*;)*) => {
@@ -338,6 +352,11 @@ drivers! {
     cassandra_plain: crate::fixtures::cassandra::plain => every_keyed every_cassandra;
     cassandra_pieces: crate::fixtures::cassandra::pieces => every_keyed every_cassandra;
     cassandra_uring: crate::fixtures::cassandra::uring => every_keyed;
+    mongodb_plain: crate::fixtures::mongodb::plain => every_keyed every_mongodb;
+    mongodb_socket: crate::fixtures::mongodb::socket => every_keyed;
+    mongodb_pieces: crate::fixtures::mongodb::pieces => every_keyed every_mongodb;
+    mongodb_uring: crate::fixtures::mongodb::uring => every_keyed;
+    mongodb_tls: crate::fixtures::mongodb::tls => every_keyed every_mongodb;
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 pub(crate) mod aws;
 pub(crate) mod cassandra;
+pub(crate) mod ferretdb;
 pub(crate) mod handshake;
 pub(crate) mod mariadb;
 pub(crate) mod postgres;
