@@ -22,8 +22,8 @@ MIXES = (
 PHASE_KEYS = "name, kind, duration, concurrency, think, rate, arrivals, mix, access, streams, transition"
 
 SCHEMES = (
-    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, mongodb://, "
-    "noop://, sim://"
+    "postgresql://, mysql://, sqlite://, redis://, cassandra://, dynamodb://, s3://, simpledb://, hbase://, "
+    "mongodb://, noop://, sim://"
 )
 
 PROVIDERS = (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sample_studies import Tables
 
 _PROGRAM = Path(__file__).parent.parent.parent / ".ferretdb" / "ferretdb"
-_PASSWORD = "ferret-s3cret"  # noqa: S105 - of a server of the tests' own
+_PASSWORD = "ferret-s3cret"
 _STARTS_WITHIN_S = 60.0
 _ROWS = 100
 

@@ -13,6 +13,7 @@ use super::levels::READS;
 pub use super::levels::WriteConcern;
 use crate::contract::error::ConfigError;
 use crate::net::given::{Choice, Given, Keys, Lookup, Switch, process_environment};
+use crate::net::hex::hex;
 use crate::net::scram::{Hash, SCRAM_SHA_1, SCRAM_SHA_256};
 use crate::net::secret::Password;
 use crate::net::settings::{
@@ -143,9 +144,14 @@ pub(super) struct User {
 impl User {
     fn new(name: &str, source: &str, password: &Password, hash: Option<Hash>) -> Self {
         let digest = Md5::new().chain_update(name).chain_update(":mongo:").chain_update(password.expose());
-        let digest: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         let (name, source) = (name.to_owned(), source.to_owned());
-        Self { name, source, password: password.clone(), digest: Password::new(digest), hash }
+        Self {
+            name,
+            source,
+            password: password.clone(),
+            digest: Password::new(hex(&digest.finalize())),
+            hash,
+        }
     }
 
     /// What a mechanism takes for the password.
@@ -233,9 +239,9 @@ impl Config {
     #[must_use]
     pub fn redacted(&self) -> String {
         let user = self.user.as_ref().map(|user| format!("{}@", utf8_percent_encode(&user.name, ENCODED)));
-        let host = |host: &Host| match host.is_unix() {
-            true => utf8_percent_encode(&host.name, ENCODED).to_string(),
-            false => redacted_host(host),
+        let host = |host: &Host| {
+            let socket = || utf8_percent_encode(&host.name, ENCODED).to_string();
+            if host.is_unix() { socket() } else { redacted_host(host) }
         };
         let hosts: Vec<String> = self.hosts.iter().map(host).collect();
         let database = utf8_percent_encode(&self.database, ENCODED);

@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(told(r#"{"ok":1.0,"n":1}"#), None);
     }
 
-    /// Recorded from MongoDB's manual (`insert`, `writeConcern`).
+    /// From the manual (`insert`, `writeConcern`).
     #[test]
     fn a_write_fails_by_its_document_or_by_its_level() {
         let of_document =

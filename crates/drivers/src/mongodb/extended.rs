@@ -11,6 +11,7 @@ use super::decimal;
 use super::wire::garbage;
 use crate::contract::error::Error;
 use crate::contract::value::Value;
+use crate::net::hex::hex;
 use crate::net::json::{self, Reader};
 
 /// How deep documents may nest: what servers allow.
@@ -50,10 +51,7 @@ pub(super) fn write(element: &Element<'_>, out: &mut Vec<u8>, depth: u32) -> Res
             let millis = i64::from_le_bytes(fixed(body));
             write!(out, "{{\"$date\":{{\"$numberLong\":\"{millis}\"}}}}")
         }
-        kind::OBJECT_ID => {
-            let hexadecimal: String = body.iter().map(|byte| format!("{byte:02x}")).collect();
-            write!(out, "{{\"$oid\":\"{hexadecimal}\"}}")
-        }
+        kind::OBJECT_ID => write!(out, "{{\"$oid\":\"{}\"}}", hex(body)),
         kind::DECIMAL => {
             out.extend_from_slice(b"{\"$numberDecimal\":\"");
             decimal::write(fixed(body), out);
@@ -254,7 +252,7 @@ mod tests {
     #[test]
     fn nesting_has_an_end() {
         let mut document = vec![5, 0, 0, 0, 0];
-        for _ in 0..DEEPEST + 1 {
+        for _ in 0..=DEEPEST {
             let mut outer = Vec::new();
             let start = bson::begin(&mut outer);
             bson::put_head(&mut outer, kind::DOCUMENT, "a");

@@ -34,7 +34,9 @@ pub(super) struct Keyed {
 fn put_projection(out: &mut Vec<u8>, fields: &[String]) {
     put_document(out, "projection", |out| {
         put_int(out, KEY, i64::from(fields.is_empty()));
-        fields.iter().for_each(|field| put_int(out, field, 1));
+        for field in fields {
+            put_int(out, field, 1);
+        }
     });
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod entry;
 pub(crate) mod frame;
 pub(crate) mod given;
 pub(crate) mod held;
+pub(crate) mod hex;
 pub mod http;
 pub(crate) mod json;
 pub(crate) mod private_file;

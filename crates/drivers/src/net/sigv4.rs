@@ -9,6 +9,7 @@ use ring::{digest, hmac};
 
 use crate::contract::calendar::civil_from_days;
 use crate::contract::error::{ConfigError, Error};
+use crate::net::hex::hex;
 use crate::net::http::{Method, Request};
 use crate::net::secret::Password;
 
@@ -194,13 +195,6 @@ fn canonical_headers(given: &[(&str, &str)], added: &[(&str, String)]) -> (Strin
         let _ = writeln!(lines, "{name}:{value}");
     }
     (names, lines)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

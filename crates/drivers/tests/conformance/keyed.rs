@@ -39,7 +39,7 @@ fn shown(cell: Option<Value<'_>>) -> String {
         Some(Value::Int(number)) => number.to_string(),
         Some(Value::Float(number)) => number.to_string(),
         Some(Value::Bool(value)) => u8::from(value).to_string(),
-        Some(Value::Timestamp(micros)) => calendar::format_timestamp(micros).to_string(),
+        Some(Value::Timestamp(micros)) => calendar::format_timestamp(micros),
         other => format!("{other:?}"),
     }
 }

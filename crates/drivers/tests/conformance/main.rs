@@ -286,7 +286,7 @@ macro_rules! every_cassandra {
     };
 }
 
-/// What holds for MongoDB besides.
+/// What holds for `MongoDB` besides.
 macro_rules! every_mongodb {
     ($fixture:path) => {
         tests! { $fixture;

@@ -79,7 +79,7 @@ pub(crate) fn errors_have_their_class_and_leave_a_usable_connection(fixture: &dy
     assert_eq!(found.rows, [[Some(r#"{"_id":"y","a":"5","b":"6"}"#.to_owned())]]);
 }
 
-/// FerretDB ends a cursor's batch where it was asked to; MongoDB at 16 MiB, too.
+/// `FerretDB` ends a cursor's batch where it was asked to; `MongoDB` at 16 MiB, too.
 pub(crate) fn a_cursor_is_read_to_its_end(fixture: &dyn Fixture) {
     let table = unique("t");
     let mut client = client(&fixture.url(), &table);

@@ -1,4 +1,4 @@
-//! FerretDB for the time of a test: what speaks `MongoDB`'s protocol, with its data in SQLite.
+//! `FerretDB` for the time of a test: what speaks `MongoDB`'s protocol, with its data in SQLite.
 
 use std::path::Path;
 
