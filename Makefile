@@ -182,4 +182,4 @@ locks: $(VENV)/dev ## Resolve the Python dependencies anew
 clean: ## Remove what was built, and say what stays in the cache
 	@test ! -x $(BIN)/nephoscope || $(BIN)/nephoscope clean --dry-run \
 	  | sed -n 's/^would remove:/stays in the cache, and may be deleted:/p' || true
-	rm -rf target $(VENV) $(MOTO) $(JARS) dist
+	rm -rf target $(VENV) $(MOTO) $(JARS) $(FERRETDB) $(FERRETDB).partial dist

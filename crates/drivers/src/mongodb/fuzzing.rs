@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::extended;
 use super::machine::Machine;
-use super::startup::Manner;
+use super::startup::{Hello, Manner, Step};
 use crate::contract::driver::{Command, ConnectionState, Want};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
@@ -25,7 +25,8 @@ fn statements() -> Vec<Statement> {
 const FLUSHES: [&[(usize, usize)]; 4] =
     [&[(0, 1)], &[(2, 3), (3, 3), (4, 1)], &[(1, 2)], &[(0, 1), (1, 2), (0, 1), (1, 2), (3, 3)]];
 
-/// What a server sends; the first byte says how the bytes are cut. Read as text they are a command in JSON, too.
+/// What a server sends; the first byte says how the bytes are cut. They are read as what a server says of itself, and as
+/// a command in JSON, too.
 ///
 /// # Panics
 /// If the outcome depends on how the bytes are cut, or if a claimed length costs memory.
@@ -33,6 +34,10 @@ pub fn protocol(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let whole = converse("mongodb://", bytes, bytes.len().max(1));
     assert_eq!(whole, converse("mongodb://", bytes, usize::from(*choice) + 1));
+    if let Ok(hello) = Hello::read(bytes) {
+        assert!(hello.longest_message <= 48_000_000 && hello.most_documents <= 100_000);
+    }
+    let _ = Step::read(bytes);
     if let Ok(elements) = extended::elements(&String::from_utf8_lossy(bytes)) {
         let mut document = (elements.len() as u32 + 5).to_le_bytes().to_vec();
         document.extend_from_slice(&elements);

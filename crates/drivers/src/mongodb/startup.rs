@@ -97,7 +97,7 @@ pub(super) struct Hello {
 }
 
 impl Hello {
-    fn read(body: &[u8]) -> Result<Self, Error> {
+    pub(super) fn read(body: &[u8]) -> Result<Self, Error> {
         let mut elements = Elements::of(body)?;
         let (mut message, mut documents) = (LONGEST_MESSAGE, MOST_DOCUMENTS);
         let mut hello = Self::default();
@@ -289,14 +289,14 @@ impl Link {
 }
 
 /// What the server says in a conversation of authentication.
-struct Step {
+pub(super) struct Step {
     conversation: i64,
     done: bool,
     payload: Vec<u8>,
 }
 
 impl Step {
-    fn read(body: &[u8]) -> Result<Self, Error> {
+    pub(super) fn read(body: &[u8]) -> Result<Self, Error> {
         let found = |name, of| {
             let element = bson::find(body, name)?;
             element.filter(|element| of == 0 || element.kind == of).ok_or_else(|| garbage("authentication"))
