@@ -157,8 +157,7 @@ $(FERRETDB)/ferretdb:
 	rm -rf $(FERRETDB) $(FERRETDB).partial; \
 	module=$$(go mod download -json github.com/FerretDB/FerretDB@$(FERRETDB_VERSION) \
 	  | $(PYTHON) -c 'import json, sys; print(json.load(sys.stdin)["Dir"])'); \
-	cp -r "$$module" $(FERRETDB).partial; \
-	chmod -R u+w $(FERRETDB).partial; \
+	cp -r --no-preserve=mode "$$module" $(FERRETDB).partial; \
 	echo $(FERRETDB_VERSION) >$(FERRETDB).partial/build/version/version.txt; \
 	mkdir $(FERRETDB); \
 	(cd $(FERRETDB).partial && go build -buildvcs=false -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ ./cmd/ferretdb); \

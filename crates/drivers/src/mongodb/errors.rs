@@ -108,6 +108,12 @@ fn class_of(code: i64, text: &str) -> (ErrorClass, Outcome) {
     }
 }
 
+/// Whether the member is not what it was when the connection was made, or goes down: whoever wants the primary has to
+/// look for it (`state change errors` of the specification of server discovery and monitoring).
+pub(super) fn tells_of_change(error: &Error) -> bool {
+    error.class() == ErrorClass::ReadOnly || ["13436", "91", "11600", "11602"].contains(&error.code())
+}
+
 impl<'a> Answer<'a> {
     /// Reads an answer.
     #[inline]

@@ -188,7 +188,7 @@ mod tests {
             batch(7, 0, "firstBatch", ""),
         ]
         .concat();
-        let (outcomes, sent, _) = converse("mongodb://", &bytes, 7);
+        let (outcomes, sent, _) = converse("mongodb://h/?directConnection=true", &bytes, 7);
         let told: Vec<_> = outcomes.iter().map(|(reply, _)| reply.as_ref().err().cloned()).collect();
         let error = |class, code: &str| Some((class, code.to_owned()));
         assert_eq!(
@@ -200,6 +200,24 @@ mod tests {
             ]
         );
         assert_eq!(commands(&sent).len(), 8);
+    }
+
+    /// As after a step-down: whoever connects anew finds the member that is primary then.
+    #[test]
+    fn a_member_whose_role_has_changed_is_left() {
+        let stepped_down =
+            r#"{"ok":0.0,"errmsg":"not primary","code":10107,"codeName":"NotWritablePrimary"}"#;
+        let done = r#"{"n":1,"ok":1}"#;
+        let bytes = [
+            batch(1, 0, "firstBatch", ""),
+            answer(2, stepped_down),
+            answer(3, stepped_down),
+            answer(4, done),
+        ]
+        .concat();
+        let (outcomes, _, _) = converse("mongodb://", &bytes, 9);
+        assert_eq!((outcomes.len(), outcomes[1].1), (2, ConnectionState::Lost));
+        assert_eq!(outcomes[1].0.as_ref().unwrap_err(), &(ErrorClass::ReadOnly, "10107".to_owned()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use nephoscope_runtime::Inbox;
 
-use super::errors::Answer;
+use super::errors::{Answer, tells_of_change};
 use super::keyed::{Batch, Keyed};
 use super::startup::Manner;
 use super::wire::{self, Message, garbage};
@@ -44,6 +44,8 @@ pub(crate) struct Machine {
     scratch: Vec<u8>,
     error: Option<Error>,
     lost: bool,
+    /// Whether the member's role has changed: what is on its way is answered, and then the connection can be dropped.
+    is_left: bool,
     reply: Reply,
     /// Where the rows of the present command are kept, and how many there are.
     result: Option<ResultIndex>,
@@ -65,6 +67,7 @@ impl Machine {
             scratch: Vec::new(),
             error: None,
             lost: false,
+            is_left: false,
             reply: Reply::default(),
             result: None,
             count: 0,
@@ -115,6 +118,7 @@ impl Machine {
         let answer = Answer::read(message.body)?;
         match (answer.error()?, self.statements[asked.statement].action) {
             (Some(error), _) => {
+                self.is_left |= self.manner.moves && tells_of_change(&error);
                 self.error.get_or_insert(error);
                 self.end_call(0);
             }
@@ -231,6 +235,7 @@ impl session::Machine for Machine {
             }
         }
         inbox.consume(used);
+        self.lost = self.is_left;
         let reply = std::mem::take(&mut self.reply);
         match self.error.take() {
             None => Ok(Progress::Done(reply)),

@@ -48,6 +48,8 @@ pub(super) struct Manner {
     pub(super) reads: Vec<u8>,
     /// Of those that write: write concern, time limit.
     pub(super) writes: Vec<u8>,
+    /// Whether another member is looked for when this one's role has changed.
+    pub(super) moves: bool,
 }
 
 impl Manner {
@@ -70,7 +72,7 @@ impl Manner {
                 put_int(out, "maxTimeMS", config.time_limit.into());
             }
         }
-        Self { database: config.database.clone(), reads, writes }
+        Self { database: config.database.clone(), reads, writes, moves: !config.is_direct }
     }
 }
 
