@@ -86,6 +86,24 @@ fn a_function_is_given_the_row_its_draws_and_the_columns_it_asks_for() {
 }
 
 #[test]
+fn children_that_look_a_function_up_ask_it_once_for_each_parent() {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let counted = function(&["id"], Kind::Text, |row, draws, inputs, out| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        join(row, draws, inputs, out)
+    });
+    let orders = table("orders", Some(50), vec![("id", serial()), ("name", counted)]);
+    let name = Generator::Lookup { reference: "o".to_owned(), column: "name".to_owned() };
+    let lines = table("lines", None, vec![("o", parent("orders", 3, 3)), ("name", name)]);
+    let dataset = Dataset::new(&[orders, lines], 5).unwrap();
+    let found: Vec<String> = common::all_rows(&dataset, 1).into_iter().map(|mut row| row.remove(1)).collect();
+    let expected: Vec<String> =
+        (1..=50).flat_map(|order| [order; 3]).map(|order| order.to_string()).collect();
+    assert_eq!(found, expected);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 50);
+}
+
+#[test]
 fn numbers_of_functions_can_be_computed_with() {
     let amount = function(&["price"], Kind::Decimal(2), |_, _, inputs, _| {
         let Some(Value::Decimal { units, .. }) = inputs.iter().next() else { return Ok(Value::Null) };

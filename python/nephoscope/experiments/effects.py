@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import pinvh, qr
-from scipy.special import stdtrit
 
 from nephoscope.statistics import MeanEstimate
+from nephoscope.statistics.distributions import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -257,8 +257,8 @@ def _effect(
     if fit.errors is None:
         return Effect(term.label, term.kind, value, None, None, 0, aliases[term.label])
     error = float(term.scale * fit.errors[column])
-    half = float(stdtrit(fit.freedom, 0.975)) * error
-    clear = abs(value) > float(stdtrit(fit.freedom, 1 - tail)) * error
+    half = t_quantile(fit.freedom, 0.975) * error
+    clear = abs(value) > t_quantile(fit.freedom, 1 - tail) * error
     return Effect(
         term.label, term.kind, value, (value - half, value + half), clear, fit.freedom, aliases[term.label]
     )
@@ -312,7 +312,7 @@ def pooled_means(
     for at, values in groups.items():
         ci95 = None
         if freedom:
-            half = float(stdtrit(freedom, 0.975)) * math.sqrt(rest / freedom / len(values))
+            half = t_quantile(freedom, 0.975) * math.sqrt(rest / freedom / len(values))
             ci95 = (means[at] - half, means[at] + half)
         found[at] = MeanEstimate(means[at], ci95, len(values), "student t" if freedom else "one value")
     return found

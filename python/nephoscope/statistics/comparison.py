@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
+from nephoscope.statistics.distributions import Z95, t_quantile
 from nephoscope.statistics.intervals import LEAST_INTERVALS, SEED, block_bootstrap_ci, standard_error
 from nephoscope.statistics.series import checked, is_constant
 
@@ -25,7 +25,6 @@ LEAST_BETWEEN = 0.01
 """How far single runs of one system are taken to scatter at least, as a share of the figure (a standard deviation)."""
 
 _SIGNIFICANCE = 0.05
-_Z95 = float(ndtri(0.975))
 _UNBALANCED = 2
 _BETWEEN_PER_WITHIN = 2.0
 """The variance of a run's mean about its system's, over that of the run's repetitions: see `between_runs`."""
@@ -169,7 +168,7 @@ def compare(
         added = (base_side.variance or 0.0) + (cand_side.variance or 0.0) - variance
         freedom = _joined(((variance, freedom), (added, between.freedom)))
         variance += added
-    quantile = float(stdtrit(freedom, 1 - _SIGNIFICANCE / (2 * comparisons)))
+    quantile = t_quantile(freedom, 1 - _SIGNIFICANCE / (2 * comparisons))
     half = quantile * math.sqrt(variance)
     interval = (difference - half, difference + half)
     blind = half > max(abs(base_side.mean), abs(cand_side.mean))
@@ -194,7 +193,7 @@ def _side(own: NDArray[np.float64], other: NDArray[np.float64], series: Values |
     if series is not None:
         interval = block_bootstrap_ci(series, seed).ci95
         if interval is not None:
-            within = ((interval[1] - interval[0]) / (2 * _Z95)) ** 2
+            within = ((interval[1] - interval[0]) / (2 * Z95)) ** 2
     between = float(np.var(other, ddof=1)) if len(other) > 1 else None
     if between is None or (within is not None and within > between):
         return _Side(mean, within, math.inf, n)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
+from nephoscope.statistics.distributions import normal_quantile
 from nephoscope.statistics.series import checked
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def clustered_interval(
 
 def wilson_share(share: float, trials: float, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval of a share from 0 to 1, of so many trials above 0: they may be no whole number."""
-    z = float(ndtri(0.5 + confidence / 2))
+    z = normal_quantile(0.5 + confidence / 2)
     denominator = 1 + z * z / trials
     centre = (share + z * z / (2 * trials)) / denominator
     half = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials)) / denominator

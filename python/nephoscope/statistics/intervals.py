@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
+from nephoscope.statistics.distributions import t_quantile
 from nephoscope.statistics.series import block_length, checked, is_constant, prewhitening_phi
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def mean_ci(values: Values, seed: int = SEED) -> MeanEstimate:
     if is_constant(x):
         return MeanEstimate(mean, (mean, mean), n, "constant")
     error = standard_error(x)
-    quantile = float(stdtrit(n - 1, _TAILS[1]))
+    quantile = t_quantile(n - 1, _TAILS[1])
     if not LEAST_REPETITIONS_TO_RESAMPLE <= n <= _MOST_REPETITIONS_TO_RESAMPLE:
         return MeanEstimate(mean, (mean - quantile * error, mean + quantile * error), n, "student t")
     low, high = _studentised_quantiles(x, seed)
@@ -150,7 +150,7 @@ def moving_mean_ci(series: Values) -> MeanEstimate:
         return MeanEstimate(mean, None, n, "too few intervals")
     differences = np.diff(x)
     error = math.sqrt(float(differences @ differences) / 2 / (n - 1) / n)
-    half = float(stdtrit(n - 1, _TAILS[1])) * error
+    half = t_quantile(n - 1, _TAILS[1]) * error
     return MeanEstimate(mean, (mean - half, mean + half), n, "differences")
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from nephoscope.statistics.comparison import Comparison, verdict_of
+from nephoscope.statistics.distributions import Z95, t_quantile
 from nephoscope.statistics.intervals import (
     LEAST_INTERVALS,
     SEED,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from nephoscope.statistics.series import Values
 
 _SIGNIFICANCE = 0.05
-_Z95 = float(ndtri(0.975))
 _BLIND = math.log(2)
 """Where half of a log ratio's interval is larger, not even a figure twice as large would have been seen."""
 
@@ -117,7 +116,7 @@ def compare_pairs(
         note = f"fewer than {LEAST_INTERVALS} pairs of intervals: the spread is not known"
         return Comparison("cannot tell", ours * relative, None, relative, None, counts, None, note)
     error, freedom = spread
-    half = float(stdtrit(freedom, 1 - _SIGNIFICANCE / (2 * comparisons))) * error
+    half = t_quantile(freedom, 1 - _SIGNIFICANCE / (2 * comparisons)) * error
     ends = (math.expm1(mean - half), math.expm1(mean + half))
     return Comparison(
         verdict="cannot tell" if half > _BLIND else verdict_of(ends, higher_is_better=higher_is_better),
@@ -166,7 +165,7 @@ def _of_one_run(whole: Paired, repetitions: Sequence[float], seed: int) -> tuple
     half = half_width(block_bootstrap_ci(whole.candidate.influence() - whole.baseline.influence(), seed).ci95)
     if half is None:
         return None
-    within = half / _Z95
+    within = half / Z95
     if len(repetitions) > 1 and (between := standard_error(np.asarray(repetitions))) > within:
         return between, len(repetitions) - 1
     return within, math.inf

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import chdtri, stdtrit
 
+from nephoscope.statistics.distributions import chi_square_quantile, t_quantile
 from nephoscope.statistics.series import checked, effective_sample_size, is_constant
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def plan_measurement(series: Sequence[Values], precision: float, overhead: float
     between = max(spread - noise, 0.0)
     window = _window(noise * length, between, overhead + (warm_up or 0), length)
     freedom = len(series) - 1
-    largest = spread * freedom / float(chdtri(freedom, 0.95))
+    largest = spread * freedom / chi_square_quantile(freedom, 0.95)
     wanted = precision * abs(mean)
     needed, at_most = (
         _repetitions(max(whole - noise, 0.0) + noise * length / window, wanted) for whole in (spread, largest)
@@ -130,7 +130,7 @@ def _repetitions(variance: float, half: float) -> int | None:
     """Return the smallest number of repetitions, two at the least, whose mean has no wider an interval."""
 
     def is_enough(n: int) -> bool:
-        return float(stdtrit(n - 1, 0.975)) * math.sqrt(variance / n) <= half
+        return t_quantile(n - 1, 0.975) * math.sqrt(variance / n) <= half
 
     if not is_enough(_MOST_REPETITIONS):
         return None

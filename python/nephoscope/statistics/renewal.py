@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import expit, stdtrit
+
+from nephoscope.statistics.distributions import logistic, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ def availability_of_cycles(
         return CycleEstimate(share, None, len(cycles))
     half = _half_width(down / down.mean() - up / up.mean())
     odds = math.log(down_s / up_s)
-    return CycleEstimate(share, (float(expit(-odds - half)), float(expit(-odds + half))), len(cycles))
+    return CycleEstimate(share, (logistic(-odds - half), logistic(-odds + half)), len(cycles))
 
 
 def mean_time(total_s: float, ended_s: Sequence[float]) -> CycleEstimate:
@@ -87,6 +88,6 @@ def mean_time(total_s: float, ended_s: Sequence[float]) -> CycleEstimate:
 def _half_width(relative: NDArray[np.float64]) -> float:
     """Return half of the interval of a logarithm, from deviations relative to the mean."""
     n = len(relative)
-    half = float(stdtrit(n - 1, _TAIL)) * float(np.std(relative, ddof=1)) / math.sqrt(n)
+    half = t_quantile(n - 1, _TAIL) * float(np.std(relative, ddof=1)) / math.sqrt(n)
     # Of times that differ in nothing but rounding there is no spread.
     return min(half, 700.0) if half > 1e-12 else 0.0  # noqa: PLR2004

@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.fft import irfft, next_fast_len, rfft
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +123,8 @@ def _last_before_silence(significant: NDArray[np.bool_], consecutive: int) -> in
 
 def _autocovariance(x: NDArray[np.float64]) -> NDArray[np.float64]:
     n = len(x)
+    from scipy.fft import irfft, next_fast_len, rfft  # noqa: PLC0415 - most commands need no scipy
+
     size = next_fast_len(2 * n - 1, real=True)
     spectrum = rfft(x - x.mean(), size)
     covariance: NDArray[np.float64] = irfft(np.abs(spectrum) ** 2, size)[:n] / n

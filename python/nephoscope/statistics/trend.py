@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
 
+from nephoscope.statistics.distributions import t_quantile, t_share
 from nephoscope.statistics.series import checked, is_constant, prewhitening_phi
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ def steady_state(series: Values, interval_s: float) -> SteadyState:
     if is_constant(x):
         return SteadyState("steady", 0.0, (0.0, 0.0), 1.0, n)
     slope, error, directions = _slope(x)
-    p_value = 2 * float(stdtr(directions, -abs(slope) / error)) if error > 0 else 0.0
-    half = float(stdtrit(directions, 1 - _SIGNIFICANCE / 2)) * error
+    p_value = 2 * t_share(directions, -abs(slope) / error) if error > 0 else 0.0
+    half = t_quantile(directions, 1 - _SIGNIFICANCE / 2) * error
     mean = float(x.mean())
     scale = _SECONDS_PER_MINUTE / interval_s / abs(mean) if mean else None
     verdict, needed = _answer(p_value, n, (abs(slope) + half) * n / abs(mean) if mean else math.inf)

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import stdtrit
 
+from nephoscope.statistics.distributions import t_quantile
 from nephoscope.storage.asking import warnings
 from nephoscope.storage.evaluating import foretold
 from nephoscope.storage.features import STREAMS
@@ -86,7 +86,7 @@ def _interval(model: Model, name: str, value: float | None) -> tuple[float, floa
     if value is None or name not in _ERRORS or not len(off):
         return None
     of = off[:, VALIDATED.index(_ERRORS[name])]
-    half = float(stdtrit(len(of), 0.975) * np.sqrt(np.mean(of**2)))
+    half = float(t_quantile(len(of), 0.975) * np.sqrt(np.mean(of**2)))
     high = value * math.exp(half)
     return value * math.exp(-half), min(high, 1.0) if name == "read share" else high
 

@@ -28,6 +28,8 @@ pub struct Cells<'d> {
     /// again.
     totals: Vec<Option<(u64, Sum)>>,
     functions: Vec<Box<dyn CellFunction>>,
+    /// For each function, the row asked for last and its value: children that look it up ask for it again and again.
+    given: Vec<(Option<u64>, Params)>,
     /// Room for the inputs of functions, one for each that is being called.
     inputs: Vec<Params>,
 }
@@ -42,6 +44,7 @@ impl Dataset {
             owners: vec![Owner::default(); self.tables().len()],
             totals: vec![None; self.totals],
             functions: self.functions.iter().map(|function| function.instance()).collect::<Result<_, _>>()?,
+            given: self.functions.iter().map(|_| (None, Params::default())).collect(),
             inputs: Vec::new(),
         })
     }
@@ -103,25 +106,37 @@ impl<'d> Cells<'d> {
         })
     }
 
-    /// Calls a function of the workload.
+    /// What a function of the workload gives.
     #[inline(never)]
     fn call(&mut self, index: usize, key: Key, columns: &[At], row: u64) -> Result<Value<'_>, Error> {
+        if self.given[index].0 != Some(row) {
+            self.ask(index, key, columns, row)?;
+        }
+        Ok(self.given[index].1.get(0).unwrap_or(Value::Null))
+    }
+
+    /// Calls a function of the workload, and keeps what it gives.
+    fn ask(&mut self, index: usize, key: Key, columns: &[At], row: u64) -> Result<(), Error> {
         // An input can be computed by a function with inputs of its own, so there may be several at a time.
         let mut inputs = self.inputs.pop().unwrap_or_default();
         inputs.clear();
         for column in columns {
             inputs.push(self.eval(*column, row)?);
         }
+        let (kept, given) = &mut self.given[index];
+        *kept = None;
         let value = self.functions[index].call(row, key.draws(row), &inputs)?;
         self.inputs.push(inputs);
         let kind = self.dataset.function_kinds[index];
-        if kind.holds(&value) {
-            Ok(value)
-        } else {
-            Err(Error::other(format!(
+        if !kind.holds(&value) {
+            return Err(Error::other(format!(
                 "the function gave {value:?} and not, as declared, a value that is {kind}"
-            )))
+            )));
         }
+        given.clear();
+        given.push(value);
+        *kept = Some(row);
+        Ok(())
     }
 }
 
