@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from commands import call
+from nephoscope.results.client import client
 from nephoscope.results.scores import scores_of
 from nephoscope.scoring.prices import DEFAULT_PRICE_BOOK, cost, load_price_book
 from nephoscope.settings.resources import Resources
@@ -174,6 +175,21 @@ def test_a_busy_client_is_told_to_be_the_limit(tmp_path: Path) -> None:
     assert (first["level"], first["verdict"]) == ("problem", "the client was the limit")
     told = "its busiest thread was running 95% of the time (SELECT c=2, SELECT c=4, SELECT c=8 and 3 more)"
     assert first["detail"].startswith(told)
+
+
+def test_where_no_point_is_measured_the_phases_tell_of_the_client(tmp_path: Path) -> None:
+    run = sweep(tmp_path)
+    (told, *_) = client([], run)
+    assert (told["level"], told["verdict"]) == ("ok", "the client was not the limit")
+    table = run.system_metrics
+    metrics, values = table.column("metric").to_pylist(), table.column("value").to_pylist()
+    busy = [0.95 if metric == "cpu_busy" else value for metric, value in zip(metrics, values, strict=True)]
+    run.__dict__["system_metrics"] = table.set_column(3, "value", [busy])
+    (told, *_) = client([], run)
+    assert (told["level"], told["verdict"]) == ("problem", "the client was the limit")
+    run.__dict__["system_metrics"] = table.slice(0, 0)
+    (told, *_) = client([], run)
+    assert told["detail"] == "no metrics of the client"
 
 
 @pytest.mark.parametrize("url", ["postgresql://db.example.com/bench", "postgresql://localhost/bench"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from nephoscope.evaluators.base import Measurements, evaluator_class
 from nephoscope.evaluators.stored import Stored
 from nephoscope.files import parse_toml
 from nephoscope.results import beside_paper, histories
+from nephoscope.results.client import client
 from nephoscope.results.course import course_of
 from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.limits import limits_of
@@ -37,16 +37,10 @@ if TYPE_CHECKING:
     from nephoscope.study.reading import Study
     from nephoscope.study.workload import DescribedWorkload
 
-CPU_LIMIT = 0.85
-"""The share of a core above which the busiest load thread counts as the limit."""
-LAG_LIMIT = 0.10
-"""The share of the median latency above which the schedule lag's p99 counts as the limit, too."""
 _FAILED_LIMIT = 0.01
 _SOON_BYTES = 32 << 20
 """The largest run directory, in bytes, that is read while the run goes on."""
 _MOST_INTERVALS = 10_000_000
-_LOCAL = re.compile(r"://([^/]*@)?(localhost|127\.|\[::1\]|%2F|/)", re.IGNORECASE)
-"""A URL whose host is this machine, or a Unix socket."""
 
 
 def scores_of(run: StoredRun) -> dict[str, Any]:
@@ -279,98 +273,13 @@ def _verdicts(
     """Return the verdicts on how the figures were measured."""
     return [
         *connected(shortfalls),
-        *([_inside_verdict(points)] if _is_inside(run) else _outside_verdicts(points, run)),
+        *client(points, run),
         *overloaded(points),
         *steady(points),
         *_failure_verdict(points),
         _identity_verdict(run),
         *_uncertain_verdict(run),
     ]
-
-
-def _is_inside(run: StoredRun) -> bool:
-    """Tell whether the database is a library in the client's own process."""
-    kept = (run.inputs or {}).get("workload", {})
-    # Runs of format 3 keep the dialect alone.
-    return bool(kept.get("blocking", kept.get("dialect") == "sqlite"))
-
-
-def _inside_verdict(points: Sequence[Point]) -> dict[str, str]:
-    """Return the verdict on a database within the client: neither is the limit of the other."""
-    busy = max((point.cpu_busy for point in points if point.cpu_busy is not None), default=None)
-    share = f": the busiest was running {busy:.0%} of the time" if busy is not None else ""
-    return verdict("note", "the database ran on the threads of the load", f"what they used is both's{share}")
-
-
-def _outside_verdicts(points: Sequence[Point], run: StoredRun) -> list[dict[str, str]]:
-    return [_client_verdict(points, is_local=_is_local(run)), *_machine_verdict(run)]
-
-
-def _client_verdict(points: Sequence[Point], *, is_local: bool) -> dict[str, str]:
-    busy = [(point.cpu_busy, point) for point in points if point.cpu_busy is not None]
-    if not busy:
-        return verdict("note", "whether the client was the limit is not known", "no metrics of the client")
-    reasons = []
-    limited = [point for share, point in busy if share > CPU_LIMIT]
-    if limited:
-        reasons.append(
-            f"its busiest thread was running {max(share for share, _ in busy):.0%} of the time "
-            f"({names(limited)}): raise load.threads, or measure from a larger machine"
-        )
-    # A server on the same machine has a verdict of its own.
-    starved = [
-        point
-        for share, point in busy
-        if share <= CPU_LIMIT < share + (point.cpu_wait or 0.0) and not is_local
-    ]
-    if starved:
-        worst = max(starved, key=lambda point: point.cpu_wait or 0.0)
-        reasons.append(
-            f"a thread of it was running {worst.cpu_busy or 0.0:.0%} of the time and waited for a processor for "
-            f"another {worst.cpu_wait or 0.0:.0%} ({names(starved)}): something else runs on its machine"
-        )
-    late = [
-        point
-        for point in points
-        if point.lag_p99_us is not None
-        and point.latency_ms is not None
-        and point.lag_p99_us > LAG_LIMIT * point.latency_ms.p50 * 1000
-    ]
-    if late:
-        worst = max(late, key=lambda point: point.lag_p99_us or 0.0)
-        median = worst.latency_ms.p50 if worst.latency_ms else 0.0
-        reasons.append(
-            f"transactions started up to {(worst.lag_p99_us or 0) / 1000:.2g} ms late (p99) where the median latency "
-            f"is {median:.2g} ms ({names(late)})"
-        )
-    if reasons:
-        return verdict("problem", "the client was the limit", "; ".join(reasons))
-    share = max(share for share, _ in busy)
-    return verdict(
-        "ok", "the client was not the limit", f"its busiest thread was running {share:.0%} of the time"
-    )
-
-
-def _machine_verdict(run: StoredRun) -> list[dict[str, str]]:
-    """Return the verdict if client and server share a machine, where each takes from the other."""
-    if not _is_local(run):
-        return []
-    table = run.system_metrics
-    rows = zip(*(table.column(name).to_pylist() for name in ("source", "metric", "value")), strict=True)
-    busy = [value for source, metric, value in rows if (source, metric) == ("host", "cpu_busy")]
-    facts = run.manifest.get("system", {}).get("facts", {})
-    share = f"its processors were {sum(busy) / len(busy):.0%} busy; " if busy else ""
-    detail = f"{share}what the load generator used, the database could not have"
-    shared = [verdict("note", "client and server shared one machine", detail)]
-    if why := facts.get("no_cpu_quota"):
-        shared.append(verdict("warning", "nothing kept the nodes to their vCores", str(why)))
-    return shared
-
-
-def _is_local(run: StoredRun) -> bool:
-    """Tell whether an endpoint is on the machine of the client."""
-    endpoints = run.manifest.get("system", {}).get("endpoints", {})
-    return any(_LOCAL.search(url) for urls in endpoints.values() for url in urls)
 
 
 def _failure_verdict(points: Sequence[Point]) -> list[dict[str, str]]:
