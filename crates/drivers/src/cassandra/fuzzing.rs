@@ -1,7 +1,7 @@
 //! What the fuzz target in `fuzz/` calls; the crate's tests replay the seeds.
 
 use super::levels::Levels;
-use super::machine::Machine;
+use super::machine::{Clock, Machine};
 use super::prepared::Prepared;
 use super::wire::Fields;
 use crate::contract::driver::{Command, ConnectionState, Want};
@@ -71,7 +71,7 @@ fn without_times((outcomes, sent, counts): Transcript) -> (Transcript, usize) {
 }
 
 fn converse(bytes: &[u8], cut: usize) -> Transcript {
-    let mut machine = Machine::new(statements(), Levels::SESSION);
+    let mut machine = Machine::new(statements(), Levels::SESSION, Clock::default());
     let mut conversation = Conversation::new(bytes, cut);
     for flush in FLUSHES.iter().cycle() {
         for place in *flush {

@@ -1,5 +1,6 @@
 //! The requests of a session as a state machine without I/O.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -75,22 +76,22 @@ pub(crate) struct Machine {
     reply: Reply,
 }
 
-/// The times of writes: the time of day, and each later than the one before.
-#[derive(Default)]
-pub(super) struct Clock(i64);
+/// The times of writes: the time of day, and each later than the one before. Connections of one session share it.
+#[derive(Clone, Default)]
+pub(super) struct Clock(Rc<Cell<i64>>);
 
 impl Clock {
     /// In microseconds since 1970.
     #[inline]
-    pub(super) fn next(&mut self) -> i64 {
+    pub(super) fn next(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as i64);
-        self.0 = now.max(self.0 + 1);
-        self.0
+        self.0.set(now.max(self.0.get() + 1));
+        self.0.get()
     }
 }
 
 impl Machine {
-    pub(super) fn new(statements: Vec<Prepared>, levels: Levels) -> Self {
+    pub(super) fn new(statements: Vec<Prepared>, levels: Levels, clock: Clock) -> Self {
         Self {
             places: Places::new(statements.len()),
             statements,
@@ -102,11 +103,16 @@ impl Machine {
             held_sent: 0,
             forgotten: Vec::new(),
             early: 0,
-            clock: Clock::default(),
+            clock,
             error: None,
             lost: false,
             reply: Reply::default(),
         }
+    }
+
+    /// The statements that it was made with, then those that were added.
+    pub(super) fn statements(&self) -> &[Prepared] {
+        &self.statements
     }
 
     /// Whether a request may be sent beside those that are on their way.

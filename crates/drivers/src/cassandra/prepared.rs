@@ -35,6 +35,10 @@ pub(super) struct Prepared {
     /// The request up to its values.
     head: Vec<u8>,
     types: Vec<Type>,
+    /// Which of the places make up the partition key, in its order; none where they do not.
+    keys: Vec<u16>,
+    /// The keyspace of its table, where it has parameters.
+    keyspace: String,
     /// The columns of its last result, and their description on the wire.
     columns: Option<Rc<Columns>>,
     described: Vec<u8>,
@@ -84,6 +88,8 @@ impl Prepared {
             level: if effect == Effect::Read { levels.read } else { levels.write },
             head: Vec::new(),
             types: Vec::new(),
+            keys: Vec::new(),
+            keyspace: String::new(),
             columns: None,
             described: Vec::new(),
         }
@@ -110,8 +116,12 @@ impl Prepared {
     pub(super) fn prepared(&mut self, mut fields: Fields<'_>) -> Result<(), Error> {
         let id = fields.string()?;
         let (flags, count, keys) = (fields.i32()?, fields.count()?, fields.count()?);
-        fields.take(2 * keys)?;
+        self.keys = (0..keys).map(|_| fields.u16()).collect::<Result<_, _>>()?;
         let mut types = Vec::new();
+        if flags & 1 != 0 && count > 0 {
+            let mut names = fields;
+            self.keyspace = String::from_utf8_lossy(names.string()?).into_owned();
+        }
         types::read_specs(&mut fields, count, flags & 1 != 0, |_, of| types.push(of))?;
         let seen = types.len();
         self.types = types;
@@ -180,6 +190,33 @@ impl Prepared {
         out.extend_from_slice(&time.to_be_bytes());
         end(out, start);
         Ok(())
+    }
+
+    /// The keyspace in which its calls have a partition key.
+    pub(super) fn routed_in(&self) -> Option<&str> {
+        (!self.keys.is_empty()).then_some(&*self.keyspace)
+    }
+
+    /// Writes the partition key of a call as its token is made of it: the bytes of the one column, or of several each
+    /// with its length before it and a zero behind it. `false` where the call has none that a server would take.
+    pub(super) fn write_key(&self, params: &Params, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        for key in &self.keys {
+            let key = usize::from(*key);
+            let (Some(place), Some(of)) = (self.places.get(key), self.types.get(key)) else { return false };
+            let (value, start) = (params.get(*place).unwrap_or(Value::Null), out.len());
+            if value == Value::Null || types::encode(*of, value, out).is_err() {
+                return false;
+            }
+            if self.keys.len() == 1 {
+                out.drain(..4);
+                return true;
+            }
+            // Of the length that stands before a value the last two bytes are kept.
+            out.drain(start..start + 2);
+            out.push(0);
+        }
+        !out.is_empty()
     }
 
     /// Adds a value of the row that is loaded by it.

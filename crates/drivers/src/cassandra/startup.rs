@@ -9,6 +9,7 @@ use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use super::config::Config;
 use super::levels::{Level, Levels};
 use super::prepared::Prepared;
+use super::ring::Shared;
 use super::tables::table;
 use super::wire::{self, Fields, Part, begin, code, end, garbage, kind, opcode, put_long, put_string};
 use crate::contract::error::{Error, ErrorClass};
@@ -34,6 +35,8 @@ pub(super) struct Endpoint {
     pub(super) resolver: Resolver,
     /// How many connections were asked for: each begins with another host.
     pub(super) asked: AtomicUsize,
+    /// What token-aware sessions know of the ring.
+    pub(super) shared: Shared,
 }
 
 /// The protocol has no way to give a request up; servers end each at time limits of their own.
@@ -49,6 +52,8 @@ pub(super) type Answer = (i16, u8, Vec<u8>);
 /// A connection on which requests are answered one by one.
 pub(super) struct Link {
     pub(super) channel: Channel,
+    /// Where it leads.
+    pub(super) host: Host,
 }
 
 impl Link {
@@ -175,26 +180,36 @@ impl Endpoint {
         runtime: &Runtime,
         deadline: Nanos,
     ) -> Result<Link, Error> {
+        let hosts = &self.config.hosts;
+        let first = self.asked.fetch_add(1, Ordering::Relaxed) % hosts.len();
+        let turned: Vec<&Host> = hosts[first..].iter().chain(&hosts[..first]).collect();
+        self.reach(runtime, &turned, deadline).await
+    }
+
+    /// Connects to the first of some hosts that will do, and logs in.
+    pub(super) async fn reach(
+        &self,
+        runtime: &Runtime,
+        hosts: &[&Host],
+        deadline: Nanos,
+    ) -> Result<Link, Error> {
         let way = Way {
             runtime,
             resolver: &self.resolver,
             tls: self.tls.as_ref(),
             host_timeout: self.config.connect_timeout,
         };
-        let hosts = &self.config.hosts;
-        let first = self.asked.fetch_add(1, Ordering::Relaxed) % hosts.len();
-        let turned: Vec<&Host> = hosts[first..].iter().chain(&hosts[..first]).collect();
         let greet = async |channel, host: &Host| {
-            let mut link = Link { channel };
-            self.log_in(&mut link, host).await?;
+            let mut link = Link { channel, host: host.clone() };
+            self.log_in(&mut link).await?;
             Ok(link)
         };
         // A role that one node has refused is not tried at another.
         let is_final = |error: &Error| error.code() == code::CREDENTIALS;
-        way.first(turned.into_iter(), deadline, greet, is_final).await
+        way.first(hosts.iter().copied(), deadline, greet, is_final).await
     }
 
-    async fn log_in(&self, link: &mut Link, host: &Host) -> Result<(), Error> {
+    async fn log_in(&self, link: &mut Link) -> Result<(), Error> {
         let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "nephoscope")];
         let write = |out: &mut Vec<u8>| {
             out.extend_from_slice(&(options.len() as u16).to_be_bytes());
@@ -206,7 +221,7 @@ impl Endpoint {
             (opcode::READY, _) => {}
             (opcode::AUTHENTICATE, body) => {
                 let by = shown(Fields(&body).string()?, 200);
-                self.authenticate(link, &by, host.password.as_ref()).await?;
+                self.authenticate(link, &by).await?;
             }
             _ => return Err(garbage("the answer to STARTUP")),
         }
@@ -218,12 +233,7 @@ impl Endpoint {
     }
 
     /// SASL's PLAIN (RFC 4616), which `PasswordAuthenticator` takes.
-    async fn authenticate(
-        &self,
-        link: &mut Link,
-        by: &str,
-        password: Option<&Password>,
-    ) -> Result<(), Error> {
+    async fn authenticate(&self, link: &mut Link, by: &str) -> Result<(), Error> {
         let user = self.config.user.as_bytes();
         let refused = |why: String| Error::new(ErrorClass::Other, code::CREDENTIALS, why);
         if user.is_empty() {
@@ -231,7 +241,8 @@ impl Endpoint {
                 "the server asks for a user and a password ({by}), and the URL has no user"
             )));
         }
-        let token = [&b"\0"[..], user, b"\0", password.map_or(&[][..], Password::expose)].concat();
+        let password = link.host.password.as_ref().map_or(&[][..], Password::expose);
+        let token = [&b"\0"[..], user, b"\0", password].concat();
         match link.request(opcode::AUTH_RESPONSE, |out| put_long(out, &token)).await? {
             (opcode::AUTH_SUCCESS, _) => Ok(()),
             _ => Err(refused(format!(
