@@ -28,6 +28,7 @@ pub(crate) const KEYS: Keys = Keys {
         ("usercert", None),
         ("userkey", None),
         ("routing", None),
+        ("protocol-version", None),
         ("connect-timeout", None),
     ],
     without_effect: &[],
@@ -64,6 +65,13 @@ impl Choice for Routing {
         &[("fixed", Self::Fixed), ("token-aware", Self::TokenAware)];
 }
 
+#[derive(Clone, Copy, PartialEq)]
+struct Version(Option<u8>);
+
+impl Choice for Version {
+    const OPTIONS: &'static [(&'static str, Self)] = &[("4", Self(Some(4))), ("5", Self(Some(5)))];
+}
+
 /// How to reach a cluster, and as whom.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -77,6 +85,8 @@ pub struct Config {
     pub tls: TlsSettings,
     /// Which node coordinates a request.
     pub routing: Routing,
+    /// The version of the protocol; `None` is the newest that the server has.
+    pub protocol_version: Option<u8>,
     /// The longest that making a connection to one host may take; `None` is without a limit of its own.
     pub connect_timeout: Option<Duration>,
     shown: Vec<(&'static str, String)>,
@@ -98,13 +108,15 @@ impl Config {
             host.password.clone_from(&password);
         }
         let text = |key| given.text(key).unwrap_or_default().to_owned();
-        let shown = ["ssl"].into_iter().chain(OF_TLS).chain(["routing", "connect-timeout"]);
+        let shown =
+            ["ssl"].into_iter().chain(OF_TLS).chain(["routing", "protocol-version", "connect-timeout"]);
         Ok(Self {
             hosts,
             user: text("user"),
             keyspace: text("keyspace"),
             tls: tls(&given, environment)?,
             routing: given.choice("routing", Routing::default())?,
+            protocol_version: given.choice("protocol-version", Version(None))?.0,
             connect_timeout: given
                 .whole("connect-timeout")?
                 .filter(|seconds| *seconds > 0)

@@ -9,6 +9,7 @@ use nephoscope_runtime::Inbox;
 
 use super::levels::Levels;
 use super::prepared::{Effect, Prepared};
+use super::segments::Speech;
 use super::types::take_row;
 use super::wire::{self, Fields, Frame, Part, code, garbage, kind, opcode};
 use crate::contract::added::{Added, Found, Places};
@@ -58,6 +59,7 @@ pub(crate) struct Machine {
     statements: Vec<Prepared>,
     places: Places,
     levels: Levels,
+    speech: Speech,
     /// In the order in which they were queued; their streams have consecutive numbers.
     flying: VecDeque<Flying>,
     /// The stream of the next request.
@@ -91,11 +93,12 @@ impl Clock {
 }
 
 impl Machine {
-    pub(super) fn new(statements: Vec<Prepared>, levels: Levels, clock: Clock) -> Self {
+    pub(super) fn new(statements: Vec<Prepared>, levels: Levels, speech: Speech, clock: Clock) -> Self {
         Self {
             places: Places::new(statements.len()),
             statements,
             levels,
+            speech,
             flying: VecDeque::with_capacity(8),
             stream: 0,
             held: VecDeque::new(),
@@ -301,6 +304,33 @@ impl Machine {
         Ok(())
     }
 
+    /// Takes whole frames, as far as answers are due.
+    #[inline]
+    fn frames(&mut self, inbox: &mut Inbox, out: &mut Vec<u8>, rows: &mut Rows) -> Result<Progress, Error> {
+        let (mut used, version) = (0, self.speech.form.version);
+        while !self.flying.is_empty() {
+            let taken = match wire::frame(version, &inbox.bytes()[used..]) {
+                Ok(Part::Whole(frame, size)) => self.frame(frame, out, rows).map(|()| size),
+                Ok(Part::Partial(size)) => {
+                    inbox.consume(used);
+                    make_room(inbox, size);
+                    return Ok(Progress::More);
+                }
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(size) => used += size,
+                Err(error) => return Err(session::Machine::lose(self, error)),
+            }
+        }
+        inbox.consume(used);
+        let reply = std::mem::take(&mut self.reply);
+        match self.error.take() {
+            None => Ok(Progress::Done(reply)),
+            Some(error) => Err(error),
+        }
+    }
+
     fn learn(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
         let idle = session::Machine::state(self) != ConnectionState::Waiting;
         let place = match self.places.find(statement, idle) {
@@ -308,7 +338,7 @@ impl Machine {
             Found::New(place) => place,
             Found::Full => return Ok(Added::Full),
         };
-        let one = Prepared::added(statement, self.levels);
+        let one = Prepared::added(statement, self.levels, self.speech.form);
         let as_text = one.as_text;
         if place == self.statements.len() {
             self.statements.push(one);
@@ -355,28 +385,13 @@ impl session::Machine for Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
-        while !self.flying.is_empty() {
-            let taken = match wire::frame(&inbox.bytes()[used..]) {
-                Ok(Part::Whole(frame, size)) => self.frame(frame, out, rows).map(|()| size),
-                Ok(Part::Partial(size)) => {
-                    inbox.consume(used);
-                    make_room(inbox, size);
-                    return Ok(Progress::More);
-                }
-                Err(error) => Err(error),
-            };
-            match taken {
-                Ok(size) => used += size,
-                Err(error) => return Err(session::Machine::lose(self, error)),
-            }
-        }
-        inbox.consume(used);
-        let reply = std::mem::take(&mut self.reply);
-        match self.error.take() {
-            None => Ok(Progress::Done(reply)),
-            Some(error) => Err(error),
-        }
+        let Some(mut segments) = self.speech.segments.take() else { return self.frames(inbox, out, rows) };
+        let fed = match segments.take(inbox) {
+            Ok(()) => self.frames(&mut segments.contents, out, rows),
+            Err(error) => Err(session::Machine::lose(self, error)),
+        };
+        self.speech.segments = Some(segments);
+        fed
     }
 
     fn lose(&mut self, reason: Error) -> Error {

@@ -1,6 +1,7 @@
 //! Apache Cassandra, and what speaks its native protocol.
 //!
-//! * [`config`] reads URLs; `startup` makes a connection; `wire` is the protocol's version 4, `types` its values.
+//! * [`config`] reads URLs; `startup` makes a connection; `wire` is the protocol, `segments` what version 5 has around it, `types` its
+//!   values.
 //! * `prepared` makes CQL of a workload's verbs, and takes CQL of its own; `machine` is what a session sends and is
 //!   answered, without I/O; `levels` are the consistency levels.
 //! * `routed` is a session with a connection to each node, which knows by `ring` and `token` who has a row.
@@ -20,6 +21,7 @@ mod machine;
 mod prepared;
 mod ring;
 mod routed;
+mod segments;
 mod startup;
 mod tables;
 mod token;
@@ -48,7 +50,7 @@ use levels::{LEVELS, Levels};
 use machine::Clock;
 use ring::Shared;
 use routed::{Making, Routed};
-use startup::Endpoint;
+use startup::{Endpoint, NEWEST};
 
 /// CQL, which is no SQL: it has neither joins nor transactions.
 pub const DIALECT: &Dialect = &Dialect {
@@ -88,8 +90,8 @@ impl Cassandra {
         let levels = settings.consistency.as_deref().and_then(Levels::named);
         let (timeout, resolver, asked) =
             (settings.connect_timeout, Resolver::default(), AtomicUsize::default());
-        let shared = Shared::default();
-        let endpoint = Arc::new(Endpoint { config, tls, timeout, resolver, asked, shared });
+        let (shared, version) = (Shared::default(), config.protocol_version.unwrap_or(NEWEST).into());
+        let endpoint = Arc::new(Endpoint { config, tls, timeout, resolver, asked, version, shared });
         Ok(Self { endpoint, settings: settings.clone(), levels })
     }
 }

@@ -48,7 +48,8 @@ impl Making {
     pub(super) async fn session(&self, mut link: Link) -> Result<Single, Error> {
         link.set_up(&self.on_connect).await.map_err(not_in_time)?;
         let all = link.prepare(&self.statements, self.levels).await.map_err(not_in_time)?;
-        Ok(Session::new(link.channel, Machine::new(all, self.levels, self.clock.clone()), NoCancel))
+        let machine = Machine::new(all, self.levels, link.speech, self.clock.clone());
+        Ok(Session::new(link.channel, machine, NoCancel))
     }
 
     /// Connects to one node.

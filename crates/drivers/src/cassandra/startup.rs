@@ -1,7 +1,7 @@
 //! Making a connection: TCP, TLS, STARTUP, AUTHENTICATE, USE; then statements are prepared.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
@@ -10,8 +10,9 @@ use super::config::Config;
 use super::levels::{Level, Levels};
 use super::prepared::Prepared;
 use super::ring::Shared;
+use super::segments::Speech;
 use super::tables::table;
-use super::wire::{self, Fields, Part, begin, code, end, garbage, kind, opcode, put_long, put_string};
+use super::wire::{self, Fields, Form, Part, begin, code, end, garbage, kind, opcode, put_long, put_string};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::statement::Statement;
 use crate::net::channel::Channel;
@@ -26,6 +27,9 @@ use crate::net::tls::TlsConnector;
 /// How long nodes are waited for to agree on a schema, as other drivers of Cassandra do.
 const AGREED_WITHIN: Nanos = 10 * SECOND;
 const LOOK_AGAIN: Nanos = SECOND / 20;
+/// The versions that are spoken.
+pub(super) const NEWEST: u8 = 5;
+const OLDEST: u8 = 4;
 
 /// A cluster, and how to reach it.
 pub(super) struct Endpoint {
@@ -35,6 +39,8 @@ pub(super) struct Endpoint {
     pub(super) resolver: Resolver,
     /// How many connections were asked for: each begins with another host.
     pub(super) asked: AtomicUsize,
+    /// The version of the protocol that is spoken, as far as it is known.
+    pub(super) version: AtomicU8,
     /// What token-aware sessions know of the ring.
     pub(super) shared: Shared,
 }
@@ -54,6 +60,7 @@ pub(super) struct Link {
     pub(super) channel: Channel,
     /// Where it leads.
     pub(super) host: Host,
+    pub(super) speech: Speech,
 }
 
 impl Link {
@@ -61,10 +68,18 @@ impl Link {
     pub(super) async fn answer(&mut self) -> Result<Answer, Error> {
         self.channel.flush().await?;
         loop {
-            match wire::frame(self.channel.inbox().bytes())? {
+            let Speech { form, segments } = &mut self.speech;
+            let inbox = match segments {
+                Some(segments) => {
+                    segments.take(self.channel.inbox())?;
+                    &mut segments.contents
+                }
+                None => self.channel.inbox(),
+            };
+            match wire::frame(form.version, inbox.bytes())? {
                 Part::Whole(frame, size) => {
                     let answer = (frame.stream, frame.opcode, frame.body.to_vec());
-                    self.channel.inbox().consume(size);
+                    inbox.consume(size);
                     match answer.1 {
                         opcode::EVENT => {}
                         opcode::ERROR => return Err(wire::error(&answer.2)),
@@ -72,7 +87,7 @@ impl Link {
                     }
                 }
                 Part::Partial(size) => {
-                    make_room(self.channel.inbox(), size);
+                    make_room(inbox, size);
                     self.channel.fill().await?;
                 }
             }
@@ -81,19 +96,20 @@ impl Link {
 
     /// Sends one request and gives its answer.
     async fn request(&mut self, of: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<(u8, Vec<u8>), Error> {
-        let out = self.channel.out();
-        let start = begin(out, of, 0);
+        let (form, out) = (self.speech.form, self.channel.out());
+        let start = begin(out, form, of, 0);
         write(out);
-        end(out, start);
+        end(out, form, start);
         self.answer().await.map(|(_, opcode, body)| (opcode, body))
     }
 
     /// Runs a statement that is text; gives the body of its result.
     pub(super) async fn query(&mut self, cql: &str, level: Level) -> Result<Vec<u8>, Error> {
+        let form = self.speech.form;
         let write = |out: &mut Vec<u8>| {
             put_long(out, cql.as_bytes());
             out.extend_from_slice(&level.0.to_be_bytes());
-            out.push(0);
+            form.put_flags(0, out);
         };
         match self.request(opcode::QUERY, write).await? {
             (opcode::RESULT, body) => Ok(body),
@@ -130,8 +146,9 @@ impl Link {
         statements: &[Statement],
         levels: Levels,
     ) -> Result<Vec<Prepared>, Error> {
+        let form = self.speech.form;
         let mut all: Vec<Prepared> =
-            statements.iter().map(|statement| Prepared::new(statement, levels)).collect();
+            statements.iter().map(|statement| Prepared::new(statement, levels, form)).collect();
         for (stream, one) in all.iter().enumerate() {
             one.write_prepare(stream as i16, self.channel.out());
         }
@@ -186,7 +203,8 @@ impl Endpoint {
         self.reach(runtime, &turned, deadline).await
     }
 
-    /// Connects to the first of some hosts that will do, and logs in.
+    /// Connects to the first of some hosts that will do, and logs in. Where one refuses the version, an older one is
+    /// spoken from then on.
     pub(super) async fn reach(
         &self,
         runtime: &Runtime,
@@ -199,14 +217,28 @@ impl Endpoint {
             tls: self.tls.as_ref(),
             host_timeout: self.config.connect_timeout,
         };
-        let greet = async |channel, host: &Host| {
-            let mut link = Link { channel, host: host.clone() };
-            self.log_in(&mut link).await?;
-            Ok(link)
-        };
-        // A role that one node has refused is not tried at another.
-        let is_final = |error: &Error| error.code() == code::CREDENTIALS;
-        way.first(hosts.iter().copied(), deadline, greet, is_final).await
+        // What one node has refused is not tried at another: a role, a version.
+        let is_final = |error: &Error| matches!(error.code(), code::CREDENTIALS | code::PROTOCOL);
+        loop {
+            let version = self.version.load(Ordering::Relaxed);
+            let greet = async |channel, host: &Host| {
+                let speech = Speech::new(Form::begins(version));
+                let mut link = Link { channel, host: host.clone(), speech };
+                self.log_in(&mut link).await?;
+                Ok(link)
+            };
+            match way.first(hosts.iter().copied(), deadline, greet, is_final).await {
+                Err(error)
+                    if error.code() == code::PROTOCOL
+                        && version > OLDEST
+                        && self.config.protocol_version.is_none() =>
+                {
+                    tracing::debug!(%error, version, "the server refuses a version of the protocol");
+                    self.version.store(OLDEST, Ordering::Relaxed);
+                }
+                reached => return reached,
+            }
+        }
     }
 
     async fn log_in(&self, link: &mut Link) -> Result<(), Error> {
@@ -217,7 +249,11 @@ impl Endpoint {
                 put_string(out, text.as_bytes());
             }
         };
-        match link.request(opcode::STARTUP, write).await? {
+        let answer = link.request(opcode::STARTUP, write).await?;
+        if link.speech.form.is_five() {
+            link.speech = Speech::new(Form::FIVE);
+        }
+        match answer {
             (opcode::READY, _) => {}
             (opcode::AUTHENTICATE, body) => {
                 let by = shown(Fields(&body).string()?, 200);
