@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from commands import call
+from commands import call, finish, start, wait_for
 from nephoscope import _engine
+from nephoscope.calibration.consistency import late_measure, read_late_node
 from nephoscope.collectors import cassandra
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.settings.actions import Action
@@ -82,6 +83,79 @@ duration = "600ms"
 repetitions = 1
 """)
     return str(path)
+
+
+def _reads(ring: EmbeddedCassandra, keyspace: str) -> list[tuple[int, int]]:
+    """Tell for each node how many reads of YCSB's table it has coordinated, and how many it has answered itself."""
+    found = []
+    for url in cassandra.nodes(_url(ring)).values():
+        admin = _engine.Admin(url)
+        counts = []
+        for view in ("coordinator_read_latency", "local_read_latency"):
+            told = admin.query(f"SELECT table_name, keyspace_name, count FROM system_views.{view}")[1]
+            counts += [
+                sum(int(count or 0) for table, of, count in told if (of, table) == (keyspace, "usertable"))
+            ]
+        admin.close()
+        found.append((counts[0], counts[1]))
+    return found
+
+
+def _apart(ring: EmbeddedCassandra, keyspace: str, routing: str) -> str:
+    """Make a keyspace each of whose rows is on one node alone; give its URL."""
+    admin = _engine.Admin(_url(ring))
+    replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+    admin.query(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}")
+    admin.close()
+    return f"{_url(ring).replace('/tests', f'/{keyspace}')}?routing={routing}"
+
+
+def test_a_token_aware_session_asks_the_node_that_has_the_row(
+    tmp_path: Path, ring: EmbeddedCassandra
+) -> None:
+    grown = {}
+    for routing in ("fixed", "token-aware"):
+        study = _study(tmp_path, _apart(ring, "apart", routing), ["C"], None)
+        assert call("load", study).code == 0
+        before = _reads(ring, "apart")
+        ended = call("run", study, "--out", str(tmp_path / routing))
+        assert ended.code == 0, ended.out + ended.err
+        after = _reads(ring, "apart")
+        grown[routing] = [(new[0] - old[0], new[1] - old[1]) for new, old in zip(after, before, strict=True)]
+        committed = _totals(StoredRun(tmp_path / routing / "latest"))["committed"]
+        assert sum(coordinated for coordinated, _ in grown[routing]) >= committed > 100
+    # Whoever coordinates a read of a row that is on one node alone has it, or asks another.
+    assert all(coordinated == answered > 0 for coordinated, answered in grown["token-aware"]), grown
+    assert not all(coordinated == answered for coordinated, answered in grown["fixed"]), grown
+
+
+def test_token_aware_sessions_go_on_without_a_node_and_with_it_again(
+    tmp_path: Path, ring: EmbeddedCassandra
+) -> None:
+    url = f"{_url(ring)}?routing=token-aware"
+    study = _study(tmp_path, url, ["C"], "ONE")
+    assert call("load", study).code == 0
+    longer = ("--set", "measure.0.duration=12s", "--set", "measure.0.concurrency=[6]")
+    with start("run", study, *longer, "--out", str(tmp_path / "killed"), cwd=tmp_path) as process:
+        wait_for((tmp_path / "killed" / "latest" / "intervals.jsonl").exists, "the load has begun", process)
+        time.sleep(2)
+        ring.act(Action.KILL, node="node3")
+        try:
+            ended = finish(process, 120)
+        finally:
+            ring.act(Action.START, node="node3")
+    assert ended.code == 0, ended.out + ended.err
+    rows = StoredRun(tmp_path / "killed" / "latest").intervals.to_pylist()
+    lost = sum(row["connection_lost"] for row in rows)
+    # At most what each session had on its way to the node, and a connection that had not been told of its end.
+    assert 1 <= lost <= 2 * 6, lost
+    assert sum(row["failed"] for row in rows) == lost
+    last = max(row["start_s"] for row in rows)
+    assert sum(row["committed"] for row in rows if row["start_s"] > last - 2) > 100
+    before = _reads(ring, "tests")
+    assert call("run", study, "--out", str(tmp_path / "again")).code == 0
+    after = _reads(ring, "tests")
+    assert after[2][0] > before[2][0], "the node that is back is asked again"
 
 
 def _await(what: Callable[[], bool], otherwise: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,7 +55,8 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     workload = Workload.of(study.workload, system_url)
     _check_service(study, workload)
     _check_isolation(study, workload)
-    _check_consistency(study, workload)
+    if study.load.consistency is not None:
+        workload.check_consistency([study.load.consistency], "load.consistency")
     if study.workload.prewarm and not workload.description["schema"]["prewarm"]:
         raise InputError(f"workload.prewarm: the schema of {workload.name} has no section prewarm")
     evaluators = [
@@ -75,18 +75,6 @@ def _check_isolation(study: Study, workload: Workload) -> None:
     if level is not None and level not in levels:
         allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
         raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
-
-
-def _check_consistency(study: Study, workload: Workload) -> None:
-    """Check that the system has the consistency level. Raises ``InputError``."""
-    name, level = workload.description["dialect"], study.load.consistency
-    capabilities = workload.description["capabilities"]
-    levels, has_both = capabilities["consistency"], capabilities["consistency_apart"]
-    apart = re.fullmatch("read (.*) write (.*)", level or "") if has_both else None
-    if level is not None and not set(apart.groups() if apart else [level]) <= set(levels):
-        allowed = f"allowed are {', '.join(map(repr, levels))}" if levels else "it has only its default"
-        allowed += f", and one for each: 'read {levels[0]} write {levels[0]}'" if has_both else ""
-        raise InputError(f"load.consistency: {name} has no {level!r}; {allowed}")
 
 
 def _check_service(study: Study, workload: Workload) -> None:

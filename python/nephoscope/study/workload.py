@@ -48,6 +48,17 @@ class DescribedWorkload(ABC):
         """The names of its transactions, in their order."""
         return [transaction["name"] for transaction in self.description["transactions"]]
 
+    def check_consistency(self, levels: Iterable[str], where: str) -> None:
+        """Check that the system has consistency levels; a stored run had. Raises ``InputError``."""
+        capabilities = self.description.get("capabilities", {})
+        known, has_both = capabilities.get("consistency"), capabilities.get("consistency_apart", False)
+        for level in levels if known is not None else ():
+            apart = re.fullmatch("read (.*) write (.*)", level) if has_both else None
+            if not set(apart.groups() if apart else [level]) <= set(known):
+                allowed = f"allowed are {', '.join(map(repr, known))}" if known else "it has only its default"
+                allowed += f", and one for each: 'read {known[0]} write {known[0]}'" if has_both else ""
+                raise InputError(f"{where}: {self.description['dialect']} has no {level!r}; {allowed}")
+
     def mixes(self, mixes: Iterable[MixSetting], where: str) -> dict[str, dict[str, float]]:
         """Resolve mixes: the weights of each by its name. Raises ``InputError`` with what is allowed."""
         return dict(self.mix(mix, f"{where}.{index}") for index, mix in enumerate(mixes))

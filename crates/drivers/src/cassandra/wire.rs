@@ -24,6 +24,7 @@ pub(super) struct Form {
 }
 
 impl Form {
+    #[cfg(any(test, feature = "fuzzing"))]
     pub(super) const FOUR: Self = Self { version: 4, segmented: false };
     pub(super) const FIVE: Self = Self { version: 5, segmented: true };
 
