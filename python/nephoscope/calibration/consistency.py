@@ -173,7 +173,7 @@ _LATE_SLACK_MS = 15.0
 _WRITES_EVERY_S = 1.0
 
 
-class _FarApart(Planted):
+class FarApart(Planted):
     """A ring that is written at its first node and read at its last, which gets everything late."""
 
     def start(self) -> System:
@@ -250,7 +250,7 @@ def _late(bench: Bench) -> Iterator[Reading]:
             "settings": {"dynamic_snitch": False},
         },
         late_measure(bench.seconds(30, 10)),
-        provider=lambda inner: _FarApart(inner, {}),
+        provider=lambda inner: FarApart(inner, {}),
         workload={"name": "ycsb"},
     )
     yield from read_late_node(measured, _LATE_MS)

@@ -77,9 +77,6 @@ class Provider(ABC):
     summary: ClassVar[str]
     """One line for ``nephoscope systems``."""
     settings_type: ClassVar[type[SystemSettings]]
-    adds: ClassVar[Role] = "ro"
-    """What the nodes take that ``add_node`` adds. Those that take writes, as all others do, have no endpoint of their
-    own: the one that there is leads to them, too."""
     dialect_url: ClassVar[str] = ANY_URL
     """A URL whose driver speaks the dialect of its systems: before one is started only that matters."""
 
@@ -136,6 +133,13 @@ class Provider(ABC):
         """
         del role, tenant
         raise MeasurementError(f"the provider {self.name} does not tell its endpoints")
+
+    def adds(self) -> Role:
+        """Tell what the nodes take that ``add_node`` adds.
+
+        Those that take writes, as all others do, have no endpoint of their own: the one that there is leads to them.
+        """
+        return "ro"
 
     def endpoint_of(self, node: str) -> str:
         """Tell the URL of one node alone, where its nodes have one. Raises ``MeasurementError``."""

@@ -75,6 +75,8 @@ pub(crate) struct Machine {
     clock: Clock,
     error: Option<Error>,
     lost: bool,
+    /// The node has said that it ends: once all is answered, another one has to be found.
+    leaving: bool,
     reply: Reply,
 }
 
@@ -109,6 +111,7 @@ impl Machine {
             clock,
             error: None,
             lost: false,
+            leaving: false,
             reply: Reply::default(),
         }
     }
@@ -299,6 +302,7 @@ impl Machine {
             }
             What::Execute { .. } => {}
         }
+        self.leaving |= wire::is_leaving(&error);
         self.reply = Reply::default();
         self.error.get_or_insert(error);
         Ok(())
@@ -403,6 +407,7 @@ impl session::Machine for Machine {
         match () {
             () if self.lost => ConnectionState::Lost,
             () if !self.flying.is_empty() || !self.held.is_empty() => ConnectionState::Waiting,
+            () if self.leaving => ConnectionState::Lost,
             () => ConnectionState::Idle,
         }
     }

@@ -85,6 +85,11 @@ mod before {
     pub(super) const WARNING: u8 = 0x08;
 }
 
+const OVERLOADED: i32 = 0x1001;
+/// What a node says to every request while it ends, as an error of being overloaded
+/// (`org.apache.cassandra.transport.Dispatcher`).
+const LEAVING: &[u8] = b"Server is shutting down";
+
 /// Errors that are more than a message (section 9).
 pub(super) mod code {
     pub(in crate::cassandra) const PROTOCOL: &str = "0x000A";
@@ -253,6 +258,12 @@ pub(super) fn garbage(what: &str) -> Error {
     Error::connection_lost(format!("the server does not speak version 4 or 5 of the protocol: {what}"))
 }
 
+/// Whether an error says that its node is about to end: its connections are of no use any more.
+#[cold]
+pub(super) fn is_leaving(error: &Error) -> bool {
+    error.class() == ErrorClass::ShuttingDown && error.message() == String::from_utf8_lossy(LEAVING)
+}
+
 /// ERROR, in the classes of all drivers (section 9). Writes of which the server does not say that nothing was done have
 /// an unknown outcome.
 #[cold]
@@ -260,9 +271,10 @@ pub(super) fn error(body: &[u8]) -> Error {
     let mut fields = Fields(body);
     let (Ok(number), Ok(message)) = (fields.i32(), fields.string()) else { return garbage("an error") };
     let (class, is_open) = match number {
+        OVERLOADED if message == LEAVING => (ErrorClass::ShuttingDown, false),
         // Unavailable, Is_bootstrapping, Unprepared: nothing was done, and the same may succeed later.
         0x1000 | 0x1002 | 0x2500 => (ErrorClass::ShuttingDown, false),
-        0x1001 => (ErrorClass::Throttled, false),
+        OVERLOADED => (ErrorClass::Throttled, false),
         // Write_timeout, CAS_write_unknown.
         0x1100 | 0x1700 => (ErrorClass::StatementTimeout, true),
         0x1200 => (ErrorClass::StatementTimeout, false),
@@ -316,6 +328,18 @@ mod tests {
         assert!(frame(4, &bytes).is_err());
         bytes[0] = 4;
         assert!(frame(4, &bytes[..1]).is_err(), "a request in place of an answer");
+    }
+
+    #[test]
+    fn a_node_that_ends_is_not_overloaded() {
+        let told = |message: &[u8]| {
+            let mut body = OVERLOADED.to_be_bytes().to_vec();
+            put_string(&mut body, message);
+            error(&body)
+        };
+        let (leaving, overloaded) = (told(LEAVING), told(b"Too many requests"));
+        assert_eq!((leaving.class(), is_leaving(&leaving)), (ErrorClass::ShuttingDown, true));
+        assert_eq!((overloaded.class(), is_leaving(&overloaded)), (ErrorClass::Throttled, false));
     }
 
     #[test]

@@ -46,7 +46,7 @@ class Course:
     @property
     def kind(self) -> str:
         """What a node is called."""
-        return "node" if self.means.provider.adds == "rw" else "read-only node"
+        return "node" if self.means.provider.adds() == "rw" else "read-only node"
 
     def endpoints(self) -> tuple[str, ...]:
         """Return the URLs of the present endpoints of nodes."""
@@ -58,7 +58,7 @@ class Course:
 
     def led_to(self, urls: Sequence[str]) -> Endpoints:
         """Describe the system with these endpoints of nodes."""
-        return self.means.endpoints(urls, self.settings.reads, self.means.provider.adds)
+        return self.means.endpoints(urls, self.settings.reads, self.means.provider.adds())
 
     def take_all_away(self) -> None:
         """Remove the present read-only nodes if the provider can; else start with them."""
@@ -166,7 +166,7 @@ class Course:
             raise
         finally:
             with contextlib.suppress(MeasurementError):
-                endpoints = self.means.endpoints(self.endpoints(), role=self.means.provider.adds)
+                endpoints = self.means.endpoints(self.endpoints(), role=self.means.provider.adds())
                 self.means.load.set(endpoints=endpoints)
 
     def _note_late_node(self) -> None:

@@ -66,7 +66,7 @@ class Scaleout(Evaluator):
         if reason := self._why_not(means):
             means.unsupported(self._index, reason)
             return
-        is_ring = means.provider.adds == "rw"
+        is_ring = means.provider.adds() == "rw"
         course = (RingCourse if is_ring else Course)(means, self._settings, self._index)
         try:
             # Away from the nodes that will be removed.
@@ -92,7 +92,7 @@ class Scaleout(Evaluator):
         provider = means.provider
         if Action.ADD_NODE not in provider.actions():
             return f"the provider {provider.name} cannot {Action.ADD_NODE}"
-        if provider.adds == "rw":
+        if provider.adds() == "rw":
             return self._why_not_of_a_ring(len(provider.nodes()))
         if means.study.load.reads == "rw":
             return 'load.reads is "rw": nothing runs on read-only nodes'
@@ -151,7 +151,7 @@ class Scaleout(Evaluator):
                 mix=name,
                 of_mix=mix,
                 nodes=nodes,
-                adds=means.provider.adds,
+                adds=means.provider.adds(),
                 reads=of.reads,
                 concurrency=of.concurrency,
                 repetition=repetition,

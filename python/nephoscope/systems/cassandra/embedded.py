@@ -155,7 +155,6 @@ class EmbeddedCassandra(ClusterProvider):
     name: ClassVar[str] = "embedded-cassandra"
     summary: ClassVar[str] = "a ring of Cassandra nodes on this machine's Java, started by nephoscope"
     settings_type: ClassVar[type[SystemSettings]] = EmbeddedCassandraSettings
-    adds: ClassVar[Role] = "rw"
     dialect_url: ClassVar[str] = "cassandra://localhost/none"
 
     def __init__(self, settings: EmbeddedCassandraSettings) -> None:
@@ -199,6 +198,10 @@ class EmbeddedCassandra(ClusterProvider):
         cluster.start(self._settings.nodes - 1, prepare)
         self._cassandra.ring.ports.keep(self._folder())
         self._allocation = [Allocation(time_ns=_engine.monotonic_ns(), resources=given)]
+
+    def adds(self) -> Role:
+        """Every node takes writes."""
+        return "rw"
 
     def endpoint_of(self, node: str) -> str:
         """Tell the URL of a node, whose sessions stay with it."""
