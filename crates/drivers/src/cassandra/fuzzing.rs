@@ -3,6 +3,7 @@
 use super::levels::Levels;
 use super::machine::{Clock, Machine};
 use super::prepared::Prepared;
+use super::ring::Ring;
 use super::segments::{self, Speech};
 use super::wire::{Fields, Form};
 use crate::contract::driver::{Command, ConnectionState, Want};
@@ -59,6 +60,31 @@ fn statements(form: Form) -> Vec<Prepared> {
 /// What is sent together: places of [`statements`].
 const FLUSHES: [&[usize]; 4] = [&[0], &[2, 3, 4], &[1, 5], &[0, 1, 2, 2, 6, 0]];
 
+/// The first byte of what is read as rows about a ring.
+const RING: u8 = 0x7f;
+
+/// What a node tells of its ring, as lines with tabs between cells: of itself, of others, and behind an empty line of
+/// keyspaces.
+///
+/// # Panics
+/// If a row would be looked for at a node that is not there, or at one of them twice.
+fn ring(text: &str) {
+    let row = |line: &str| line.split('\t').map(|cell| (cell != "-").then(|| cell.to_owned())).collect();
+    let mut lines = text.lines();
+    let own = row(lines.next().unwrap_or_default());
+    let peers: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).map(row).collect();
+    let keyspaces: Vec<_> = lines.map(row).collect();
+    let Ok(ring) = Ring::of(&own, &peers, &keyspaces) else { return };
+    for name in keyspaces.iter().filter_map(|row| row.first()?.as_deref()) {
+        let Some(keyspace) = ring.keyspace(name) else { continue };
+        for token in [i64::MIN, -1, 0, i64::MAX] {
+            let nodes = ring.replicas(keyspace, token);
+            assert!(nodes.iter().all(|node| usize::from(*node) < ring.members.len()));
+            assert!((1..nodes.len()).all(|place| !nodes[..place].contains(&nodes[place])));
+        }
+    }
+}
+
 /// What a server sends; the first byte says how the bytes are cut, whether they are version 5, and whether segments with
 /// right checksums are made of them, so long each.
 ///
@@ -66,6 +92,9 @@ const FLUSHES: [&[usize]; 4] = [&[0], &[2, 3, 4], &[1, 5], &[0, 1, 2, 2, 6, 0]];
 /// If the outcome depends on how the bytes are cut, or if a claimed length costs memory.
 pub fn protocol(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
+    if *choice == RING {
+        return ring(&String::from_utf8_lossy(bytes));
+    }
     let (form, cut) = match choice {
         0x80.. => (Form::FIVE, usize::from(choice & 0x3f) + 1),
         _ => (Form::FOUR, usize::from(*choice) + 1),

@@ -101,7 +101,7 @@ impl Shared {
     }
 }
 
-type Row = Vec<Option<String>>;
+pub(super) type Row = Vec<Option<String>>;
 
 async fn rows(link: &mut Link, cql: &str) -> Result<Vec<Row>, Error> {
     Ok(table(&link.query(cql, Levels::SET_UP.read).await?)?.rows)
@@ -129,7 +129,7 @@ fn unread(what: &str) -> Error {
 
 impl Ring {
     /// Makes a ring of what its node says of itself, which is its first member, of the others and of the keyspaces.
-    fn of(own: &Row, peers: &[Row], keyspaces: &[Row]) -> Result<Self, Error> {
+    pub(super) fn of(own: &Row, peers: &[Row], keyspaces: &[Row]) -> Result<Self, Error> {
         let mut ring = Self::default();
         let partitioner = cell(own, 5).unwrap_or_default();
         if partitioner.rsplit('.').next() != Some(PARTITIONER) {
@@ -196,9 +196,12 @@ impl Ring {
             |start: usize| self.tokens[start..].iter().chain(&self.tokens[..start]).map(|(_, node)| *node);
         let nodes = |start| match replication {
             Replication::Simple(factor) => {
-                let mut found = Vec::new();
+                let (mut found, most) = (Vec::new(), self.members.len().min(*factor));
                 for node in from(start) {
-                    if found.len() < *factor && !found.contains(&node) {
+                    if found.len() == most {
+                        break;
+                    }
+                    if !found.contains(&node) {
                         found.push(node);
                     }
                 }
@@ -216,12 +219,16 @@ impl Ring {
     /// The nodes of a data centre that come first, each in a rack of its own as far as there are racks
     /// (`org.apache.cassandra.locator.NetworkTopologyStrategy`).
     fn in_centre(&self, centre: &str, factor: usize, order: impl Iterator<Item = u16>) -> Vec<u16> {
-        let here = self.members.iter().filter(|one| one.centre == centre);
-        let mut repeats = factor.saturating_sub(here.map(|one| &one.rack).collect::<BTreeSet<_>>().len());
+        let here = || self.members.iter().filter(|one| one.centre == centre);
+        let most = here().count().min(factor);
+        let mut repeats = factor.saturating_sub(here().map(|one| &one.rack).collect::<BTreeSet<_>>().len());
         let (mut found, mut racks) = (Vec::new(), BTreeSet::new());
         for node in order {
             let member = &self.members[usize::from(node)];
-            if member.centre != centre || found.len() == factor || found.contains(&node) {
+            if found.len() == most {
+                break;
+            }
+            if member.centre != centre || found.contains(&node) {
                 continue;
             }
             if !racks.insert(&member.rack) {

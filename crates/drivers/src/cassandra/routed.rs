@@ -6,6 +6,7 @@
 //! go elsewhere, until the node can be reached again.
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -69,18 +70,57 @@ enum Node {
     Closed(Nanos),
 }
 
-/// The connections of a session.
-pub(super) struct Routed {
+/// How connections to other nodes are made.
+struct Opener {
     making: Rc<Making>,
     runtime: Runtime,
+    /// The home, whose port and password are those of the others.
+    home: Host,
+}
+
+impl Opener {
+    /// Begins to connect to a node that has no connection, if it is time; one that is lost is closed.
+    fn renew(&self, node: &mut Node, address: IpAddr) {
+        match node {
+            Node::Open(_) => *node = Node::Closed(self.making.endpoint.shared.close(address)),
+            Node::Closed(until) if *until <= clock::now() => {
+                let name = address.to_string();
+                let host = Host { name, address: HostAddress::Ip(address), ..self.home.clone() };
+                *node = Node::Opening(Box::pin(Rc::clone(&self.making).open(self.runtime.clone(), host)));
+            }
+            Node::Opening(_) | Node::Closed(_) => {}
+        }
+    }
+
+    /// Goes on with connections that are being made; gives whether there are any.
+    fn open(&self, nodes: &mut [Node], ring: &Ring, cx: &mut Context<'_>) -> bool {
+        let mut opens = false;
+        for (node, member) in nodes.iter_mut().zip(&ring.members) {
+            let Node::Opening(opening) = node else { continue };
+            match opening.as_mut().poll(cx) {
+                Poll::Pending => opens = true,
+                Poll::Ready(Ok(session)) => *node = Node::Open(Box::new(session)),
+                Poll::Ready(Err(error)) => {
+                    tracing::debug!(%error, "a node of the ring is not reached");
+                    *node = Node::Closed(self.making.endpoint.shared.close(member.address));
+                }
+            }
+        }
+        opens
+    }
+}
+
+/// The connections of a session.
+pub(super) struct Routed {
+    opener: Opener,
     ring: Arc<Ring>,
     /// In the order of the ring's members.
     nodes: Vec<Node>,
+    /// Whether some are being connected to.
+    opens: bool,
     home: usize,
     /// The one that has what was sent last.
     current: usize,
-    /// The port of the home, which other nodes have, too; and the password.
-    host: Host,
     /// The keyspace of each statement that has a partition key, by its place in the ring.
     keyspaces: Vec<Option<usize>>,
     key: Vec<u8>,
@@ -98,67 +138,21 @@ impl Routed {
         let statements = session.machine().statements().iter();
         let keyspaces = statements.map(|one| ring.keyspace(one.routed_in()?)).collect();
         let count = ring.members.len();
-        let near = |place: usize| ring.members[place].centre == ring.members[home].centre;
-        let wanted: Vec<usize> = (0..count)
-            .map(|step| (home + step) % count)
-            .filter(|place| near(*place))
-            .take(MOST_NODES)
-            .collect();
-        let opens = |place: usize| match wanted.contains(&place) {
-            true => Node::Closed(making.endpoint.shared.opens(ring.members[place].address)),
-            false => Node::Closed(Nanos::MAX),
-        };
-        let mut nodes: Vec<Node> = (0..count).map(opens).collect();
-        nodes[home] = Node::Open(Box::new(session));
-        let mut routed = Self {
-            making: Rc::new(making),
-            runtime: runtime.clone(),
-            ring,
-            nodes,
-            home,
-            current: home,
-            host,
-            keyspaces,
-            key: Vec::new(),
-            turn: home,
-            deadline,
-        };
+        let near = |place: &usize| ring.members[*place].centre == ring.members[home].centre;
+        let wanted = (0..count).map(|step| (home + step) % count).filter(near).take(MOST_NODES);
+        let mut nodes: Vec<Node> = (0..count).map(|_| Node::Closed(Nanos::MAX)).collect();
+        let opener = Opener { making: Rc::new(making), runtime: runtime.clone(), home: host };
         for place in wanted {
-            routed.reopen(place);
-        }
-        poll_fn(|cx| {
-            routed.open(cx);
-            let opens = routed.nodes.iter().any(|node| matches!(node, Node::Opening(_)));
-            if opens { Poll::Pending } else { Poll::Ready(()) }
-        })
-        .await;
-        Ok(routed)
-    }
-
-    /// Begins to connect to a node, if it is time.
-    fn reopen(&mut self, place: usize) {
-        if matches!(self.nodes[place], Node::Closed(until) if until <= clock::now()) {
-            let address = self.ring.members[place].address;
-            let host =
-                Host { name: address.to_string(), address: HostAddress::Ip(address), ..self.host.clone() };
-            let opening = Rc::clone(&self.making).open(self.runtime.clone(), host);
-            self.nodes[place] = Node::Opening(Box::pin(opening));
-        }
-    }
-
-    /// Goes on with connections that are being made.
-    fn open(&mut self, cx: &mut Context<'_>) {
-        for (node, member) in self.nodes.iter_mut().zip(&self.ring.members) {
-            let Node::Opening(opening) = node else { continue };
-            match opening.as_mut().poll(cx) {
-                Poll::Pending => {}
-                Poll::Ready(Ok(session)) => *node = Node::Open(Box::new(session)),
-                Poll::Ready(Err(error)) => {
-                    tracing::debug!(%error, "a node of the ring is not reached");
-                    *node = Node::Closed(self.making.endpoint.shared.close(member.address));
-                }
+            let address = ring.members[place].address;
+            nodes[place] = Node::Closed(opener.making.endpoint.shared.opens(address));
+            if place != home {
+                opener.renew(&mut nodes[place], address);
             }
         }
+        nodes[home] = Node::Open(Box::new(session));
+        poll_fn(|cx| if opener.open(&mut nodes, &ring, cx) { Poll::Pending } else { Poll::Ready(()) }).await;
+        let (key, turn) = (Vec::new(), home);
+        Ok(Self { opener, ring, nodes, opens: false, home, current: home, keyspaces, key, turn, deadline })
     }
 
     /// The connection to a node that is open.
@@ -180,30 +174,31 @@ impl Routed {
         self.at(self.current).is_some_and(|session| session.state() == ConnectionState::Waiting)
     }
 
+    /// The keyspace of a command's row, whose key is written down, if it has one.
+    fn keyspace(&mut self, command: Command, params: &Params) -> Option<usize> {
+        let Command::Execute(place) = command else { return None };
+        let keyspace = self.keyspaces.get(place).copied().flatten()?;
+        let Node::Open(home) = &self.nodes[self.home] else { return None };
+        let has_key = home.machine().statements().get(place)?.write_key(params, &mut self.key);
+        has_key.then_some(keyspace)
+    }
+
     /// The node that is to have a command: one with its row, or the home.
     fn choose(&mut self, command: Command, params: &Params) -> usize {
-        let Command::Execute(place) = command else { return self.home };
-        let Some(keyspace) = self.keyspaces.get(place).copied().flatten() else { return self.home };
-        let mut key = std::mem::take(&mut self.key);
-        let statement = self.at(self.home).and_then(|home| home.machine().statements().get(place));
-        let has_key = statement.is_some_and(|statement| statement.write_key(params, &mut key));
-        let token = token::of(&key);
-        self.key = key;
-        if !has_key {
-            return self.home;
-        }
+        let Some(keyspace) = self.keyspace(command, params) else { return self.home };
         self.turn = self.turn.wrapping_add(1);
-        let ring = Arc::clone(&self.ring);
-        let replicas = ring.replicas(keyspace, token);
+        let Self { opener, ring, nodes, opens, turn, .. } = self;
+        let replicas = ring.replicas(keyspace, token::of(&self.key));
         for step in 0..replicas.len() {
-            let node = usize::from(replicas[self.turn.wrapping_add(step) % replicas.len()]);
-            match self.at(node).map(Connection::state) {
-                Some(ConnectionState::Lost) => {
-                    let until = self.making.endpoint.shared.close(ring.members[node].address);
-                    self.nodes[node] = Node::Closed(until);
+            let place = usize::from(replicas[turn.wrapping_add(step) % replicas.len()]);
+            match &mut nodes[place] {
+                Node::Open(session) if session.state() != ConnectionState::Lost => return place,
+                // Without its home the session is lost.
+                _ if place == self.home => {}
+                node => {
+                    opener.renew(node, ring.members[place].address);
+                    *opens = true;
                 }
-                Some(_) => return node,
-                None => self.reopen(node),
             }
         }
         self.home
@@ -234,7 +229,9 @@ impl Connection for Routed {
 
     #[inline]
     fn poll_replies(&mut self, cx: &mut Context<'_>, rows: &mut Rows) -> Poll<Result<Reply, Error>> {
-        self.open(cx);
+        if self.opens {
+            self.opens = self.opener.open(&mut self.nodes, &self.ring, cx);
+        }
         self.session()?.poll_replies(cx, rows)
     }
 

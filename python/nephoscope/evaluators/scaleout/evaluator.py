@@ -1,4 +1,4 @@
-"""The evaluator ``scaleout``: read-only nodes that are added one by one under load, and the E2-Score.
+"""The evaluator ``scaleout``: nodes that are added one by one under load, and the E2-Score.
 
 METRICS, section 3; CloudyBench, section II-G, equation 5.
 """
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 
 class Scaleout(Evaluator):
-    """Adds read-only nodes under load, and measures the gain of each."""
+    """Adds nodes under load, read-only ones or those of a ring, and measures the gain of each."""
 
     name: ClassVar[str] = "scaleout"
-    summary: ClassVar[str] = (
-        "read-only nodes added one by one under load: TPS per node (E2), linearity, time to serve"
-    )
+    summary: ClassVar[str] = "nodes added one by one under load: TPS per node (E2), linearity, time to serve"
     settings_type: ClassVar[type[MeasureSettings]] = ScaleoutSettings
 
     def __init__(self, settings: ScaleoutSettings, workload: DescribedWorkload, index: int) -> None:
