@@ -58,12 +58,15 @@ impl Probes {
 }
 
 /// The SQL of the probes' tables in the dialect of a URL's driver, by what it is for: `create`, `empty`, `stand` (to be
-/// followed by a number and a bracket), `read`, `written`, `drop`. Nothing where there is no SQL: then there is nothing to
-/// be made beforehand. Raises `InputError` for a URL that has no driver.
+/// followed by a number and a bracket), `read`, `written`, `drop`. Where there is no SQL: `keyed`, the dialect's name, and
+/// `markers`, the table of registers. Raises `InputError` for a URL that has no driver.
 #[pyfunction]
 pub(crate) fn probe_tables(py: Python<'_>, url: &str) -> PyResult<BTreeMap<&'static str, &'static str>> {
     let driver = nephoscope_drivers::open(url, &nephoscope_drivers::Settings::default());
     let driver = driver.map_err(|error| errors::input(py, &error.0))?;
     let dialect = driver.dialect();
-    Ok(if dialect.capabilities.sql { dialect.probes.set_up().into_iter().collect() } else { BTreeMap::new() })
+    if dialect.capabilities.sql {
+        return Ok(dialect.probes.set_up().into_iter().collect());
+    }
+    Ok(BTreeMap::from([("keyed", dialect.name), ("markers", nephoscope_drivers::probe_tables::MARKERS)]))
 }

@@ -6,13 +6,18 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.calibration.base import Case, Reading
+from nephoscope.calibration.planted import Planted
+from nephoscope.collectors import cassandra
 from nephoscope.errors import MeasurementError
 from nephoscope.statistics import half_width
+from nephoscope.systems.cassandra.install import is_installed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nephoscope.calibration.base import Bench
+    from nephoscope.calibration.base import Bench, Measured
+    from nephoscope.settings.base import Role
+    from nephoscope.systems.base import System
 
 _QUICK = "latency=constant(20us)"
 _SIGMAS = 4.0
@@ -162,9 +167,100 @@ def _linearizable(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="reads dropped", planted=0, read=reads["due"] - accounted)
 
 
+_LATE_MS = 200.0
+_LATE_SLACK_MS = 15.0
+"""What a write takes until it is acknowledged, and until the late node has it once it has come."""
+_WRITES_EVERY_S = 1.0
+
+
+class FarApart(Planted):
+    """A ring that is written at its first node and read at its last, which gets everything late."""
+
+    def start(self) -> System:
+        """Start the ring, and tell the two."""
+        system = super().start()
+        first, *_, last = cassandra.nodes(system.rw[0]).values()
+        return system.model_copy(update={"rw": (first,), "ro": (last,)})
+
+    def endpoints(self, role: Role, tenant: str | None = None) -> tuple[str, ...]:
+        """Tell the one of a role."""
+        first, *_, last = cassandra.nodes(super().endpoints("rw", tenant)[0]).values()
+        return (first,) if role == "rw" else (last,)
+
+
+def read_late_node(measured: Measured, late_ms: float) -> Iterator[Reading]:
+    """Expect a node that gets every write so late to be as stale at ONE, and not at QUORUM, which asks another one.
+
+    The run has written at QUORUM, at another node, every second.
+    """
+    situations = measured.scores["details"]["consistency"]["0"]["situations"]
+    one, quorum = (next(of for of in situations if of["level"] == level) for level in LATE_LEVELS)
+    visible = one["visible"][0]
+    yield Reading(
+        figure="time until visible at ONE, p50",
+        unit="ms",
+        planted=late_ms,
+        read=visible["p50_ms"],
+        absolute=_LATE_SLACK_MS,
+        stated=visible["half_width_ms"],
+    )
+    stale = one["stale"]
+    yield Reading(
+        figure="stale reads at ONE",
+        planted=late_ms / 1000 / _WRITES_EVERY_S,
+        read=stale["share"],
+        absolute=0.03,
+        stated=half_width(stale["ci95"]),
+    )
+    yield Reading(figure="reads at ONE that went back", planted=0, read=_violations(one, "monotonic_reads"))
+    yield Reading(figure="stale reads at QUORUM", planted=0, read=quorum["stale"]["hits"])
+    for guarantee in ("monotonic_reads", "read_your_writes"):
+        figure = f"violations of {guarantee.replace('_', ' ')} at QUORUM"
+        yield Reading(figure=figure, planted=0, read=_violations(quorum, guarantee))
+    yield Reading(
+        figure="QUORUM was read", planted="yes", read="yes" if quorum["reads"]["answered"] else "no"
+    )
+
+
+LATE = "a late node of a ring of Cassandra, read at ONE and at QUORUM"
+LATE_LEVELS = ("read ONE write QUORUM", "QUORUM")
+
+
+def late_measure(seconds: float) -> dict[str, Any]:
+    """Make the entry of ``[[measure]]`` that :func:`read_late_node` reads."""
+    return {
+        "evaluator": "consistency",
+        "levels": list(LATE_LEVELS),
+        "readers": 4,
+        "read_interval": 0.005,
+        "write_interval": _WRITES_EVERY_S,
+        "read_timeout": 5.0,
+        "warmup": 1.0,
+        "duration": seconds,
+    }
+
+
+def _late(bench: Bench) -> Iterator[Reading]:
+    measured = bench.measure(
+        {
+            "provider": "embedded-cassandra",
+            "data": str(bench.folder / "cassandra"),
+            "replica_delay": f"{_LATE_MS:g}ms",
+            # A node that has a row reads it itself, however slow it has been.
+            "settings": {"dynamic_snitch": False},
+        },
+        late_measure(bench.seconds(30, 10)),
+        provider=lambda inner: FarApart(inner, {}),
+        workload={"name": "ycsb"},
+    )
+    yield from read_late_node(measured, _LATE_MS)
+
+
 CASES = (
     Case("consistency", "a law of staleness on sim", _law),
     Case("consistency", "rates of violations on sim", _rates),
     Case("consistency", "long forks on sim", _forks, 120.0),
     Case("consistency", "a linearizable store on sim", _linearizable),
+    # A ring takes most of a minute to start, and not every machine has Cassandra.
+    *((Case("consistency", LATE, _late, 300.0, in_short=False),) if is_installed() else ()),
 )

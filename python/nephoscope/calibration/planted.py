@@ -66,6 +66,16 @@ class Planted(Provider):
         endpoints: tuple[str, ...] = self._inner.endpoints(role, tenant)
         return endpoints
 
+    def adds(self) -> Role:
+        """Tell what its nodes take."""
+        role: Role = self._inner.adds()
+        return role
+
+    def endpoint_of(self, node: str) -> str:
+        """Tell the URL of one of its nodes."""
+        url: str = self._inner.endpoint_of(node)
+        return url
+
     def allocation(self) -> tuple[Allocation, ...]:
         """Tell its allocation."""
         allocation: tuple[Allocation, ...] = self._inner.allocation()

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field
 
 from nephoscope import _engine
+from nephoscope.dialects import KEYED
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.base import Role, Settings
 from nephoscope.settings.units import Duration
@@ -36,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _READ_S = 0.2
 _WAIT_S = 0.05
+_AGREED_S = 15.0
+"""So long may nodes take to agree that a table has gone."""
 
 
 class ProbeSettings(Settings):
@@ -127,7 +130,9 @@ def set_up(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
     writers = [endpoint for endpoint in endpoints if endpoint.role == "rw"]
     if not writers:
         raise MeasurementError("probes need an endpoint that takes writes: their tables are made there")
-    if not (sql := _engine.probe_tables(writers[0].url)):
+    sql = _engine.probe_tables(writers[0].url)
+    if "keyed" in sql:
+        _set_up_keyed(endpoints, writers[0], sql, limit)
         return
     _query(writers[0], sql["create"], sql["empty"], f"{sql['stand']}{mark})", timeout_s=timeout_s)
     for endpoint in endpoints:
@@ -138,6 +143,31 @@ def set_up(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
                     f" were not to be seen there within {timeout_s:g} s"
                 )
             time.sleep(_WAIT_S)
+
+
+def _set_up_keyed(
+    endpoints: Sequence[Endpoint], writer: Endpoint, names: Mapping[str, str], limit: float
+) -> None:
+    """Make the table of registers where a system without SQL has tables, and wait until every endpoint has it."""
+    system, table = KEYED.get(names["keyed"]), names["markers"]
+    if system is None:
+        return
+    ask = _asking(writer, limit)
+    if not system.exists(ask, table):
+        system.make(ask, table, [("id", "integer"), ("number", "integer")])
+    if not system.exists(ask, table):
+        return  # there, rows alone make a table
+    for endpoint in endpoints:
+        while not system.exists(_asking(endpoint, limit), table):
+            if time.monotonic() > limit:
+                raise MeasurementError(
+                    f"probes of {endpoint.node}: the {system.thing} {table} was not to be seen there in time"
+                )
+            time.sleep(_WAIT_S)
+
+
+def _asking(endpoint: Endpoint, limit: float) -> Callable[[str], list[list[str | None]]]:
+    return lambda words: _query(endpoint, words, timeout_s=max(limit - time.monotonic(), 0.1))
 
 
 def _has(endpoint: Endpoint, sql: str, mark: int, limit: float) -> bool:
@@ -152,8 +182,11 @@ def _has(endpoint: Endpoint, sql: str, mark: int, limit: float) -> bool:
 def drop(endpoints: Sequence[Endpoint], timeout_s: float) -> None:
     """Drop the tables of probes. Raises ``MeasurementError``."""
     writer = next(endpoint for endpoint in endpoints if endpoint.role == "rw")
-    if sql := _engine.probe_tables(writer.url):
+    sql = _engine.probe_tables(writer.url)
+    if "keyed" not in sql:
         _query(writer, sql["drop"], timeout_s=timeout_s)
+    elif (system := KEYED.get(sql["keyed"])) is not None:
+        system.drop(_asking(writer, time.monotonic() + max(timeout_s, _AGREED_S)), sql["markers"])
 
 
 def _query(endpoint: Endpoint, *statements: str, timeout_s: float) -> list[list[str | None]]:

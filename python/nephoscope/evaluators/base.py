@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nephoscope.scoring.definitions import ScoreName
     from nephoscope.scoring.formulas import Absent, Score
     from nephoscope.settings.actions import Action
+    from nephoscope.settings.base import Role
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.reading import Study
     from nephoscope.study.workload import DescribedWorkload
@@ -69,14 +70,16 @@ class Means:
         self.load.phase(name, "pause", _REST_S, Load(concurrency=0.0, mix=mix, release=True), labels)
         self.load.wait()
 
-    def endpoints(self, ro: Sequence[str], reads: Reads | None = None) -> Endpoints:
-        """Describe, for the tenant that is loaded, a system with these read-only endpoints.
+    def endpoints(self, urls: Sequence[str], reads: Reads | None = None, role: Role = "ro") -> Endpoints:
+        """Describe, for the tenant that is loaded, a system with these endpoints of a role.
 
         ``reads`` says where read-only transactions run; if left out, it is that of the study's load.
         """
-        system = self.system.model_copy(update={"ro": tuple(ro)})
         of_load = self.study.load.reads
-        return Endpoints(ro=self.ro_of(system), reads=reads or ("ro" if of_load == "auto" else of_load))
+        reads = reads or ("ro" if of_load == "auto" else of_load)
+        if role == "rw":
+            return Endpoints(rw=tuple(urls), reads=reads)
+        return Endpoints(ro=self.ro_of(self.system.model_copy(update={"ro": tuple(urls)})), reads=reads)
 
     def probes(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -56,7 +55,8 @@ def prepare(study: Study, system_url: str) -> tuple[Workload, list[Evaluator]]:
     workload = Workload.of(study.workload, system_url)
     _check_service(study, workload)
     _check_isolation(study, workload)
-    _check_consistency(study, workload)
+    if study.load.consistency is not None:
+        workload.check_consistency([study.load.consistency], "load.consistency")
     if study.workload.prewarm and not workload.description["schema"]["prewarm"]:
         raise InputError(f"workload.prewarm: the schema of {workload.name} has no section prewarm")
     evaluators = [
@@ -75,17 +75,6 @@ def _check_isolation(study: Study, workload: Workload) -> None:
     if level is not None and level not in levels:
         allowed = f"{'is' if len(levels) == 1 else 'are'} {', '.join(map(repr, levels))}"
         raise InputError(f"load.isolation: {name} has no {level!r}; allowed {allowed}")
-
-
-def _check_consistency(study: Study, workload: Workload) -> None:
-    """Check that the system has the consistency level. Raises ``InputError``."""
-    name, level = workload.description["dialect"], study.load.consistency
-    capabilities = workload.description["capabilities"]
-    reads, writes = capabilities["consistency_apart"]
-    apart = re.fullmatch("read (.*) write (.*)", level or "")
-    known = level in capabilities["consistency"] or (apart and apart[1] in reads and apart[2] in writes)
-    if level is not None and not known:
-        raise InputError(f"load.consistency: {name} has no {level!r}; {capabilities['consistency_levels']}")
 
 
 def _check_service(study: Study, workload: Workload) -> None:

@@ -48,6 +48,19 @@ class DescribedWorkload(ABC):
         """The names of its transactions, in their order."""
         return [transaction["name"] for transaction in self.description["transactions"]]
 
+    def check_consistency(self, levels: Iterable[str], where: str) -> None:
+        """Check that the system has consistency levels; a stored run had. Raises ``InputError``."""
+        capabilities = self.description.get("capabilities", {})
+        if "consistency_levels" not in capabilities:
+            return
+        reads, writes = capabilities["consistency_apart"]
+        for level in levels:
+            apart = re.fullmatch("read (.*) write (.*)", level)
+            if level in capabilities["consistency"] or (apart and apart[1] in reads and apart[2] in writes):
+                continue
+            name, allowed = self.description["dialect"], capabilities["consistency_levels"]
+            raise InputError(f"{where}: {name} has no {level!r}; {allowed}")
+
     def mixes(self, mixes: Iterable[MixSetting], where: str) -> dict[str, dict[str, float]]:
         """Resolve mixes: the weights of each by its name. Raises ``InputError`` with what is allowed."""
         return dict(self.mix(mix, f"{where}.{index}") for index, mix in enumerate(mixes))

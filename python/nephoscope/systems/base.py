@@ -134,6 +134,17 @@ class Provider(ABC):
         del role, tenant
         raise MeasurementError(f"the provider {self.name} does not tell its endpoints")
 
+    def adds(self) -> Role:
+        """Tell what the nodes take that ``add_node`` adds.
+
+        Those that take writes, as all others do, have no endpoint of their own: the one that there is leads to them.
+        """
+        return "ro"
+
+    def endpoint_of(self, node: str) -> str:
+        """Tell the URL of one node alone, where its nodes have one. Raises ``MeasurementError``."""
+        raise MeasurementError(f"the provider {self.name} does not tell where {node} is")
+
     def parameter(self, name: str) -> bool | int | float | str:
         """Tell what a parameter of the server is now, as ``set`` takes it.
 

@@ -80,6 +80,7 @@ impl Admin for CassandraAdmin {
         let values = local.rows.into_iter().flatten();
         let mut facts: Vec<(String, String)> =
             local.columns.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect();
+        facts.push(("protocol_version".to_owned(), self.link.speech.form.version.to_string()));
         let peers = self.query("SELECT count(*) FROM system.peers")?;
         if let Some(Some(count)) = peers.rows.into_iter().flatten().next() {
             facts.push(("other_nodes".to_owned(), count));

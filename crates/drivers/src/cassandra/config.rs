@@ -7,7 +7,7 @@ use std::time::Duration;
 use percent_encoding::utf8_percent_encode;
 
 use crate::contract::error::ConfigError;
-use crate::net::given::{Given, Keys, Lookup, Switch, process_environment};
+use crate::net::given::{Choice, Given, Keys, Lookup, Switch, process_environment};
 use crate::net::settings::{ENCODED, ENCODED_VALUE, Host, SslMode, TlsSettings, TlsWords, redacted_host};
 use crate::net::url;
 
@@ -27,6 +27,8 @@ pub(crate) const KEYS: Keys = Keys {
         ("validate", None),
         ("usercert", None),
         ("userkey", None),
+        ("routing", None),
+        ("protocol-version", None),
         ("connect-timeout", None),
     ],
     without_effect: &[],
@@ -48,6 +50,28 @@ const TLS_WORDS: TlsWords = TlsWords {
 /// What is about TLS beside `ssl`.
 const OF_TLS: [&str; 4] = ["certfile", "validate", "usercert", "userkey"];
 
+/// Which node coordinates a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// The one that the session is connected to.
+    #[default]
+    Fixed,
+    /// One that has the row: a session has a connection to each node of its data centre.
+    TokenAware,
+}
+
+impl Choice for Routing {
+    const OPTIONS: &'static [(&'static str, Self)] =
+        &[("fixed", Self::Fixed), ("token-aware", Self::TokenAware)];
+}
+
+#[derive(Clone, Copy, PartialEq)]
+struct Version(Option<u8>);
+
+impl Choice for Version {
+    const OPTIONS: &'static [(&'static str, Self)] = &[("4", Self(Some(4))), ("5", Self(Some(5)))];
+}
+
 /// How to reach a cluster, and as whom.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -59,6 +83,10 @@ pub struct Config {
     pub keyspace: String,
     /// How TLS is used.
     pub tls: TlsSettings,
+    /// Which node coordinates a request.
+    pub routing: Routing,
+    /// The version of the protocol; `None` is the newest that the server has.
+    pub protocol_version: Option<u8>,
     /// The longest that making a connection to one host may take; `None` is without a limit of its own.
     pub connect_timeout: Option<Duration>,
     shown: Vec<(&'static str, String)>,
@@ -80,12 +108,15 @@ impl Config {
             host.password.clone_from(&password);
         }
         let text = |key| given.text(key).unwrap_or_default().to_owned();
-        let shown = ["ssl"].into_iter().chain(OF_TLS).chain(["connect-timeout"]);
+        let shown =
+            ["ssl"].into_iter().chain(OF_TLS).chain(["routing", "protocol-version", "connect-timeout"]);
         Ok(Self {
             hosts,
             user: text("user"),
             keyspace: text("keyspace"),
             tls: tls(&given, environment)?,
+            routing: given.choice("routing", Routing::default())?,
+            protocol_version: given.choice("protocol-version", Version(None))?.0,
             connect_timeout: given
                 .whole("connect-timeout")?
                 .filter(|seconds| *seconds > 0)
@@ -143,7 +174,11 @@ mod tests {
         assert_eq!((config.hosts[1].port, config.tls.mode), (2, SslMode::VerifyFull));
         assert_eq!(config.hosts[0].password.as_ref().unwrap().expose(), b"s@crt");
         assert_eq!(config.redacted(), "cassandra://me@h1:9042,h2:2/ks?ssl=true&certfile=/ca.pem");
+        let routed = read("cassandra://h?routing=token-aware").unwrap();
+        assert_eq!(routed.redacted(), "cassandra://h:9042/?routing=token-aware");
+        assert_eq!(routed.routing, Routing::TokenAware);
         let plain = read("cassandra://").unwrap();
+        assert_eq!(plain.routing, Routing::Fixed);
         assert_eq!(
             (plain.redacted().as_str(), plain.tls.mode),
             ("cassandra://localhost:9042/", SslMode::Disable)
@@ -158,6 +193,10 @@ mod tests {
         for (url, message) in [
             ("cassandra://h?validate=false", "is about TLS, which ssl=true asks for"),
             ("cassandra://h?ssl=maybe", "allowed are false, true"),
+            (
+                "cassandra://h?routing=random",
+                "url: routing \"random\" is not known; allowed are fixed, token-aware",
+            ),
             (
                 "cassandra://h?ssl=true&usercert=/c",
                 "usercert and userkey go together; one of them is missing",

@@ -1,9 +1,11 @@
 //! What the fuzz target in `fuzz/` calls; the crate's tests replay the seeds.
 
 use super::levels::Levels;
-use super::machine::Machine;
+use super::machine::{Clock, Machine};
 use super::prepared::Prepared;
-use super::wire::Fields;
+use super::ring::Ring;
+use super::segments::{self, Speech};
+use super::wire::{Fields, Form};
 use crate::contract::driver::{Command, ConnectionState, Want};
 use crate::contract::statement::Statement;
 use crate::contract::value::{Params, Value};
@@ -13,9 +15,13 @@ use crate::net::session::Machine as _;
 
 /// The answer to the preparation of each statement, behind its kind: `(text, text, int)` or as many of these as it has
 /// parameters, and columns `(text, decimal)` where it reads.
-fn preparation(params: usize, reads: bool) -> Vec<u8> {
+fn preparation(form: Form, params: usize, reads: bool) -> Vec<u8> {
     const TYPES: [u8; 3] = [0x0D, 0x0D, 0x09];
-    let mut out = b"\0\x02id\0\0\0\x01\0\0\0".to_vec();
+    let mut out = b"\0\x02id".to_vec();
+    if form.is_five() {
+        out.extend_from_slice(b"\0\x07columns");
+    }
+    out.extend_from_slice(b"\0\0\0\x01\0\0\0");
     out.extend_from_slice(&[params as u8, 0, 0, 0, 0]);
     if params > 0 {
         out.extend_from_slice(b"\0\x01k\0\x01t");
@@ -33,7 +39,7 @@ fn preparation(params: usize, reads: bool) -> Vec<u8> {
 }
 
 /// The verbs on a table of two fields, in the order of [`Action::ALL`], then CQL that reads, and CQL that is sent alone.
-fn statements() -> Vec<Prepared> {
+fn statements(form: Form) -> Vec<Prepared> {
     let verb = |action: Action| {
         let fields =
             if action == Action::Delete { Vec::new() } else { ["a", "b"].map(str::to_owned).to_vec() };
@@ -42,9 +48,9 @@ fn statements() -> Vec<Prepared> {
     let own = [("cql", "SELECT * FROM t"), ("if", "DELETE FROM t WHERE k = 'x' IF EXISTS")];
     let own = own.map(|(name, cql)| Statement::new(name, cql));
     let of = |statement: Statement| {
-        let mut one = Prepared::new(&statement, Levels::SESSION);
+        let mut one = Prepared::new(&statement, Levels::SESSION, form);
         let reads = one.cql.starts_with("SELECT");
-        let taken = one.prepared(Fields(&preparation(statement.params().len(), reads)));
+        let taken = one.prepared(Fields(&preparation(form, statement.params().len(), reads)));
         assert!(taken.is_ok(), "{taken:?}");
         one
     };
@@ -54,14 +60,57 @@ fn statements() -> Vec<Prepared> {
 /// What is sent together: places of [`statements`].
 const FLUSHES: [&[usize]; 4] = [&[0], &[2, 3, 4], &[1, 5], &[0, 1, 2, 2, 6, 0]];
 
-/// What a server sends; the first byte says how the bytes are cut.
+/// The first byte of what is read as rows about a ring.
+const RING: u8 = 0x7f;
+
+/// What a node tells of its ring, as lines with tabs between cells: of itself, of others, and behind an empty line of
+/// keyspaces.
+///
+/// # Panics
+/// If a row would be looked for at a node that is not there, or at one of them twice.
+fn ring(text: &str) {
+    let row = |line: &str| line.split('\t').map(|cell| (cell != "-").then(|| cell.to_owned())).collect();
+    let mut lines = text.lines();
+    let own = row(lines.next().unwrap_or_default());
+    let peers: Vec<_> = lines.by_ref().take_while(|line| !line.is_empty()).map(row).collect();
+    let keyspaces: Vec<_> = lines.map(row).collect();
+    let Ok(ring) = Ring::of(&own, &peers, &keyspaces) else { return };
+    for name in keyspaces.iter().filter_map(|row| row.first()?.as_deref()) {
+        let Some(keyspace) = ring.keyspace(name) else { continue };
+        for token in [i64::MIN, -1, 0, i64::MAX] {
+            let nodes = ring.replicas(keyspace, token);
+            assert!(nodes.iter().all(|node| usize::from(*node) < ring.members.len()));
+            assert!((1..nodes.len()).all(|place| !nodes[..place].contains(&nodes[place])));
+        }
+    }
+}
+
+/// What a server sends; the first byte says how the bytes are cut, whether they are version 5, and whether segments with
+/// right checksums are made of them, so long each.
 ///
 /// # Panics
 /// If the outcome depends on how the bytes are cut, or if a claimed length costs memory.
 pub fn protocol(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
-    let whole = converse(bytes, bytes.len().max(1));
-    assert_eq!(without_times(whole), without_times(converse(bytes, usize::from(*choice) + 1)));
+    if *choice == RING {
+        return ring(&String::from_utf8_lossy(bytes));
+    }
+    let (form, cut) = match choice {
+        0x80.. => (Form::FIVE, usize::from(choice & 0x3f) + 1),
+        _ => (Form::FOUR, usize::from(*choice) + 1),
+    };
+    let mut made = Vec::new();
+    if *choice >= 0xc0 {
+        for contents in bytes.chunks(3 * cut) {
+            let start = made.len();
+            made.resize(start + segments::BEFORE, 0);
+            made.extend_from_slice(contents);
+            segments::close(&mut made, start);
+        }
+    }
+    let bytes = if made.is_empty() { bytes } else { &made };
+    let whole = converse(form, bytes, bytes.len().max(1));
+    assert_eq!(without_times(whole), without_times(converse(form, bytes, cut)));
 }
 
 /// The times of writes differ; how much was sent does not.
@@ -70,8 +119,8 @@ fn without_times((outcomes, sent, counts): Transcript) -> (Transcript, usize) {
     ((outcomes, Vec::new(), counts), size)
 }
 
-fn converse(bytes: &[u8], cut: usize) -> Transcript {
-    let mut machine = Machine::new(statements(), Levels::SESSION);
+fn converse(form: Form, bytes: &[u8], cut: usize) -> Transcript {
+    let mut machine = Machine::new(statements(form), Levels::SESSION, Speech::new(form), Clock::default());
     let mut conversation = Conversation::new(bytes, cut);
     for flush in FLUSHES.iter().cycle() {
         for place in *flush {
@@ -166,7 +215,7 @@ mod tests {
             reads[at + 2] = 0xff;
             reads
         };
-        let (outcomes, sent, counts) = converse(&[first, writes, reads].concat(), 7);
+        let (outcomes, sent, counts) = converse(Form::FOUR, &[first, writes, reads].concat(), 7);
         let affected: Vec<u64> = outcomes.iter().map(|(reply, _)| reply.as_ref().unwrap().affected).collect();
         assert_eq!((affected, counts), (vec![1, 1, 1], vec![1, 2, 1]));
         // The last flush has two reads; the writes behind them wait.
@@ -185,19 +234,24 @@ mod tests {
         ];
         for (answered, expected) in [8, 10, 11, 12, 13].into_iter().enumerate() {
             let bytes = [before.clone(), waves[..answered].concat()].concat();
-            assert_eq!(streams(&converse(&bytes, 11).1).len(), expected, "{answered} waves are answered");
+            assert_eq!(
+                streams(&converse(Form::FOUR, &bytes, 11).1).len(),
+                expected,
+                "{answered} waves are answered"
+            );
         }
     }
 
     #[test]
     fn an_error_leaves_the_others_and_what_is_forgotten_is_prepared_anew() {
         let bytes =
-            [error(0, 0x2500), frame(1, 8, &[b"\0\0\0\x04", &preparation(1, true)[..]].concat())].concat();
-        let (outcomes, sent, _) = converse(&bytes, 5);
+            [error(0, 0x2500), frame(1, 8, &[b"\0\0\0\x04", &preparation(Form::FOUR, 1, true)[..]].concat())]
+                .concat();
+        let (outcomes, sent, _) = converse(Form::FOUR, &bytes, 5);
         assert_eq!(outcomes[0].0.as_ref().unwrap_err(), &(ErrorClass::ShuttingDown, "0x2500".to_owned()));
         assert_eq!((outcomes.len(), streams(&sent)[1]), (1, (1, 9)), "PREPARE, then the next flush");
         let bytes = [rows(0, &[]), void(1), error(2, 0x1100), void(3), rows(4, &[]), told(5)].concat();
-        let (outcomes, _, _) = converse(&bytes, 64);
+        let (outcomes, _, _) = converse(Form::FOUR, &bytes, 64);
         assert_eq!(outcomes[1].0.as_ref().unwrap_err(), &(ErrorClass::StatementTimeout, "0x1100".to_owned()));
         assert!(outcomes[2].0.is_ok());
     }
@@ -206,12 +260,61 @@ mod tests {
     fn an_answer_to_nothing_ends_the_connection() {
         for bytes in [void(1), rows(0, &[]).repeat(2), error(9, 0x2200), frame(0, 2, b""), void(0).repeat(1)]
         {
-            let (outcomes, _, _) = converse(&bytes, 3);
+            let (outcomes, _, _) = converse(Form::FOUR, &bytes, 3);
             if let Some((_, state)) = outcomes.last() {
                 assert!(matches!(state, ConnectionState::Lost | ConnectionState::Idle));
             }
         }
-        assert_eq!(converse(&void(1), 3).0[0].1, ConnectionState::Lost);
+        assert_eq!(converse(Form::FOUR, &void(1), 3).0[0].1, ConnectionState::Lost);
+    }
+
+    /// What version 4 sends, in segments of version 5 of which some hold a part of an answer.
+    fn in_segments(answers: &[u8], size: usize) -> Vec<u8> {
+        let mut five = answers.to_vec();
+        let mut at = 0;
+        while at < five.len() {
+            five[at] = 0x85;
+            at += HEADER + usize::from(five[at + 7]) * 256 + usize::from(five[at + 8]);
+        }
+        let mut out = Vec::new();
+        for contents in five.chunks(size) {
+            let start = out.len();
+            out.resize(start + segments::BEFORE, 0);
+            out.extend_from_slice(contents);
+            segments::close(&mut out, start);
+        }
+        out
+    }
+
+    #[test]
+    fn version_5_says_the_same_in_segments_and_damage_ends_the_connection() {
+        let bytes = [rows(0, &[]), void(1), void(2), void(3), rows(4, &[]), told(5)].concat();
+        let four = converse(Form::FOUR, &bytes, 5);
+        for size in [1, 10, 1000] {
+            let five = converse(Form::FIVE, &in_segments(&bytes, size), 5);
+            assert_eq!((&five.0, &five.2), (&four.0, &four.2));
+        }
+        let mut damaged = in_segments(&bytes, 1000);
+        *damaged.last_mut().unwrap() ^= 1;
+        let (outcomes, _, _) = converse(Form::FIVE, &damaged, 5);
+        assert_eq!(outcomes[0].1, ConnectionState::Lost);
+        assert_eq!(outcomes[0].0.as_ref().unwrap_err().0, ErrorClass::ConnectionLost);
+    }
+
+    #[test]
+    fn columns_that_have_changed_are_asked_for_by_their_new_name() {
+        // A column more than was prepared, with the name that the columns have now.
+        let changed = frame(
+            0,
+            8,
+            b"\0\0\0\x02\0\0\0\x09\0\0\0\x01\0\x03new\0\x01k\0\x01t\0\x01c\0\x09\0\0\0\x01\0\0\0\x04\0\0\0\x07",
+        );
+        let bytes = [changed, void(1), void(2), void(3), rows(4, &[]), told(5)].concat();
+        let (outcomes, sent, counts) = converse(Form::FIVE, &in_segments(&bytes, 1000), 64);
+        assert!(outcomes.iter().all(|(reply, _)| reply.is_ok()), "{outcomes:?}");
+        assert_eq!(counts, [1, 0, 1]);
+        let named = |name: &[u8]| sent.windows(name.len()).filter(|bytes| *bytes == name).count();
+        assert_eq!((named(b"\0\x02id\0\x03new"), named(b"\0\x07columns") > 0), (1, true));
     }
 
     proptest! {

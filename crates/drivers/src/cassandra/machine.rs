@@ -1,5 +1,6 @@
 //! The requests of a session as a state machine without I/O.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,6 +9,7 @@ use nephoscope_runtime::Inbox;
 
 use super::levels::Levels;
 use super::prepared::{Effect, Prepared};
+use super::segments::Speech;
 use super::types::take_row;
 use super::wire::{self, Fields, Frame, code, garbage, kind, opcode};
 use crate::contract::added::{self, Added, Found, Places};
@@ -58,6 +60,7 @@ pub(crate) struct Machine {
     statements: Vec<Prepared>,
     places: Places,
     levels: Levels,
+    speech: Speech,
     /// In the order in which they were queued; their streams have consecutive numbers.
     flying: VecDeque<Flying>,
     /// The stream of the next request.
@@ -71,39 +74,48 @@ pub(crate) struct Machine {
     clock: Clock,
     error: Option<Error>,
     lost: bool,
+    /// The node has said that it ends: once all is answered, another one has to be found.
+    leaving: bool,
     reply: Reply,
 }
 
-/// The times of writes: the time of day, and each later than the one before.
-#[derive(Default)]
-pub(super) struct Clock(i64);
+/// The times of writes: the time of day, and each later than the one before. Connections of one session share it.
+#[derive(Clone, Default)]
+pub(super) struct Clock(Rc<Cell<i64>>);
 
 impl Clock {
     /// In microseconds since 1970.
     #[inline]
-    pub(super) fn next(&mut self) -> i64 {
+    pub(super) fn next(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as i64);
-        self.0 = now.max(self.0 + 1);
-        self.0
+        self.0.set(now.max(self.0.get() + 1));
+        self.0.get()
     }
 }
 
 impl Machine {
-    pub(super) fn new(statements: Vec<Prepared>, levels: Levels) -> Self {
+    pub(super) fn new(statements: Vec<Prepared>, levels: Levels, speech: Speech, clock: Clock) -> Self {
         Self {
             places: Places::new(statements.len()),
             statements,
             levels,
+            speech,
             flying: VecDeque::with_capacity(8),
             stream: 0,
             held: Held::default(),
             forgotten: Vec::new(),
             early: 0,
-            clock: Clock::default(),
+            clock,
             error: None,
             lost: false,
+            leaving: false,
             reply: Reply::default(),
         }
+    }
+
+    /// The statements that it was made with, then those that were added.
+    pub(super) fn statements(&self) -> &[Prepared] {
+        &self.statements
     }
 
     /// Whether a request may be sent beside those that are on their way.
@@ -278,9 +290,37 @@ impl Machine {
             }
             What::Execute { .. } => {}
         }
+        self.leaving |= wire::is_leaving(&error);
         self.reply = Reply::default();
         self.error.get_or_insert(error);
         Ok(())
+    }
+
+    /// Takes whole frames, as far as answers are due.
+    #[inline]
+    fn frames(&mut self, inbox: &mut Inbox, out: &mut Vec<u8>, rows: &mut Rows) -> Result<Progress, Error> {
+        let (mut used, version) = (0, self.speech.form.version);
+        while !self.flying.is_empty() {
+            let taken = match wire::frame(version, &inbox.bytes()[used..]) {
+                Ok(Part::Whole((frame, size))) => self.frame(frame, out, rows).map(|()| size),
+                Ok(Part::Partial(size)) => {
+                    inbox.consume(used);
+                    make_room(inbox, size);
+                    return Ok(Progress::More);
+                }
+                Err(error) => Err(error),
+            };
+            match taken {
+                Ok(size) => used += size,
+                Err(error) => return Err(session::Machine::lose(self, error)),
+            }
+        }
+        inbox.consume(used);
+        let reply = std::mem::take(&mut self.reply);
+        match self.error.take() {
+            None => Ok(Progress::Done(reply)),
+            Some(error) => Err(error),
+        }
     }
 
     fn learn(&mut self, statement: &Rc<Statement>, out: &mut Vec<u8>) -> Result<Added, Error> {
@@ -290,7 +330,7 @@ impl Machine {
             Found::New(place) => place,
             Found::Full => return Ok(Added::Full),
         };
-        let one = Prepared::added(statement, self.levels);
+        let one = Prepared::added(statement, self.levels, self.speech.form);
         let as_text = one.as_text;
         added::put(&mut self.statements, place, one);
         if as_text {
@@ -333,28 +373,13 @@ impl session::Machine for Machine {
         if self.lost {
             return Err(Error::connection_lost("the connection was lost before"));
         }
-        let mut used = 0;
-        while !self.flying.is_empty() {
-            let taken = match wire::frame(&inbox.bytes()[used..]) {
-                Ok(Part::Whole((frame, size))) => self.frame(frame, out, rows).map(|()| size),
-                Ok(Part::Partial(size)) => {
-                    inbox.consume(used);
-                    make_room(inbox, size);
-                    return Ok(Progress::More);
-                }
-                Err(error) => Err(error),
-            };
-            match taken {
-                Ok(size) => used += size,
-                Err(error) => return Err(session::Machine::lose(self, error)),
-            }
-        }
-        inbox.consume(used);
-        let reply = std::mem::take(&mut self.reply);
-        match self.error.take() {
-            None => Ok(Progress::Done(reply)),
-            Some(error) => Err(error),
-        }
+        let Some(mut segments) = self.speech.segments.take() else { return self.frames(inbox, out, rows) };
+        let fed = match segments.take(inbox) {
+            Ok(()) => self.frames(&mut segments.contents, out, rows),
+            Err(error) => Err(session::Machine::lose(self, error)),
+        };
+        self.speech.segments = Some(segments);
+        fed
     }
 
     fn lose(&mut self, reason: Error) -> Error {
@@ -366,6 +391,7 @@ impl session::Machine for Machine {
         match () {
             () if self.lost => ConnectionState::Lost,
             () if !self.flying.is_empty() || !self.held.is_empty() => ConnectionState::Waiting,
+            () if self.leaving => ConnectionState::Lost,
             () => ConnectionState::Idle,
         }
     }

@@ -1,8 +1,10 @@
 //! Apache Cassandra, and what speaks its native protocol.
 //!
-//! * [`config`] reads URLs; `startup` makes a connection; `wire` is the protocol's version 4, `types` its values.
+//! * [`config`] reads URLs; `startup` makes a connection; `wire` is the protocol, `segments` what version 5 has around it, `types` its
+//!   values.
 //! * `prepared` makes CQL of a workload's verbs, and takes CQL of its own; `machine` is what a session sends and is
 //!   answered, without I/O; `levels` are the consistency levels.
+//! * `routed` is a session with a connection to each node, which knows by `ring` and `token` who has a row.
 //! * `admin` is the blocking connection for set-up and loading.
 //!
 //! Requests of one flush go together, each on a stream of its own, where they only read or only write; what follows
@@ -17,8 +19,12 @@ pub mod fuzzing;
 mod levels;
 mod machine;
 mod prepared;
+mod ring;
+mod routed;
+mod segments;
 mod startup;
 mod tables;
+mod token;
 mod types;
 mod wire;
 
@@ -36,15 +42,15 @@ use crate::contract::lexer::Lexer;
 use crate::contract::probe_tables::ProbeStatements;
 use crate::contract::statement::Statement;
 use crate::net::entry::Entry;
-use crate::net::reach::not_in_time;
 use crate::net::resolve::Resolver;
-use crate::net::session::Session;
 use crate::net::tls::TlsConnector;
 use admin::CassandraAdmin;
-use config::Config;
+use config::{Config, Routing};
 use levels::{LEVELS, Levels};
-use machine::Machine;
-use startup::{Endpoint, NoCancel};
+use machine::Clock;
+use ring::Shared;
+use routed::{Making, Routed};
+use startup::{Endpoint, NEWEST};
 
 /// CQL, which is no SQL: it has neither joins nor transactions.
 pub const DIALECT: &Dialect = &Dialect {
@@ -84,7 +90,8 @@ impl Cassandra {
         let levels = settings.consistency.as_deref().and_then(Levels::named);
         let (timeout, resolver, asked) =
             (settings.connect_timeout, Resolver::default(), AtomicUsize::default());
-        let endpoint = Arc::new(Endpoint { config, tls, timeout, resolver, asked });
+        let (shared, version) = (Shared::default(), config.protocol_version.unwrap_or(NEWEST).into());
+        let endpoint = Arc::new(Endpoint { config, tls, timeout, resolver, asked, version, shared });
         Ok(Self { endpoint, settings: settings.clone(), levels })
     }
 }
@@ -108,13 +115,20 @@ impl Driver for Cassandra {
         statements: &'a Arc<[Statement]>,
     ) -> LocalFuture<'a, Result<Box<dyn Connection>, Error>> {
         Box::pin(async move {
-            let (deadline, levels) = (self.endpoint.deadline(), self.levels.unwrap_or(Levels::SESSION));
+            let deadline = self.endpoint.deadline();
             let mut link = self.endpoint.establish(runtime, deadline).await?;
             link.channel.set_deadline(deadline);
-            link.set_up(&self.settings.on_connect).await.map_err(not_in_time)?;
-            let all = link.prepare(statements, levels).await.map_err(not_in_time)?;
-            let machine = Machine::new(all, levels);
-            Ok(Box::new(Session::new(link.channel, machine, NoCancel)) as Box<dyn Connection>)
+            let making = Making {
+                endpoint: Arc::clone(&self.endpoint),
+                on_connect: self.settings.on_connect.clone(),
+                statements: Arc::clone(statements),
+                levels: self.levels.unwrap_or(Levels::SESSION),
+                clock: Clock::default(),
+            };
+            match self.endpoint.config.routing {
+                Routing::Fixed => Ok(Box::new(making.session(link).await?) as Box<dyn Connection>),
+                Routing::TokenAware => Ok(Box::new(Routed::connect(making, runtime, link).await?) as _),
+            }
         })
     }
 

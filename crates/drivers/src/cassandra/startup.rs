@@ -1,7 +1,7 @@
 //! Making a connection: TCP, TLS, STARTUP, AUTHENTICATE, USE; then statements are prepared.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use nephoscope_runtime::Runtime;
 use nephoscope_runtime::clock::{self, Nanos, SECOND};
@@ -9,8 +9,10 @@ use nephoscope_runtime::clock::{self, Nanos, SECOND};
 use super::config::Config;
 use super::levels::{Level, Levels};
 use super::prepared::Prepared;
+use super::ring::Shared;
+use super::segments::Speech;
 use super::tables::table;
-use super::wire::{self, Fields, begin, code, end, garbage, kind, opcode, put_long, put_string};
+use super::wire::{self, Fields, Form, begin, code, end, garbage, kind, opcode, put_long, put_string};
 use crate::contract::error::{Error, ErrorClass};
 use crate::contract::statement::Statement;
 use crate::net::channel::Channel;
@@ -25,6 +27,9 @@ use crate::net::tls::TlsConnector;
 /// How long nodes are waited for to agree on a schema, as other drivers of Cassandra do.
 const AGREED_WITHIN: Nanos = 10 * SECOND;
 const LOOK_AGAIN: Nanos = SECOND / 20;
+/// The versions that are spoken.
+pub(super) const NEWEST: u8 = 5;
+const OLDEST: u8 = 4;
 
 /// A cluster, and how to reach it.
 pub(super) struct Endpoint {
@@ -34,6 +39,10 @@ pub(super) struct Endpoint {
     pub(super) resolver: Resolver,
     /// How many connections were asked for: each begins with another host.
     pub(super) asked: AtomicUsize,
+    /// The version of the protocol that is spoken, as far as it is known.
+    pub(super) version: AtomicU8,
+    /// What token-aware sessions know of the ring.
+    pub(super) shared: Shared,
 }
 
 /// The protocol has no way to give a request up; servers end each at time limits of their own.
@@ -49,6 +58,9 @@ pub(super) type Answer = (i16, u8, Vec<u8>);
 /// A connection on which requests are answered one by one.
 pub(super) struct Link {
     pub(super) channel: Channel,
+    /// Where it leads.
+    pub(super) host: Host,
+    pub(super) speech: Speech,
 }
 
 impl Link {
@@ -56,10 +68,18 @@ impl Link {
     pub(super) async fn answer(&mut self) -> Result<Answer, Error> {
         self.channel.flush().await?;
         loop {
-            match wire::frame(self.channel.inbox().bytes())? {
+            let Speech { form, segments } = &mut self.speech;
+            let inbox = match segments {
+                Some(segments) => {
+                    segments.take(self.channel.inbox())?;
+                    &mut segments.contents
+                }
+                None => self.channel.inbox(),
+            };
+            match wire::frame(form.version, inbox.bytes())? {
                 Part::Whole((frame, size)) => {
                     let answer = (frame.stream, frame.opcode, frame.body.to_vec());
-                    self.channel.inbox().consume(size);
+                    inbox.consume(size);
                     match answer.1 {
                         opcode::EVENT => {}
                         opcode::ERROR => return Err(wire::error(&answer.2)),
@@ -67,7 +87,7 @@ impl Link {
                     }
                 }
                 Part::Partial(size) => {
-                    make_room(self.channel.inbox(), size);
+                    make_room(inbox, size);
                     self.channel.fill().await?;
                 }
             }
@@ -76,19 +96,20 @@ impl Link {
 
     /// Sends one request and gives its answer.
     async fn request(&mut self, of: u8, write: impl FnOnce(&mut Vec<u8>)) -> Result<(u8, Vec<u8>), Error> {
-        let out = self.channel.out();
-        let start = begin(out, of, 0);
+        let (form, out) = (self.speech.form, self.channel.out());
+        let start = begin(out, form, of, 0);
         write(out);
-        end(out, start);
+        end(out, form, start);
         self.answer().await.map(|(_, opcode, body)| (opcode, body))
     }
 
     /// Runs a statement that is text; gives the body of its result.
     pub(super) async fn query(&mut self, cql: &str, level: Level) -> Result<Vec<u8>, Error> {
+        let form = self.speech.form;
         let write = |out: &mut Vec<u8>| {
             put_long(out, cql.as_bytes());
             out.extend_from_slice(&level.0.to_be_bytes());
-            out.push(0);
+            form.put_flags(0, out);
         };
         match self.request(opcode::QUERY, write).await? {
             (opcode::RESULT, body) => Ok(body),
@@ -125,8 +146,9 @@ impl Link {
         statements: &[Statement],
         levels: Levels,
     ) -> Result<Vec<Prepared>, Error> {
+        let form = self.speech.form;
         let mut all: Vec<Prepared> =
-            statements.iter().map(|statement| Prepared::new(statement, levels)).collect();
+            statements.iter().map(|statement| Prepared::new(statement, levels, form)).collect();
         for (stream, one) in all.iter().enumerate() {
             one.write_prepare(stream as i16, self.channel.out());
         }
@@ -175,24 +197,48 @@ impl Endpoint {
         runtime: &Runtime,
         deadline: Nanos,
     ) -> Result<Link, Error> {
+        self.reach(runtime, &turned(&self.config.hosts, &self.asked), deadline).await
+    }
+
+    /// Connects to the first of some hosts that will do, and logs in. Where one refuses the version, an older one is
+    /// spoken from then on.
+    pub(super) async fn reach(
+        &self,
+        runtime: &Runtime,
+        hosts: &[&Host],
+        deadline: Nanos,
+    ) -> Result<Link, Error> {
         let way = Way {
             runtime,
             resolver: &self.resolver,
             tls: self.tls.as_ref(),
             host_timeout: self.config.connect_timeout,
         };
-        let turned = turned(&self.config.hosts, &self.asked);
-        let greet = async |channel, host: &Host| {
-            let mut link = Link { channel };
-            self.log_in(&mut link, host).await?;
-            Ok(link)
-        };
-        // A role that one node has refused is not tried at another.
-        let is_final = |error: &Error| error.code() == code::CREDENTIALS;
-        way.first(turned.into_iter(), deadline, greet, is_final).await
+        // What one node has refused is not tried at another: a role, a version.
+        let is_final = |error: &Error| matches!(error.code(), code::CREDENTIALS | code::PROTOCOL);
+        loop {
+            let version = self.version.load(Ordering::Relaxed);
+            let greet = async |channel, host: &Host| {
+                let speech = Speech::new(Form::begins(version));
+                let mut link = Link { channel, host: host.clone(), speech };
+                self.log_in(&mut link).await?;
+                Ok(link)
+            };
+            match way.first(hosts.iter().copied(), deadline, greet, is_final).await {
+                Err(error)
+                    if error.code() == code::PROTOCOL
+                        && version > OLDEST
+                        && self.config.protocol_version.is_none() =>
+                {
+                    tracing::debug!(%error, version, "the server refuses a version of the protocol");
+                    self.version.store(OLDEST, Ordering::Relaxed);
+                }
+                reached => return reached,
+            }
+        }
     }
 
-    async fn log_in(&self, link: &mut Link, host: &Host) -> Result<(), Error> {
+    async fn log_in(&self, link: &mut Link) -> Result<(), Error> {
         let options = [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", "nephoscope")];
         let write = |out: &mut Vec<u8>| {
             out.extend_from_slice(&(options.len() as u16).to_be_bytes());
@@ -200,11 +246,15 @@ impl Endpoint {
                 put_string(out, text.as_bytes());
             }
         };
-        match link.request(opcode::STARTUP, write).await? {
+        let answer = link.request(opcode::STARTUP, write).await?;
+        if link.speech.form.is_five() {
+            link.speech = Speech::new(Form::FIVE);
+        }
+        match answer {
             (opcode::READY, _) => {}
             (opcode::AUTHENTICATE, body) => {
                 let by = shown(Fields(&body).string()?, 200);
-                self.authenticate(link, &by, host.password.as_ref()).await?;
+                self.authenticate(link, &by).await?;
             }
             _ => return Err(garbage("the answer to STARTUP")),
         }
@@ -216,12 +266,7 @@ impl Endpoint {
     }
 
     /// SASL's PLAIN (RFC 4616), which `PasswordAuthenticator` takes.
-    async fn authenticate(
-        &self,
-        link: &mut Link,
-        by: &str,
-        password: Option<&Password>,
-    ) -> Result<(), Error> {
+    async fn authenticate(&self, link: &mut Link, by: &str) -> Result<(), Error> {
         let user = self.config.user.as_bytes();
         let refused = |why: String| Error::new(ErrorClass::Other, code::CREDENTIALS, why);
         if user.is_empty() {
@@ -229,7 +274,8 @@ impl Endpoint {
                 "the server asks for a user and a password ({by}), and the URL has no user"
             )));
         }
-        let token = [&b"\0"[..], user, b"\0", password.map_or(&[][..], Password::expose)].concat();
+        let password = link.host.password.as_ref().map_or(&[][..], Password::expose);
+        let token = [&b"\0"[..], user, b"\0", password].concat();
         match link.request(opcode::AUTH_RESPONSE, |out| put_long(out, &token)).await? {
             (opcode::AUTH_SUCCESS, _) => Ok(()),
             _ => Err(refused(format!(

@@ -1,6 +1,8 @@
 //! Frames of the native protocol, version 4
-//! (<https://github.com/apache/cassandra/blob/trunk/doc/native_protocol_v4.spec>; sections are its).
+//! (<https://github.com/apache/cassandra/blob/trunk/doc/native_protocol_v4.spec>; sections are its), and what is another in
+//! version 5, where they stand in [`segments`].
 
+use super::segments;
 use crate::contract::error::{Error, ErrorClass};
 use crate::net::frame::{Part, shown};
 
@@ -8,11 +10,43 @@ use crate::net::frame::{Part, shown};
 pub(super) const HEADER: usize = 9;
 /// The longest body that the protocol allows (section 2.5).
 const LONGEST: usize = 256 << 20;
-/// The version of a request; a response has the highest bit besides.
-const VERSION: u8 = 4;
+/// A response has the highest bit of its version besides.
 const RESPONSE: u8 = 0x80;
 /// How much of a server's text is shown.
 const LONGEST_TEXT: usize = 2000;
+
+/// How requests are written, and answers read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) version: u8,
+    /// Whether they stand in segments: in version 5, once STARTUP is answered.
+    pub(super) segmented: bool,
+}
+
+impl Form {
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) const FOUR: Self = Self { version: 4, segmented: false };
+    pub(super) const FIVE: Self = Self { version: 5, segmented: true };
+
+    /// What a connection begins with, to speak a version.
+    pub(super) fn begins(version: u8) -> Self {
+        Self { version, segmented: false }
+    }
+
+    /// Whether it is version 5.
+    #[inline]
+    pub(super) fn is_five(self) -> bool {
+        self.version == Self::FIVE.version
+    }
+
+    /// Flags of values, which have become longer (section 4.1.4).
+    pub(super) fn put_flags(self, flags: u8, out: &mut Vec<u8>) {
+        if self.is_five() {
+            out.extend_from_slice(&[0; 3]);
+        }
+        out.push(flags);
+    }
+}
 
 /// What a frame is (section 2.4).
 pub(super) mod opcode {
@@ -51,8 +85,14 @@ mod before {
     pub(super) const WARNING: u8 = 0x08;
 }
 
+const OVERLOADED: i32 = 0x1001;
+/// What a node says to every request while it ends, as an error of being overloaded
+/// (`org.apache.cassandra.transport.Dispatcher`).
+const LEAVING: &[u8] = b"Server is shutting down";
+
 /// Errors that are more than a message (section 9).
 pub(super) mod code {
+    pub(in crate::cassandra) const PROTOCOL: &str = "0x000A";
     pub(in crate::cassandra) const CREDENTIALS: &str = "0x0100";
     pub(in crate::cassandra) const UNPREPARED: &str = "0x2500";
 }
@@ -68,16 +108,16 @@ pub(super) struct Frame<'a> {
 
 /// The frame at the beginning of the bytes, and how many of them it takes.
 #[inline]
-pub(super) fn frame(bytes: &[u8]) -> Result<Part<(Frame<'_>, usize)>, Error> {
+pub(super) fn frame(version: u8, bytes: &[u8]) -> Result<Part<(Frame<'_>, usize)>, Error> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
         return match bytes.first() {
-            Some(version) if version & RESPONSE == 0 => Err(garbage("the version of a frame")),
+            Some(first) if first & RESPONSE == 0 => Err(garbage("the version of a frame")),
             _ => Ok(Part::Partial(HEADER)),
         };
     };
-    let [version, flags, high, low, opcode, size @ ..] = *header;
+    let [first, flags, high, low, opcode, size @ ..] = *header;
     // A server that does not have the version says so in one that it has.
-    if version != RESPONSE | VERSION && (version & RESPONSE == 0 || opcode != opcode::ERROR) {
+    if first != RESPONSE | version && (first & RESPONSE == 0 || opcode != opcode::ERROR) {
         return Err(garbage("the version of a frame"));
     }
     let size = u32::from_be_bytes(size) as usize;
@@ -160,17 +200,24 @@ impl<'a> Fields<'a> {
 
 /// Begins a request; gives where.
 #[inline]
-pub(super) fn begin(out: &mut Vec<u8>, opcode: u8, stream: i16) -> usize {
+pub(super) fn begin(out: &mut Vec<u8>, form: Form, opcode: u8, stream: i16) -> usize {
     let (start, [high, low]) = (out.len(), stream.to_be_bytes());
-    out.extend_from_slice(&[VERSION, 0, high, low, opcode, 0, 0, 0, 0]);
+    if form.segmented {
+        out.extend_from_slice(&[0; segments::BEFORE]);
+    }
+    out.extend_from_slice(&[form.version, 0, high, low, opcode, 0, 0, 0, 0]);
     start
 }
 
 /// Ends the request that was begun.
 #[inline]
-pub(super) fn end(out: &mut [u8], start: usize) {
-    let size = (out.len() - start - HEADER) as u32;
-    out[start + HEADER - 4..start + HEADER].copy_from_slice(&size.to_be_bytes());
+pub(super) fn end(out: &mut Vec<u8>, form: Form, start: usize) {
+    let body = start + HEADER + if form.segmented { segments::BEFORE } else { 0 };
+    let size = (out.len() - body) as u32;
+    out[body - 4..body].copy_from_slice(&size.to_be_bytes());
+    if form.segmented {
+        segments::close(out, start);
+    }
 }
 
 /// `[string]` and `[short bytes]`.
@@ -187,16 +234,25 @@ pub(super) fn put_long(out: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// PREPARE, as a whole frame.
-pub(super) fn put_prepare(out: &mut Vec<u8>, stream: i16, cql: &str) {
-    let start = begin(out, opcode::PREPARE, stream);
+pub(super) fn put_prepare(out: &mut Vec<u8>, form: Form, stream: i16, cql: &str) {
+    let start = begin(out, form, opcode::PREPARE, stream);
     put_long(out, cql.as_bytes());
-    end(out, start);
+    if form.is_five() {
+        form.put_flags(0, out);
+    }
+    end(out, form, start);
 }
 
 /// The error of an answer that the protocol does not allow. Nothing after it can be read.
 #[cold]
 pub(super) fn garbage(what: &str) -> Error {
-    Error::connection_lost(format!("the server does not speak version {VERSION} of the protocol: {what}"))
+    Error::connection_lost(format!("the server does not speak version 4 or 5 of the protocol: {what}"))
+}
+
+/// Whether an error says that its node is about to end: its connections are of no use any more.
+#[cold]
+pub(super) fn is_leaving(error: &Error) -> bool {
+    error.class() == ErrorClass::ShuttingDown && error.message() == String::from_utf8_lossy(LEAVING)
 }
 
 /// ERROR, in the classes of all drivers (section 9). Writes of which the server does not say that nothing was done have
@@ -206,9 +262,10 @@ pub(super) fn error(body: &[u8]) -> Error {
     let mut fields = Fields(body);
     let (Ok(number), Ok(message)) = (fields.i32(), fields.string()) else { return garbage("an error") };
     let (class, is_open) = match number {
+        OVERLOADED if message == LEAVING => (ErrorClass::ShuttingDown, false),
         // Unavailable, Is_bootstrapping, Unprepared: nothing was done, and the same may succeed later.
         0x1000 | 0x1002 | 0x2500 => (ErrorClass::ShuttingDown, false),
-        0x1001 => (ErrorClass::Throttled, false),
+        OVERLOADED => (ErrorClass::Throttled, false),
         // Write_timeout, CAS_write_unknown.
         0x1100 | 0x1700 => (ErrorClass::StatementTimeout, true),
         0x1200 => (ErrorClass::StatementTimeout, false),
@@ -226,10 +283,10 @@ mod tests {
 
     fn answer(flags: u8, opcode: u8, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
-        let start = begin(&mut out, opcode, 7);
+        let start = begin(&mut out, Form::FOUR, opcode, 7);
         out.extend_from_slice(body);
-        end(&mut out, start);
-        (out[0], out[1]) = (RESPONSE | VERSION, flags);
+        end(&mut out, Form::FOUR, start);
+        (out[0], out[1]) = (RESPONSE | 4, flags);
         out
     }
 
@@ -238,30 +295,42 @@ mod tests {
         let bytes = answer(0, opcode::READY, b"xy");
         for end in 0..bytes.len() {
             let least = if end < HEADER { HEADER } else { bytes.len() };
-            assert_eq!(frame(&bytes[..end]).unwrap(), Part::Partial(least));
+            assert_eq!(frame(4, &bytes[..end]).unwrap(), Part::Partial(least));
         }
         let whole = Frame { stream: 7, opcode: opcode::READY, body: b"xy" };
-        assert_eq!(frame(&[&bytes[..], b"z"].concat()).unwrap(), Part::Whole((whole, bytes.len())));
+        assert_eq!(frame(4, &[&bytes[..], b"z"].concat()).unwrap(), Part::Whole((whole, bytes.len())));
     }
 
     #[test]
     fn what_stands_before_a_body_is_left_out() {
         let warned = [&[7; 16][..], b"\0\x01\0\x02no\0\x01\0\x01k\xff\xff\xff\xffbody"].concat();
         let bytes = answer(0x0E, opcode::RESULT, &warned);
-        let Part::Whole((found, _)) = frame(&bytes).unwrap() else { panic!() };
+        let Part::Whole((found, _)) = frame(4, &bytes).unwrap() else { panic!() };
         assert_eq!(found.body, b"body");
-        assert!(frame(&answer(0x01, opcode::RESULT, b"")).is_err(), "nothing asks for compression");
+        assert!(frame(4, &answer(0x01, opcode::RESULT, b"")).is_err(), "nothing asks for compression");
     }
 
     #[test]
     fn another_version_may_say_no_and_nothing_else() {
         let mut bytes = answer(0, opcode::ERROR, b"");
         bytes[0] = 0x83;
-        assert!(frame(&bytes).is_ok());
+        assert!(frame(4, &bytes).is_ok());
         bytes[4] = opcode::RESULT;
-        assert!(frame(&bytes).is_err());
-        bytes[0] = VERSION;
-        assert!(frame(&bytes[..1]).is_err(), "a request in place of an answer");
+        assert!(frame(4, &bytes).is_err());
+        bytes[0] = 4;
+        assert!(frame(4, &bytes[..1]).is_err(), "a request in place of an answer");
+    }
+
+    #[test]
+    fn a_node_that_ends_is_not_overloaded() {
+        let told = |message: &[u8]| {
+            let mut body = OVERLOADED.to_be_bytes().to_vec();
+            put_string(&mut body, message);
+            error(&body)
+        };
+        let (leaving, overloaded) = (told(LEAVING), told(b"Too many requests"));
+        assert_eq!((leaving.class(), is_leaving(&leaving)), (ErrorClass::ShuttingDown, true));
+        assert_eq!((overloaded.class(), is_leaving(&overloaded)), (ErrorClass::Throttled, false));
     }
 
     #[test]

@@ -78,6 +78,11 @@ impl<M: Machine, C> Session<M, C> {
         Self { channel, machine, cancel_key: Rc::new(cancel_key) }
     }
 
+    /// The machine, to be looked at.
+    pub(crate) fn machine(&self) -> &M {
+        &self.machine
+    }
+
     fn lost(&mut self, error: io::Error) -> Error {
         if error.kind() == io::ErrorKind::TimedOut {
             return error.into();

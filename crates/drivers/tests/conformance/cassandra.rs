@@ -223,6 +223,24 @@ pub(crate) fn a_load_names_what_does_not_fit(fixture: &dyn Fixture) {
 }
 
 #[test]
+fn the_newest_version_of_the_protocol_is_spoken_that_the_server_has() {
+    let (Some(newest), Some(older)) = (cassandra::plain(), cassandra::older()) else { return };
+    let spoken = |url: String| {
+        let mut admin = open(&url, &Settings::default()).unwrap().admin()?;
+        let facts = admin.server_facts()?.into_iter();
+        Ok::<_, Error>(
+            facts.filter(|(name, _)| name == "protocol_version").map(|(_, version)| version).collect(),
+        )
+    };
+    let versions = |url: String| -> Vec<String> { spoken(url).unwrap() };
+    assert_eq!((versions(newest.url()), versions(older.url())), (vec!["5".to_owned()], vec!["4".to_owned()]));
+    assert_eq!(versions(newest.url() + "?protocol-version=4"), ["4"]);
+    let refused: Error = spoken(older.url() + "?protocol-version=5").map(|_: Vec<String>| ()).unwrap_err();
+    assert_eq!(refused.code(), "0x000A");
+    assert!(refused.message().contains("unsupported protocol version (5)"), "{refused}");
+}
+
+#[test]
 fn a_connection_that_is_cut_is_lost() {
     let (Some(fixture), Some((proxy, url))) = (cassandra::plain(), cassandra::proxied()) else { return };
     let table = unique("cut");

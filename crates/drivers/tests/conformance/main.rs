@@ -351,6 +351,8 @@ drivers! {
     hbase_pieces: crate::fixtures::aws::hbase_pieces => every_keyed every_aws;
     cassandra_plain: crate::fixtures::cassandra::plain => every_keyed every_cassandra;
     cassandra_pieces: crate::fixtures::cassandra::pieces => every_keyed every_cassandra;
+    cassandra_older: crate::fixtures::cassandra::older => every_keyed every_cassandra;
+    cassandra_routed: crate::fixtures::cassandra::routed => every_keyed every_cassandra;
     cassandra_uring: crate::fixtures::cassandra::uring => every_keyed;
     mongodb_plain: crate::fixtures::mongodb::plain => every_keyed every_mongodb;
     mongodb_socket: crate::fixtures::mongodb::socket => every_keyed;

@@ -79,7 +79,7 @@ impl Server {
             format!("-Dcassandra.jmx.local.port={jmx}"),
             format!("-Dlogback.configurationFile={FILES}/logback.xml"),
             "-cp".to_owned(),
-            format!("{JARS}/*"),
+            format!("{FILES}:{JARS}/*"),
             "org.apache.cassandra.service.CassandraDaemon".to_owned(),
         ];
         // Nobody needs its data: it is not given the time to put it in order.

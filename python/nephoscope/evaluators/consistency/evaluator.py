@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from nephoscope.engine.probes import Consistency, ProbeSettings
-from nephoscope.errors import InputError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.consistency.reading import GUARANTEES, read_situations
 from nephoscope.evaluators.consistency.settings import ConsistencySettings
@@ -17,7 +16,7 @@ from nephoscope.evaluators.demand import Demand
 from nephoscope.settings.loads import Load, LoadBeside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from nephoscope.evaluators.stored import Stored
@@ -51,7 +50,7 @@ class ConsistencyEvaluator(Evaluator):
         ]
         self._access = {load.name: settings.access or workload.access(load.mix) for load in loads}
         self._any_mix = {workload.transactions[0]: 1.0}
-        _check_levels(settings.levels or (), workload, f"{where}.levels")
+        workload.check_consistency(settings.levels or (), f"{where}.levels")
 
     def seconds(self) -> float:
         """All levels, all loads, all repetitions."""
@@ -125,15 +124,6 @@ class ConsistencyEvaluator(Evaluator):
             warnings += [f"consistency, {_name(situation)}: {said}" for said in _warnings(situation)]
         details = {self.name: {str(self._index): {"situations": situations}}} if situations else {}
         return Measurements(warnings=warnings, details=details)
-
-
-def _check_levels(levels: Sequence[str], workload: DescribedWorkload, where: str) -> None:
-    """Check that the system has them; a stored run had. Raises ``InputError``."""
-    known = workload.description.get("capabilities", {}).get("consistency")
-    for level in levels:
-        if known is not None and level not in known:
-            allowed = f"allowed are {', '.join(map(repr, known))}" if known else "it has only its default"
-            raise InputError(f"{where}: {workload.description['dialect']} has no {level!r}; {allowed}")
 
 
 def _name(situation: Mapping[str, Any]) -> str:

@@ -13,8 +13,11 @@ from nephoscope.settings.actions import Action
 from nephoscope.settings.units import describe_count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nephoscope.evaluators.base import Means
     from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
+    from nephoscope.settings.loads import Endpoints
     from nephoscope.systems.base import Done
 
 
@@ -23,13 +26,13 @@ _PATIENCE_S = 30.0
 still at a node."""
 
 
-_BEGIN_S = 0.5
+BEGIN_S = 0.5
 """How long the load runs at least before a node is removed, in s."""
 
 
 @dataclass
-class _Course:
-    """The nodes that are added and removed; at the end the system has its first nodes again."""
+class Course:
+    """The read-only nodes that are added and removed; at the end the system has its first nodes again."""
 
     means: Means
     settings: ScaleoutSettings
@@ -40,9 +43,22 @@ class _Course:
     """The number of earlier nodes, which are removed during the measurement."""
     acting: Acting[Done] | None = None
 
+    @property
+    def kind(self) -> str:
+        """What a node is called."""
+        return "node" if self.means.provider.adds() == "rw" else "read-only node"
+
     def endpoints(self) -> tuple[str, ...]:
-        """Return the URLs of the present read-only endpoints."""
+        """Return the URLs of the present endpoints of nodes."""
         return self.means.provider.endpoints("ro")
+
+    def nodes(self) -> int:
+        """Count the present nodes."""
+        return len(self.endpoints())
+
+    def led_to(self, urls: Sequence[str]) -> Endpoints:
+        """Describe the system with these endpoints of nodes."""
+        return self.means.endpoints(urls, self.settings.reads, self.means.provider.adds())
 
     def take_all_away(self) -> None:
         """Remove the present read-only nodes if the provider can; else start with them."""
@@ -71,25 +87,34 @@ class _Course:
         if not set(now) - set(before):
             raise MeasurementError("a node was added, and there is no endpoint that was not there before")
         load.reached_s = None
-        routed_s = load.set(endpoints=self.means.endpoints(now, self.settings.reads))
+        routed_s = load.set(endpoints=self._led_to_new(before, now, done.node))
         until = load.elapsed + limit_s
         while load.reached_s is None and load.end is None and load.elapsed < until:
             load.pump_for(0.05)
         if load.reached_s is None:
             raise MeasurementError(f"no transaction was committed at the new node within {limit_s:g} s")
         began_s = (done.began_ns - load.origin_ns) / 1e9
-        load.note(
+        times = {"routed_s": routed_s, "reached_s": load.reached_s, "serve_s": load.reached_s - began_s}
+        self._note(done, repetition, **times)
+
+    def _led_to_new(self, before: tuple[str, ...], now: tuple[str, ...], node: str | None) -> Endpoints:
+        """Describe the system with the endpoint that has come, at which a first transaction is waited for."""
+        del before, node
+        return self.led_to(now)
+
+    def _note(self, done: Done, repetition: int, **times: float) -> None:
+        """Record that a node has come or gone, and what was moved to it or from it as far as the provider knows."""
+        self.means.load.note(
             "scaling",
             done.began_ns,
             measure=self.index,
             repetition=repetition,
-            action=str(Action.ADD_NODE),
+            action=str(done.action),
             node=done.node,
-            nodes=len(now),
+            nodes=self.nodes(),
             took_s=(done.ended_ns - done.began_ns) / 1e9,
-            routed_s=routed_s,
-            reached_s=load.reached_s,
-            serve_s=load.reached_s - began_s,
+            moved_bytes=done.detail.get("bytes"),
+            **times,
         )
 
     def take_away(self, repetition: int, limit_s: float) -> bool:
@@ -99,17 +124,23 @@ class _Course:
         """
         last = repetition == self.settings.repetitions
         if self.added and Action.REMOVE_NODE not in self.means.provider.actions():
-            left = f"{describe_count(len(self.added), 'read-only node')} of this run cannot be taken away: the provider"
+            left = (
+                f"{describe_count(len(self.added), self.kind)} of this run cannot be taken away: the provider"
+            )
             message = f"{left} {self.means.provider.name} cannot {Action.REMOVE_NODE}"
             self.means.load.note("warning", message=message)
             self.added.clear()
             return False
         while self.added:
-            node = self.added[-1]
-            self.leave(self._without(node), limit_s)
-            self._act(Action.REMOVE_NODE, node)
+            self._take_last_away(repetition, limit_s)
             self.added.pop()
         return not last
+
+    def _take_last_away(self, repetition: int, limit_s: float) -> None:
+        """Remove the node that was added last, once no session is there any more."""
+        del repetition
+        self.leave(self._without(self.added[-1]), limit_s)
+        self._act(Action.REMOVE_NODE, self.added[-1])
 
     def bring_back(self) -> None:
         """Restore the former number of nodes. Raises ``MeasurementError``."""
@@ -129,15 +160,14 @@ class _Course:
             self._note_late_node()
             self.take_away(self.settings.repetitions, _PATIENCE_S)
         except MeasurementError as error:
-            self.means.load.note("warning", message=f"the read-only nodes are not those of before: {error}")
+            self.means.load.note("warning", message=f"the {self.kind}s are not those of before: {error}")
         except Interrupted:
-            self.means.load.note(
-                "warning", message="interrupted: the read-only nodes are not those of before"
-            )
+            self.means.load.note("warning", message=f"interrupted: the {self.kind}s are not those of before")
             raise
         finally:
             with contextlib.suppress(MeasurementError):
-                self.means.load.set(endpoints=self.means.endpoints(self.endpoints()))
+                endpoints = self.means.endpoints(self.endpoints(), role=self.means.provider.adds())
+                self.means.load.set(endpoints=endpoints)
 
     def _note_late_node(self) -> None:
         """Record a node whose addition or removal was interrupted and has happened by now."""
@@ -154,7 +184,7 @@ class _Course:
         """Direct the load to the nodes that stay, and wait until no session is at another: that one will be removed."""
         load = self.means.load
         with contextlib.suppress(MeasurementError):
-            if not load.follow(load.set(endpoints=self.means.endpoints(stay, self.settings.reads)), limit_s):
+            if not load.follow(load.set(endpoints=self.led_to(stay)), limit_s):
                 message = (
                     f"after {limit_s:g} s there were still sessions at a node that was going to be taken away"
                 )
@@ -175,3 +205,40 @@ class _Course:
         done = self.acting.wait(self.means.load, self.settings.limit)
         self.acting = None
         return done
+
+
+class RingCourse(Course):
+    """The nodes of a ring, all of which take writes: they leave under load, and sessions see what comes of that."""
+
+    def endpoints(self) -> tuple[str, ...]:
+        """Return the one URL of the ring as it is."""
+        return self.means.provider.endpoints("rw")
+
+    def nodes(self) -> int:
+        """Count all nodes."""
+        return len(self.means.provider.nodes())
+
+    def take_all_away(self) -> None:
+        """Begin with the nodes that there are: the data is on them."""
+
+    def leave(self, stay: tuple[str, ...], limit_s: float) -> None:
+        """Leave sessions where they are."""
+
+    def _led_to_new(self, before: tuple[str, ...], now: tuple[str, ...], node: str | None) -> Endpoints:
+        """Describe the ring as it was, and the new node by itself: of the ring's URL nobody could tell who served."""
+        return self.led_to(now if node is None else (*before, self.means.provider.endpoint_of(node)))
+
+    def add(self, repetition: int) -> None:
+        """Add a node; when it has served, sessions are spread over all nodes."""
+        super().add(repetition)
+        self._spread()
+
+    def _take_last_away(self, repetition: int, limit_s: float) -> None:
+        del limit_s
+        self._note(self._act(Action.REMOVE_NODE, self.added[-1]), repetition)
+        self._spread()
+
+    def _spread(self) -> None:
+        """Lead the load to the ring as it is, and wait until every session has followed."""
+        load = self.means.load
+        load.follow(load.set(endpoints=self.led_to(self.endpoints())), self.settings.limit)

@@ -1,4 +1,4 @@
-"""The evaluator ``scaleout``: read-only nodes that are added one by one under load, and the E2-Score.
+"""The evaluator ``scaleout``: nodes that are added one by one under load, and the E2-Score.
 
 METRICS, section 3; CloudyBench, section II-G, equation 5.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
-from nephoscope.evaluators.scaleout.course import _BEGIN_S, _Course
+from nephoscope.evaluators.scaleout.course import BEGIN_S, Course, RingCourse
 from nephoscope.evaluators.scaleout.reading import read_scaleout
 from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
 from nephoscope.settings.actions import Action
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
 
 class Scaleout(Evaluator):
-    """Adds read-only nodes under load, and measures the gain of each."""
+    """Adds nodes under load, read-only ones or those of a ring, and measures the gain of each."""
 
     name: ClassVar[str] = "scaleout"
-    summary: ClassVar[str] = (
-        "read-only nodes added one by one under load: TPS per node (E2), linearity, time to serve"
-    )
+    summary: ClassVar[str] = "nodes added one by one under load: TPS per node (E2), linearity, time to serve"
     settings_type: ClassVar[type[MeasureSettings]] = ScaleoutSettings
 
     def __init__(self, settings: ScaleoutSettings, workload: DescribedWorkload, index: int) -> None:
@@ -66,11 +64,12 @@ class Scaleout(Evaluator):
         if reason := self._why_not(means):
             means.unsupported(self._index, reason)
             return
-        course = _Course(means, self._settings, self._index)
+        is_ring = means.provider.adds() == "rw"
+        course = (RingCourse if is_ring else Course)(means, self._settings, self._index)
         try:
             # Away from the nodes that will be removed.
-            away = self._level(means, 0, ())
-            warmup = max(self._settings.warmup, _BEGIN_S)
+            away = self._level(course, 0, course.endpoints() if is_ring else ())
+            warmup = max(self._settings.warmup, BEGIN_S)
             means.load.phase("scaleout", "warm_up", warmup, away, self.labels(self._index))
             means.load.wait()
             course.leave((), self._settings.limit)
@@ -91,6 +90,8 @@ class Scaleout(Evaluator):
         provider = means.provider
         if Action.ADD_NODE not in provider.actions():
             return f"the provider {provider.name} cannot {Action.ADD_NODE}"
+        if provider.adds() == "rw":
+            return self._why_not_of_a_ring(len(provider.nodes()))
         if means.study.load.reads == "rw":
             return 'load.reads is "rw": nothing runs on read-only nodes'
         if means.study.load.balance == "first":
@@ -99,46 +100,56 @@ class Scaleout(Evaluator):
         if Action.REMOVE_NODE in provider.actions():
             stay -= sum(role == "ro" for role in provider.nodes().values())
         writers = len(provider.endpoints("rw")) if self._settings.reads == "all" else 0
-        if (most := stay + self._settings.nodes + writers) > self._settings.concurrency:
-            return (
-                f"a concurrency of {self._settings.concurrency} leaves some of {most} nodes without a session"
-            )
-        return None
+        return self._too_few(stay + self._settings.nodes + writers)
 
-    def _level(self, means: Means, place: int, ro: tuple[str, ...]) -> Load:
+    def _why_not_of_a_ring(self, nodes: int) -> str | None:
+        if self._settings.rounds > 1:
+            return "rounds leads the load to fewer nodes, and the data of a ring is on all of them"
+        return self._too_few(nodes + self._settings.nodes)
+
+    def _too_few(self, nodes: int) -> str | None:
+        """Say so where there are more nodes than sessions."""
+        if nodes <= self._settings.concurrency:
+            return None
+        return f"a concurrency of {self._settings.concurrency} leaves some of {nodes} nodes without a session"
+
+    def _level(self, course: Course, place: int, urls: tuple[str, ...]) -> Load:
         mix, weights = list(self._mixes.items())[place]
         return Load(
             concurrency=float(self._settings.concurrency),
             mix=weights,
             access=self._access[mix],
-            endpoints=means.endpoints(ro, self._settings.reads),
+            endpoints=course.led_to(urls),
         )
 
-    def _repeat(self, means: Means, course: _Course, repetition: int) -> None:
+    def _repeat(self, means: Means, course: Course, repetition: int) -> None:
         of = self._settings
         first = (repetition - 1) * of.rounds + 1
         steps = []
         for added in range(of.nodes + 1):
             if added:
                 course.add(repetition)
-            steps.append(course.endpoints())
-            self._measure(means, steps[-1], first)
+            steps.append((course.endpoints(), course.nodes()))
+            self._measure(means, course, *steps[-1], first)
             means.load.wait()
         for later in range(first + 1, first + of.rounds):
-            for urls in steps:
-                self._measure(means, urls, later)
+            for urls, nodes in steps:
+                self._measure(means, course, urls, nodes, later)
         means.load.wait()
 
-    def _measure(self, means: Means, urls: tuple[str, ...], repetition: int) -> None:
+    def _measure(
+        self, means: Means, course: Course, urls: tuple[str, ...], nodes: int, repetition: int
+    ) -> None:
         """Measure all mixes with reads on some nodes; each round is a repetition of what is measured."""
         of = self._settings
         for place, mix in enumerate(self._mixes):
-            name, level = f"{mix} nodes={len(urls)}", self._level(means, place, urls)
+            name, level = f"{mix} nodes={nodes}", self._level(course, place, urls)
             labels = self.labels(
                 self._index,
                 mix=name,
                 of_mix=mix,
-                nodes=len(urls),
+                nodes=nodes,
+                adds=means.provider.adds(),
                 reads=of.reads,
                 concurrency=of.concurrency,
                 repetition=repetition,

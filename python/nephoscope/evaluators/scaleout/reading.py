@@ -1,14 +1,16 @@
-"""Read-only nodes as they came: TPS with each number of them in a stored run, and the E2-Score of it."""
+"""Nodes as they came: TPS with each number of them in a stored run, and the E2-Score of it."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
+from nephoscope import _engine
 from nephoscope.evaluators.base import Measurements
 from nephoscope.evaluators.connected import absent_for
-from nephoscope.evaluators.points import read_points, summed_up
+from nephoscope.evaluators.points import latency_of, read_points, summed_up
 from nephoscope.scoring.formulas import Absent, Score, e2_score, over_repetitions
+from nephoscope.settings.actions import Action
 from nephoscope.statistics import r_squared
 
 if TYPE_CHECKING:
@@ -35,11 +37,14 @@ def read_scaleout(stored: Stored, added: int, delta: float) -> Measurements:
     detail: dict[str, Any] = {
         "delta": delta,
         "from_nodes": min((min(steps) for steps in by_mix.values()), default=None),
+        # Nodes that take writes are all of a ring; else it is read-only ones that came.
+        "adds": next((str(labels[point.phase].get("adds", "ro")) for point in read.points), "ro"),
         "served_by": SERVED,
         # Before they could be spread, reads left the node that takes writes for the first that came.
         "reads": next((str(labels[point.phase].get("reads", "ro")) for point in read.points), None),
         "mixes": {mix: _mix(stored, steps, added, delta) for mix, steps in by_mix.items()},
-        "added": _added(stored),
+        "added": _acted(stored, Action.ADD_NODE),
+        "removed": _acted(stored, Action.REMOVE_NODE),
     }
     score = absent_for(read.shortfalls) or _score(by_mix, added, delta, detail)
     if isinstance(score, Absent) and (reason := stored.why_not()):
@@ -109,11 +114,34 @@ def _mix(stored: Stored, steps: Steps, added: int, delta: float) -> dict[str, An
     }
 
 
-def _added(stored: Stored) -> list[dict[str, Any]]:
-    """List the nodes that came, each with its times; ``at_s`` is that of the call."""
-    keys = ("repetition", "nodes", "node", "took_s", "routed_s", "reached_s", "serve_s")
+def _acted(stored: Stored, action: Action) -> list[dict[str, Any]]:
+    """List the nodes that came or went, each with its times; ``at_s`` is that of the call."""
+    keys = ("repetition", "nodes", "node", "took_s", "routed_s", "reached_s", "serve_s", "moved_bytes")
     return [
-        {"at_s": event["time_s"], **{key: event.get(key) for key in keys}}
+        {
+            "at_s": event["time_s"],
+            **{key: event.get(key) for key in keys},
+            "clients": _seen(stored, float(event["time_s"])),
+        }
         for event in stored.run.events
-        if event.get("event") == "scaling" and event.get("measure") == stored.index
+        if event.get("event") == "scaling"
+        and event.get("measure") == stored.index
+        and event.get("action", Action.ADD_NODE) == action
     ]
+
+
+def _seen(stored: Stored, at_s: float) -> dict[str, Any] | None:
+    """Tell what clients saw in the phase in which something was done: between the measured ones beside it."""
+    phase = next((one for one in stored.run.phases if one.start_s <= at_s < one.end_s), None)
+    if phase is None or phase.end_s <= phase.start_s:
+        return None
+    rows = [row for row in stored.run.intervals.to_pylist() if row["phase"] == phase.number]
+    errors = {name: count for name in _engine.error_classes() if (count := sum(row[name] for row in rows))}
+    latency = latency_of(stored, frozenset({phase.number}))
+    return {
+        "seconds": phase.end_s - phase.start_s,
+        "tps": sum(row["committed"] for row in rows) / (phase.end_s - phase.start_s),
+        "failed": sum(row["failed"] for row in rows),
+        "errors": errors,
+        "latency_ms": latency.model_dump() if latency is not None else None,
+    }

@@ -1,4 +1,4 @@
-"""Read-only nodes that were added one by one under load: the gain and the start-up time of each."""
+"""Nodes that were added one by one under load: the gain and the start-up time of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nephoscope.settings.loads import READS
 from nephoscope.tables.numbers import count, duration, finite, number, percent, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nephoscope.report.kit.run import Run
 
@@ -49,18 +49,34 @@ class ScaledMix(Part):
     scale_up: Number = None
 
 
+class ChangeRow(Part):
+    """A node that came or went, and what clients saw in the phase in which it did."""
+
+    change: str
+    node: str
+    nodes: int | None = None
+    took_s: Number = None
+    moved_mb: Number = None
+    tps: Number = None
+    failed: int | None = None
+    p99_ms: Number = None
+    max_ms: Number = None
+
+
 class ScaleOutEntry(Part):
-    """The results of an entry of ``[[measure]]`` that adds read-only nodes."""
+    """The results of an entry of ``[[measure]]`` that adds nodes; ``kind`` is what one is called."""
 
     name: str
+    kind: str
     statement: str
     chart: XYChart
     rows: tuple[StepRow, ...]
     mixes: tuple[ScaledMix, ...]
+    changes: tuple[ChangeRow, ...] = ()
 
 
 class ScaleOutSection(Part):
-    """Read-only nodes that were added one by one, with the gain of each."""
+    """Nodes that were added one by one, with the gain of each."""
 
     entries: tuple[ScaleOutEntry, ...]
     score: Estimate
@@ -71,6 +87,8 @@ class ScaleOutSection(Part):
 _ORDINALS = ("first", "second", "third")
 _MOST_TOLD = len(_ORDINALS)
 """With more gains than this the sentence has those of the second and of the last node."""
+_OF_A_RING = "node"
+"""What a node is called of a system whose nodes all take writes."""
 _MARGIN = 0.4
 """How far the axis goes on beyond the first and the last number of nodes."""
 
@@ -102,7 +120,8 @@ def _note(run: Run, score: Mapping[str, Any]) -> str:
         return f"E2 is absent: {why}."
     delta = finite(scored.table(score.get("detail")).get("delta"))
     unit = "" if delta is None else f", in {number(delta)} TPS per node"
-    reads = READS.get(str(scored.table(score.get("detail")).get("reads")))
+    detail = scored.table(score.get("detail"))
+    reads = READS.get(str(detail.get("reads"))) if _kind(detail) != _OF_A_RING else None
     unit += f"; {reads}" if reads else ""
     interval = spread(value, scored.ci95(score.get("ci95")))
     return f"E2 is {number(value)}{f' {interval}' if interval else ''}{unit}."
@@ -125,13 +144,20 @@ def _gains(steps: Sequence[Mapping[str, Any]]) -> list[float]:
     return [after - before for before, after in itertools.pairwise(rates)]
 
 
+def _kind(found: Mapping[str, Any]) -> str:
+    """Call a node by its name."""
+    return _OF_A_RING if found.get("adds") == "rw" else "read-only node"
+
+
 def _entry(place: str, found: Mapping[str, Any], *, several: bool) -> ScaleOutEntry:
     mixes = {mix: steps for mix, told in scored.table(found.get("mixes")).items() if (steps := _steps(told))}
     name = f"entry {place} of [[measure]]" if several else ""
+    kind = _kind(found)
     return ScaleOutEntry(
         name=name,
+        kind=kind,
         statement=_statement(mixes, found),
-        chart=_chart(place, name, mixes),
+        chart=_chart(place, name, kind, mixes),
         rows=tuple(
             row
             for index, (mix, steps) in enumerate(mixes.items())
@@ -141,7 +167,28 @@ def _entry(place: str, found: Mapping[str, Any], *, several: bool) -> ScaleOutEn
             _mix(mix, category(index)[0], scored.table(scored.table(found.get("mixes")).get(mix)))
             for index, mix in enumerate(mixes)
         ),
+        changes=tuple(_changes(found)),
     )
+
+
+def _changes(found: Mapping[str, Any]) -> Iterator[ChangeRow]:
+    """Give a row for each node that came or went, where it is known what clients saw."""
+    for change in ("added", "removed"):
+        for one in map(scored.table, scored.sequence(found.get(change))):
+            if not (clients := scored.table(one.get("clients"))):
+                continue
+            latency, moved = scored.table(clients.get("latency_ms")), finite(one.get("moved_bytes"))
+            yield ChangeRow(
+                change=change,
+                node=str(one.get("node") or ""),
+                nodes=scored.whole(one.get("nodes")),
+                took_s=finite(one.get("took_s")),
+                moved_mb=None if moved is None else moved / 1e6,
+                tps=finite(clients.get("tps")),
+                failed=scored.whole(clients.get("failed")),
+                p99_ms=finite(latency.get("p99")),
+                max_ms=finite(latency.get("max")),
+            )
 
 
 # --- words ------------------------------------------------------------------------------------------------------
@@ -149,8 +196,10 @@ def _entry(place: str, found: Mapping[str, Any], *, several: bool) -> ScaleOutEn
 
 def _statement(mixes: Mapping[str, Sequence[Mapping[str, Any]]], found: Mapping[str, Any]) -> str:
     """Write sentences on a node's gain in each mix and on the nodes' start-up times."""
+    kind = _kind(found)
     said = [
-        f"in {mix} {_brought(steps)}" if len(mixes) > 1 else _brought(steps) for mix, steps in mixes.items()
+        f"in {mix} {_brought(steps, kind)}" if len(mixes) > 1 else _brought(steps, kind)
+        for mix, steps in mixes.items()
     ]
     waits = [
         wait
@@ -165,16 +214,16 @@ def _statement(mixes: Mapping[str, Sequence[Mapping[str, Any]]], found: Mapping[
     return " ".join(sentences)
 
 
-def _brought(steps: Sequence[Mapping[str, Any]]) -> str:
+def _brought(steps: Sequence[Mapping[str, Any]], kind: str) -> str:
     gains = _gains(steps)
     if not gains:
         [only] = steps
-        nodes = f"{count(only['nodes'])} read-only {'node' if only['nodes'] == 1 else 'nodes'}"
+        nodes = f"{count(only['nodes'])} {kind}{'' if only['nodes'] == 1 else 's'}"
         return f"nothing was measured beyond {nodes}: {number(_tps(only))} TPS"
     mean = math.fsum(gains) / len(gains)
     if len(gains) == 1:
-        return f"the one read-only node that came {_added(mean)}"
-    said = f"each read-only node {_added(mean)} on average"
+        return f"the one {kind} that came {_added(mean)}"
+    said = f"each {kind} {'that came ' if kind == _OF_A_RING else ''}{_added(mean)} on average"
     first = gains[0]
     if first <= 0:
         return f"{said}; the first {_added(first)}, the last {_added(gains[-1])}"
@@ -200,7 +249,7 @@ def _share(gains: Sequence[float], place: int) -> str:
 # --- the chart and the tables -----------------------------------------------------------------------------------
 
 
-def _chart(place: str, name: str, mixes: Mapping[str, Sequence[Mapping[str, Any]]]) -> XYChart:
+def _chart(place: str, name: str, kind: str, mixes: Mapping[str, Sequence[Mapping[str, Any]]]) -> XYChart:
     nodes = sorted({int(step["nodes"]) for steps in mixes.values() for step in steps})
     lines: list[Line] = []
     ideals: list[Line] = []
@@ -218,12 +267,12 @@ def _chart(place: str, name: str, mixes: Mapping[str, Sequence[Mapping[str, Any]
     said = "Dashed: as if every node brought what the first did. " if ideals else ""
     return XYChart(
         id=f"scaleout-{place}",
-        title="Throughput over read-only nodes" + (f", {name}" if name else ""),
+        title=f"Throughput over {kind}s" + (f", {name}" if name else ""),
         unit="transactions per second",
         message=f"{'; '.join(ranges)}.",
         note=f"{said}Means of the repetitions with their 95 % intervals.",
         x=Axis(
-            title="Read-only nodes",
+            title=f"{kind.capitalize()}s",
             low=nodes[0] - _MARGIN,
             high=nodes[-1] + _MARGIN,
             ticks=tuple((float(number_of), count(number_of)) for number_of in nodes),
@@ -289,7 +338,7 @@ def _how(run: Run, detail: Mapping[str, Any]) -> str:
     if steps < 2:  # noqa: PLR2004 - before and after
         return ""
     before = count(detail.get("from_nodes"))
-    return f"{', '.join(mixes)}; read-only nodes: {before} and {count(steps - 1)} more"
+    return f"{', '.join(mixes)}; {_kind(detail)}s: {before} and {count(steps - 1)} more"
 
 
 HOW = {"E2": _how}

@@ -20,7 +20,7 @@ class ScaleoutSettings(MeasureSettings):
 
     evaluator: Literal["scaleout"] = "scaleout"
     nodes: Annotated[int, Field(ge=1, le=100)] = 2
-    """How many read-only nodes are added, one by one."""
+    """How many nodes are added, one by one."""
     mixes: Mixes = Field(default=["RO"])
     """The mixes that are measured with each number of nodes; each has transactions that only read."""
     concurrency: Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)] = 32

@@ -1,4 +1,4 @@
-"""The table of read-only nodes added one by one."""
+"""The tables of nodes added one by one, and of what clients saw meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def scaleout(runs: Sequence[RunFigures]) -> Table:
-    """Read-only nodes added one by one, with the gain of each (CloudyBench, equation 5)."""
+    """Nodes added one by one, with the gain of each (CloudyBench, equation 5)."""
+    entries = [found for run in runs for _, found in entries_of(run, "scaleout")]
+    of_rings = bool(entries) and all(found.get("adds") == "rw" for found in entries)
     rows = [
         {"run": run.name, "measure": place, "mix": mix, **_step(step), **_came(found, step["nodes"])}
         for run in runs
@@ -26,7 +28,11 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
     columns = [
         place_of(rows),
         text("mix", "The mix of transactions.", "mix"),
-        whole("nodes", "How many read-only nodes there were.", "read-only nodes"),
+        whole(
+            "nodes",
+            "How many nodes there were: read-only ones, or all of a ring.",
+            "nodes" if of_rings else "read-only nodes",
+        ),
         whole("concurrency", "Sessions at a time."),
         Column("tps", "number", "Committed transactions per second.", "TPS", spread("tps", ",.0f")),
         *interval_of("tps", "the TPS"),
@@ -40,7 +46,8 @@ def scaleout(runs: Sequence[RunFigures]) -> Table:
 
 def _reads(runs: Sequence[RunFigures]) -> str:
     """Say where the reads were: E2 is another figure where they leave the node that takes writes."""
-    said = {entry.get("reads") for run in runs for _, entry in entries_of(run, "scaleout")}
+    entries = [entry for run in runs for _, entry in entries_of(run, "scaleout")]
+    said = {entry.get("reads") for entry in entries if entry.get("adds") != "rw"}
     return "".join(f"; {READS[reads]}" for reads in READS if reads in said)
 
 
@@ -65,5 +72,42 @@ def _scaleout_title(runs: Sequence[RunFigures]) -> str:
     return f"E2-Score: {shown}, in {score['detail']['delta']:,.0f} TPS per node"
 
 
+def scaleout_changes(runs: Sequence[RunFigures]) -> Table:
+    """Nodes that came and went under load: how long that took, what was moved, and what clients saw meanwhile."""
+    rows: list[Row] = [
+        {
+            "run": run.name,
+            "measure": place,
+            "change": f"{change} {one['node'] or 'a node'}",
+            **{name: one.get(name) for name in ("repetition", "nodes", "took_s", "serve_s", "moved_bytes")},
+            **{name: one["clients"][name] for name in ("seconds", "tps", "failed")},
+            **latencies(one["clients"]["latency_ms"]),
+        }
+        for run in runs
+        for place, found in entries_of(run, "scaleout")
+        for change in ("added", "removed")
+        for one in found.get(change, ())
+        if one.get("clients")
+    ]
+    columns = [
+        place_of(rows),
+        text("change", "Which node came or went.", "change"),
+        whole("repetition", "In which repetition."),
+        whole("nodes", "How many nodes there were then."),
+        number(
+            "took_s", "From the call until the provider had nothing more to do, in s.", "took", ".3g", " s"
+        ),
+        number("serve_s", "From the call for a node until it served, in s.", "came in", ".3g", " s"),
+        whole("moved_bytes", "What was moved to it or from it, in bytes.", "moved"),
+        number("seconds", "How long the phase was in which it happened, in s.", "over", ".3g", " s"),
+        number("tps", "Committed transactions per second in that phase.", "TPS", ",.0f"),
+        whole("failed", "Transactions that failed in it."),
+        *latency_columns(),
+    ]
+    return Table(
+        "scaleout_changes", "Nodes that came and went, and what clients saw meanwhile", columns, rows
+    )
+
+
 PLACE = 60
-TABLES = (scaleout,)
+TABLES = (scaleout, scaleout_changes)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from nephoscope import _engine
 from nephoscope.errors import MeasurementError
 from nephoscope.settings.actions import Action
 from nephoscope.settings.resources import Resources
+from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 from nephoscope.systems.base import Allocation
 from nephoscope.systems.cassandra.install import find_install
 from nephoscope.systems.cassandra.server import (
@@ -19,6 +20,7 @@ from nephoscope.systems.cassandra.server import (
     CassandraNode,
     CassandraServer,
     Ports,
+    Ring,
 )
 from nephoscope.systems.cluster.product import Product, SettingValue
 from nephoscope.systems.cluster.provider import ClusterProvider, ClusterProviderSettings
@@ -28,7 +30,9 @@ from nephoscope.systems.machine.capacity import GIB, this_machine
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+    from typing import Self
 
+    from nephoscope.settings.base import Role
     from nephoscope.settings.registered import SystemSettings
     from nephoscope.systems.cluster.cluster import Cluster
     from nephoscope.systems.cluster.node import Node
@@ -40,7 +44,14 @@ if TYPE_CHECKING:
 
 OURS = frozenset(
     {
-        *("cluster_name", "partitioner", "listen_address", "rpc_address", "storage_port"),
+        *(
+            "cluster_name",
+            "partitioner",
+            "listen_address",
+            "broadcast_address",
+            "rpc_address",
+            "storage_port",
+        ),
         *("native_transport_port", "seed_provider", "authenticator", "authorizer", "data_file_directories"),
         *("commitlog_directory", "saved_caches_directory", "hints_directory", "endpoint_snitch"),
     }
@@ -71,8 +82,22 @@ class EmbeddedCassandraSettings(ClusterProviderSettings):
     """On how many nodes each row is."""
     heap: Annotated[str, Field(pattern=r"^[1-9]\d*[MG]$")] = "256M"
     """The memory of each node's Java heap; a node takes 400 MB besides."""
+    routing: Literal["fixed", "token-aware"] = "fixed"
+    """Which node coordinates a request: the one that the session is connected to, or one that has the row: see
+    [Cassandra's URLs](#cassandra-urls)."""
+    replica_delay: Duration = 0.0
+    """What other nodes send to the last of these nodes comes so much later: a lag that is known, to test what measures
+    it."""
     settings: dict[str, SettingValue] = Field(default_factory=dict)
     """Settings as in cassandra.yaml, such as `concurrent_writes` or `row_cache_size`."""
+
+    @model_validator(mode="after")
+    def _has_somebody_to_wait_for(self) -> Self:
+        if self.replica_delay and self.nodes == 1:
+            raise ValueError(
+                "replica_delay needs two nodes or more: of one there is no other that sends anything"
+            )
+        return self
 
     @field_validator("settings")
     @classmethod
@@ -86,11 +111,9 @@ class Cassandra(Product):
 
     traits = TRAITS
 
-    def __init__(self, heap: str) -> None:
+    def __init__(self, ring: Ring) -> None:
         """Take what the nodes of a ring share."""
-        self.ports = Ports(0, 0)
-        """Those of the ring, once its folder is known."""
-        self._heap = heap
+        self.ring = ring
 
     def folder_name(self, version: Any) -> str:  # noqa: ANN401 - a series, or None
         """Have a folder for each series."""
@@ -104,8 +127,7 @@ class Cassandra(Product):
     def node(self, name: str, folder: Path, making: Making) -> CassandraNode:
         """Describe a node in a folder."""
         number = int(name.removeprefix("node"))
-        server = CassandraServer(CassandraFolder(folder), making, number, self.ports, self._heap)
-        return CassandraNode(name, server)
+        return CassandraNode(name, CassandraServer(CassandraFolder(folder), making, number, self.ring))
 
     def check_settings(self, settings: Mapping[str, SettingValue]) -> None:
         """Check names. Raises ``ValueError``."""
@@ -138,9 +160,10 @@ class EmbeddedCassandra(ClusterProvider):
     def __init__(self, settings: EmbeddedCassandraSettings) -> None:
         """Take validated settings; touch nothing yet."""
         super().__init__(settings)
-        self._cassandra = Cassandra(settings.heap)
+        self._cassandra = Cassandra(Ring(settings.nodes, settings.heap, settings.routing))
         self.product = self._cassandra  # type: ignore[misc]
         self._allocation: list[Allocation] = []
+        self._replica_delay_s = settings.replica_delay
 
     def _resources(self, storage: int) -> Resources:
         """Tell what each node is given: what the study says, or an equal share of the machine."""
@@ -165,7 +188,7 @@ class EmbeddedCassandra(ClusterProvider):
         return None
 
     def _new_cluster(self, home: Path, make_node: Callable[[str, Path], Node]) -> Cluster:
-        self._cassandra.ports = Ports.of(home, self._settings.nodes)
+        self._cassandra.ring.ports = Ports.of(home, self._settings.nodes)
         return RingCluster(home, make_node)
 
     def _begin(self, cluster: Cluster, given: Resources) -> None:
@@ -173,8 +196,17 @@ class EmbeddedCassandra(ClusterProvider):
             server.make_keyspace(self._settings.database_name, self._settings.replication_factor)
 
         cluster.start(self._settings.nodes - 1, prepare)
-        self._cassandra.ports.keep(self._folder())
+        self._cassandra.ring.ports.keep(self._folder())
         self._allocation = [Allocation(time_ns=_engine.monotonic_ns(), resources=given)]
+
+    def adds(self) -> Role:
+        """Every node takes writes."""
+        return "rw"
+
+    def endpoint_of(self, node: str) -> str:
+        """Tell the URL of a node, whose sessions stay with it."""
+        url = self._started().node(node).server.url(self._settings.database_name)
+        return url.partition("?")[0]
 
     def actions(self) -> frozenset[Action]:
         """Tell what ``act`` can do: nothing leads a ring, and a node's memory is its heap."""

@@ -20,6 +20,11 @@ def jars_folder() -> Path:
     return Path(given) if given else FILES.parents[3] / ".jars" / "cassandra"
 
 
+def is_installed() -> bool:
+    """Whether there are Java and jars, as far as that is seen without starting anything."""
+    return shutil.which("java") is not None and any(jars_folder().glob(f"{_JAR}*.jar"))
+
+
 def find_install(version: str | None) -> Install:
     """Find Java and the jars; of a series, where that is given.
 

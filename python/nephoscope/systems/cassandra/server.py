@@ -15,7 +15,7 @@ from nephoscope.errors import MeasurementError
 from nephoscope.systems.cassandra.install import FILES
 from nephoscope.systems.cluster.folder import ServerFolder
 from nephoscope.systems.cluster.product import Traits
-from nephoscope.systems.cluster.ring import RingNode
+from nephoscope.systems.cluster.ring import RingNode, Streamed
 from nephoscope.systems.cluster.server import Server
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ _LEAVE_S = 600.0
 _PORTS = "ports"
 _DAEMON = "org.apache.cassandra.service.CassandraDaemon"
 _TOOL = "org.apache.cassandra.tools.NodeTool"
-_RECEIVED = re.compile(r"Receiving (\d+) files?\(([^)]*)\), sending")
+_RECEIVED = re.compile(r"Receiving (\d+) files?\(([\d.]+) ?(bytes|[KMGT]iB)\), sending")
+_UNITS = {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,19 @@ class Ports:
     def keep(self, home: Path) -> None:
         """Write them down for the next time."""
         (home / _PORTS).write_text(f"{self.native} {self.storage}\n")
+
+
+@dataclass
+class Ring:
+    """What the nodes of a ring have in common."""
+
+    nodes: int
+    """How many there are in the beginning."""
+    heap: str
+    routing: str
+    """As a URL has it: which node coordinates a request."""
+    ports: Ports = Ports(0, 0)
+    """Those of the ring, once its folder is known."""
 
 
 def _free_port(nodes: int) -> int:
@@ -111,14 +125,17 @@ class CassandraServer(Server):
     folder: CassandraFolder
     _initialiser = "none"
 
-    def __init__(self, folder: CassandraFolder, making: Making, number: int, ports: Ports, heap: str) -> None:
+    def __init__(self, folder: CassandraFolder, making: Making, number: int, ring: Ring) -> None:
         """Describe the node with a number, which is the end of its address; nothing is touched."""
         super().__init__(folder, making)
         self.host = f"127.0.0.{number}"
-        self.port = ports.native
-        self._ports = ports
-        self._heap = heap
+        self.port = ring.ports.native
+        self._ring = ring
         self._jmx = _free_port(0)
+        self._delay_s = making.delay_s if number == ring.nodes else 0.0
+        self._reached_at = f"127.0.1.{number}" if self._delay_s else self.host
+        """Where other nodes reach it: at a proxy, if what they send it comes late."""
+        self._proxy: _engine.FaultProxy | None = None
 
     @property
     def version(self) -> str:
@@ -127,7 +144,28 @@ class CassandraServer(Server):
 
     def url(self, database: str, address: str | None = None) -> str:
         """Make the URL of a keyspace."""
-        return f"{self.traits.scheme}://{address or f'{self.host}:{self.port}'}/{database}"
+        url = f"{self.traits.scheme}://{address or f'{self.host}:{self.port}'}/{database}"
+        return url if self._ring.routing == "fixed" else f"{url}?routing={self._ring.routing}"
+
+    def _before_launch(self) -> None:
+        """Put the proxy before the node that gets everything late."""
+        if self._delay_s and self._proxy is None:
+            storage = self._ring.ports.storage
+            self._proxy = _engine.FaultProxy(f"{self.host}:{storage}", f"{self._reached_at}:{storage}")
+            self.delay(self._delay_s)
+
+    def delay(self, seconds: float) -> None:
+        """Have what other nodes send it come so late from now on, if there is a proxy before it."""
+        if self._proxy is not None:
+            late = {"law": "constant", "ms": seconds * 1000}
+            self._proxy.set(json.dumps({"to_server": {"delay": late}}))
+
+    def halt(self) -> None:
+        """As of every server; and end the proxy."""
+        super().halt()
+        if self._proxy is not None:
+            self._proxy.close()
+            self._proxy = None
 
     def _initialise(self, output: int) -> None:
         """Make an empty folder: the node makes the rest as it starts."""
@@ -142,14 +180,14 @@ class CassandraServer(Server):
 
     def _java(self, *words: str | Path) -> Sequence[str | Path]:
         jars = self.install.folders[1]
-        return (self.install.program("java"), *words[:-1], "-cp", f"{jars}/*", words[-1])
+        return (self.install.program("java"), *words[:-1], "-cp", f"{FILES}:{jars}/*", words[-1])
 
     def _serving(self) -> Sequence[str | Path]:
         agent = next(self.install.folders[1].glob("jamm-*.jar"))
         command = self._java(
             f"@{FILES / 'node.options'}",
-            f"-Xms{self._heap}",
-            f"-Xmx{self._heap}",
+            f"-Xms{self._ring.heap}",
+            f"-Xmx{self._ring.heap}",
             f"-javaagent:{agent}",
             f"-Dcassandra.config=file://{self.folder.configuration}",
             f"-Dcassandra.storagedir={self.folder.data}",
@@ -175,13 +213,14 @@ class CassandraServer(Server):
         """Write cassandra.yaml, of which JSON is a part."""
         ours = {
             "listen_address": self.host,
+            "broadcast_address": self._reached_at,
             "rpc_address": self.host,
-            "storage_port": self._ports.storage,
-            "native_transport_port": self._ports.native,
+            "storage_port": self._ring.ports.storage,
+            "native_transport_port": self._ring.ports.native,
             "seed_provider": [
                 {
                     "class_name": "org.apache.cassandra.locator.SimpleSeedProvider",
-                    "parameters": [{"seeds": f"127.0.0.1:{self._ports.storage}"}],
+                    "parameters": [{"seeds": f"127.0.0.1:{self._ring.ports.storage}"}],
                 }
             ],
         }
@@ -254,12 +293,9 @@ class CassandraNode(RingNode):
         self.server.run_tool("decommission", "--force")
         return {"how": "decommission"}
 
-    def moved(self) -> Mapping[str, Any]:
-        """Tell the files that were streamed to it, and how large they were."""
-        text = self.server.folder.log.read_text(errors="replace")
-        found = _RECEIVED.findall(text)
-        return {
-            "how": self.copied_by,
-            "files": sum(int(files) for files, _ in found),
-            "sizes": [size for _, size in found],
-        }
+    def streamed(self) -> Streamed:
+        """Read its log, which has a line for each node that streams to it."""
+        log = self.server.folder.log
+        found = _RECEIVED.findall(log.read_text(errors="replace")) if log.exists() else []
+        sizes = (float(number) * _UNITS[unit] for _, number, unit in found)
+        return Streamed(sum(int(files) for files, _, _ in found), round(sum(sizes)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from nephoscope import _engine
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
 
 _KNOWN_S = 120.0
 """After this long a node that has joined is not known to all others, and will not be."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """Files that nodes have had of others, and their size in bytes."""
+
+    files: int = 0
+    size: int = 0
+
+    def since(self, before: Streamed) -> Mapping[str, Any]:
+        """Tell how many more there are than before, for an event."""
+        return {"files": self.files - before.files, "bytes": self.size - before.size}
 
 
 class RingNode(Node):
@@ -83,8 +96,8 @@ class RingNode(Node):
         """Hand its data over to the others; tell what is worth keeping of it. Raises ``MeasurementError``."""
 
     @abstractmethod
-    def moved(self) -> Mapping[str, Any]:
-        """Tell what has come to it as it joined."""
+    def streamed(self) -> Streamed:
+        """Tell what other nodes have streamed to it since its log began."""
 
 
 class RingCluster(Cluster):
@@ -169,7 +182,7 @@ class RingCluster(Cluster):
         new = cast("RingNode", self._new_node(free))
         new.server.folder.take(new.server.account)
         shutil.rmtree(new.server.folder.data, ignore_errors=True)
-        began = _engine.monotonic_ns()
+        before, began = new.streamed(), _engine.monotonic_ns()
         try:
             new.start()
         except BaseException:
@@ -177,19 +190,21 @@ class RingCluster(Cluster):
             raise
         self._nodes[new.name] = new
         self._await_members()
-        return Began(new.name, began, new.moved())
+        return Began(new.name, began, {"how": new.copied_by, **new.streamed().since(before)})
 
     def remove_node(self, name: str | None) -> Began:
         """Have a node hand its data over to the others; done when it has, and has ended."""
         node = cast("RingNode", self._running(self.node(name)))
         if node is self.primary:
             raise MeasurementError("node1 cannot be removed: its folder is that of the whole ring")
+        others = [one for one in self._nodes.values() if one is not node]
+        before = _streamed(others)
         began = _engine.monotonic_ns()
         detail = node.leave()
         del self._nodes[node.name]
         node.stop()
         shutil.rmtree(node.server.folder.path, ignore_errors=True)
-        return Began(node.name, began, detail)
+        return Began(node.name, began, {**detail, **_streamed(others).since(before)})
 
     def set(self, settings: Mapping[str, SettingValue]) -> Began:
         """Set parameters on every node, which are restarted one after the other."""
@@ -208,3 +223,9 @@ class RingCluster(Cluster):
                 node.start()
                 raise MeasurementError(f"{node.name} does not start with these settings: {error}") from error
         return Began(None, began, {"restarted": list(self._nodes)})
+
+
+def _streamed(nodes: Iterable[Node]) -> Streamed:
+    """Tell what has been streamed to nodes."""
+    each = [cast("RingNode", node).streamed() for node in nodes]
+    return Streamed(sum(one.files for one in each), sum(one.size for one in each))
