@@ -92,6 +92,11 @@ def response(name: str) -> Response:
     return FIGURES[_parts(name)[0]]
 
 
+def transactions_of(names: Iterable[str]) -> list[str]:
+    """List the transactions that some responses are of, each once."""
+    return list(dict.fromkeys(of for name in names if (of := _parts(name)[1]) is not None))
+
+
 def may_be_negative(name: str) -> bool:
     """Tell whether a response can be below 0: an interval of another ends there."""
     return name in DEFINITIONS and (DEFINITIONS[name].is_signed or not DEFINITIONS[name].in_o)

@@ -63,15 +63,14 @@ def experiment(
     runs = folder / FILES.runs
     check_runs(runs)
     numbers = {part.study.name: number for number, part in enumerate(studies)}
-    failed = []
-    began, done = time.monotonic(), 0
+    failed: list[str] = []
+    began = time.monotonic()
     with Kept() as kept:
-        for part in unmeasured(studies, runs, lambda text: ERR.print(visible(text))):
+        for done, part in enumerate(unmeasured(studies, runs, lambda text: ERR.print(visible(text)))):
             number = numbers[part.study.name]
             label = plan.label(plan.runs[number].treatment)
             left = _left(time.monotonic() - began, done, len(studies) - number)
             ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}{left}"))
-            done += 1
             try:
                 outcome = _measured(
                     part, runs, kept if plan.experiment.keep_system else None, as_json=as_json
