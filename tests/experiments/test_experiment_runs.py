@@ -388,7 +388,9 @@ def test_a_response_is_drawn_over_a_factor_beside_figures_of_others(tmp_path: Pa
     assert chart.message.endswith("at sessions 2, latency constant(2ms).")
 
 
-@pytest.mark.parametrize("name", ["experiment", "cost-vs-performance", "thesis-matrix"])
+@pytest.mark.parametrize(
+    "name", ["experiment", "cost-vs-performance", "thesis-matrix", "ring-strategies", "ring-replication"]
+)
 def test_the_studies_that_come_with_nephoscope_are_sound(name: str) -> None:
     plan, studies = plan_of(find_study(name))
     assert len(studies) == len(plan.runs) == len(plan.treatments) * plan.experiment.replicates

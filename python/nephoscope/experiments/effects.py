@@ -239,6 +239,7 @@ class _Fit:
     def __init__(self, y: Matrix, x: Matrix) -> None:
         inverse = pinvh(x.T @ x)
         self.size = x.shape[1]
+        self._largest = float(np.abs(y).max())
         self.coefficients = inverse @ x.T @ y
         self.freedom = len(y) - int(np.linalg.matrix_rank(x))
         residual = y - x @ self.coefficients
@@ -249,14 +250,18 @@ class _Fit:
             else None
         )
 
+    def settled(self, value: float) -> float:
+        """Return a coefficient or an error, 0 where it is what rounding leaves of values without any difference."""
+        return value if abs(value) > _SAME * self._largest else 0.0
+
 
 def _effect(
     term: ModelTerm, fit: _Fit, column: int, tail: float, aliases: Mapping[str, tuple[str, ...]]
 ) -> Effect:
-    value = float(term.scale * fit.coefficients[column])
+    value = fit.settled(float(term.scale * fit.coefficients[column]))
     if fit.errors is None:
         return Effect(term.label, term.kind, value, None, None, 0, aliases[term.label])
-    error = float(term.scale * fit.errors[column])
+    error = fit.settled(float(term.scale * fit.errors[column]))
     half = t_quantile(fit.freedom, 0.975) * error
     clear = abs(value) > t_quantile(fit.freedom, 1 - tail) * error
     return Effect(

@@ -77,7 +77,7 @@ def experiment(
                 )
             except MeasurementError as error:  # a system that does not start with one level may with another
                 kept.end()
-                failed.append(f"run {number + 1} ({label}): {error}")
+                _tell(failed, f"run {number + 1} ({label}): {error}")
                 continue
             if outcome.status == "interrupted":
                 raise MeasurementError(
@@ -85,13 +85,18 @@ def experiment(
                 )
             if outcome.status != "measured" or outcome.unwritten is not None:
                 kept.end()
-                failed.append(
-                    f"run {number + 1} ({label}): {outcome.unwritten or outcome.reason or outcome.status}"
-                )
+                why = outcome.unwritten or outcome.reason or outcome.status
+                _tell(failed, f"run {number + 1} ({label}): {why}")
     if len(failed) < len(studies):
         show(folder, "table", None, as_json=as_json)
     if failed:
         raise MeasurementError("\n".join([*failed, "the same command runs again what is missing"]))
+
+
+def _tell(failed: list[str], said: str) -> None:
+    """Say that a run has failed, now and at the end."""
+    failed.append(said)
+    ERR.print(visible(said))
 
 
 def _left(seconds: float, done: int, to_come: int) -> str:

@@ -92,16 +92,15 @@ class Cassandra(Product):
 
     traits = TRAITS
 
-    def __init__(self, heap: str, nodes: int) -> None:
-        """Take what the nodes of a ring share, and how many there are."""
+    def __init__(self, heap: str) -> None:
+        """Take what the nodes of a ring share."""
         self.ports = Ports(0, 0)
         """Those of the ring, once its folder is known."""
         self._heap = heap
-        self._nodes = nodes
 
     def folder_name(self, version: Any) -> str:  # noqa: ANN401 - a series, or None
-        """Have a folder for each series and size of a ring: a ring's nodes share its data."""
-        return f"cassandra-{find_install(version).series}-{self._nodes}"
+        """Have a folder for each series."""
+        return f"cassandra-{find_install(version).series}"
 
     def install(self, version: Any, account: Account) -> Install:  # noqa: ANN401 - a series, or None
         """Find the machine's programs."""
@@ -145,7 +144,7 @@ class EmbeddedCassandra(ClusterProvider):
     def __init__(self, settings: EmbeddedCassandraSettings) -> None:
         """Take validated settings; touch nothing yet."""
         super().__init__(settings)
-        self._cassandra = Cassandra(settings.heap, settings.nodes)
+        self._cassandra = Cassandra(settings.heap)
         self.product = self._cassandra  # type: ignore[misc]
         self._allocation: list[Allocation] = []
         self._quotas = NodeQuotas(settings.cpu_quota)
@@ -168,6 +167,15 @@ class EmbeddedCassandra(ClusterProvider):
     def _server_settings(self, given: Resources) -> dict[str, SettingValue]:
         del given
         return dict(self._settings.settings)
+
+    def _folder(self) -> Path:
+        """Have a folder for each size of a ring besides: its nodes share the data."""
+        folder = super()._folder()
+        return (
+            folder
+            if self._settings.data is not None
+            else folder.with_name(f"{folder.name}-{self._settings.nodes}")
+        )
 
     def _group_of(self, folder: Path) -> ControlGroup | None:
         return self._quotas.group_of(folder)
