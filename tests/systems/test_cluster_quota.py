@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from groups_lab import needs_groups, use_of
@@ -102,10 +102,16 @@ def test_a_quota_has_a_least() -> None:
         )
 
 
-def test_a_stored_study_says_how_many_nodes_there_are() -> None:
+@pytest.mark.parametrize(
+    "system",
+    [{"provider": "embedded-postgres", "replicas": 2}, {"provider": "embedded-cassandra", "nodes": 3}],
+)
+def test_a_stored_study_says_how_many_nodes_there_are(system: dict[str, Any]) -> None:
     share = {"vcores": 0.5, "memory_gb": 1, "storage_gb": 10}
     tables = sim_study(throughput())
-    tables["system"] = {"provider": "embedded-postgres", "replicas": 2, "resources": share}
+    tables["workload"] = {"name": "ycsb"}
+    tables["measure"][0]["mixes"] = ["A"]
+    tables["system"] = {**system, "resources": share}
     study = make_study(tables, "first")
     assert study.system.resources == Resources.model_validate({**share, "nodes": 3})
     assert make_study(tomllib.loads(study.to_toml()), "second") == study
