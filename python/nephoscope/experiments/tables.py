@@ -266,7 +266,7 @@ def runs_table(found: Results) -> Table:
         Column(
             "block",
             "whole",
-            "The stretch in which the factor of the blocks stands still; of the replicate without blocks.",
+            "The stretch in which the factors of the blocks stand still; of the replicate without blocks.",
         ),
         *(Column(factor.name, "text", f"The level of {factor.name}.") for factor in experiment.factors),
         *(
