@@ -52,7 +52,7 @@ def _chart(found: Results, transaction: str, over: str | None, level: str) -> XY
         message=f"Lowest median: {number(lowest[2])} ms, {found.experiment.label(own[place - 1].treatment)}.",
         note="Boxes from the 25th to the 75th percentile with the median, whiskers from the 5th to the 95th, of "
         "all runs of a treatment.",
-        x=axis_of_names("treatment", _short(found, own, over)),
+        x=_axis(found, own, over),
         y=Axis(title="latency", unit="ms", low=0, high=1.05 * max(box[4] for _, box in drawn)),
         lines=(
             Line(
@@ -67,11 +67,12 @@ def _chart(found: Results, transaction: str, over: str | None, level: str) -> XY
     )
 
 
-def _short(found: Results, treatments: Sequence[TreatmentResult], over: str | None) -> list[str]:
-    """Write the levels of treatments as labels of an axis, where they fit; else their numbers."""
+def _axis(found: Results, treatments: Sequence[TreatmentResult], over: str | None) -> Axis:
+    """Name the treatments by their levels, where these fit; else by their numbers."""
+    factors = [factor.name for factor in found.experiment.factors if factor.name != over]
     labels = [
-        " ".join(name for factor, name in found.experiment.levels(one.treatment).items() if factor != over)
-        for one in treatments
+        " ".join(found.experiment.levels(one.treatment)[name] for name in factors) for one in treatments
     ]
-    fit = all(labels) and sum(map(len, labels)) <= _MOST_LETTERS
-    return labels if fit else [str(one.treatment + 1) for one in treatments]
+    if not factors or sum(map(len, labels)) > _MOST_LETTERS:
+        return axis_of_names("treatment", [str(one.treatment + 1) for one in treatments])
+    return axis_of_names(", ".join(factors), labels)
