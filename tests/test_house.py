@@ -61,7 +61,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "experiments": {
         "measuring", "results", "report.kit", "tables", "scoring", "statistics", "store", "study", "settings",
-        "systems.shell",
+        "systems.shell", "systems.around", "systems.base",
     },
 }  # fmt: skip
 """A room, and the rooms that it may know besides itself. A module's name in place of a room's allows that one alone."""

@@ -133,6 +133,8 @@ NOT_RUN = {
             "nephoscope experiment experiment",
             "nephoscope experiment cost-vs-performance",
             "nephoscope experiment thesis-matrix",
+            "nephoscope experiment ring-strategies",
+            "nephoscope experiment ring-replication",
         ),
         "minutes; tests/experiments runs smaller ones",
     ),

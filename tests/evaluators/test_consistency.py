@@ -69,11 +69,15 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def situation(folder: Path) -> dict[str, Any]:
+def situations(folder: Path) -> list[dict[str, Any]]:
     scores = StoredRun(folder).scores
     assert scores is not None
-    found: dict[str, Any] = scores["details"]["consistency"]["0"]["situations"][0]
+    found: list[dict[str, Any]] = scores["details"]["consistency"]["0"]["situations"]
     return found
+
+
+def situation(folder: Path) -> dict[str, Any]:
+    return situations(folder)[0]
 
 
 def test_counts_are_added_up_over_the_phase_alone(planted: Path) -> None:
@@ -112,6 +116,58 @@ def test_times_until_writes_are_visible_are_between_their_bounds(planted: Path) 
         [1.0, pytest.approx(1 / 21)],
         [20.0, pytest.approx(20 / 21)],
     ]
+
+
+FAILURE = {"measure": 0, "repetition": 1, "load": "idle", "level": "default", "failure": 0, "node": "node2"}
+PAUSE = {"fault": "pause", "targets": "ro", "script": [{"at": "1200ms", "for": "1s"}]}
+
+
+def test_each_slice_and_each_write_belongs_to_one_part_of_the_time_of_a_failure(tmp_path: Path) -> None:
+    """A pause from 1.2 to 2.3 s: the third to the fifth of eight slices."""
+    labels = {"mix": "SELECT", "concurrency": 1, "load": "idle", "level": "default"}
+    intervals = round(SLICES * SLICE_S / 0.1)
+    folder = tmp_path / "run"
+    steps = [Step(labels, [1] * intervals, [1.0] * intervals)]
+    writer = begin_run(folder, sim_study({**MEASURE, **PAUSE}), steps, probed=False)
+    for at in range(SLICES):
+        paused = 2 <= at <= 4
+        writer.checks(count(at, "reads", 100, 10 if paused else 100))
+        writer.checks(count(at, "failed_reads", 5, 5) if paused else "")
+        writer.checks(count(at, "stale", 10 if paused else 100, 9 if paused else 0, 10.0))
+        writer.checks(count(at, "missed", 85, 85, 10.0) if paused else "")
+        writer.checks(count(at, "monotonic_reads", 100, 1 if at == 5 else 0))
+    for number, time_s in enumerate((0.3, 1.0, 1.3, 2.2, 2.4)):
+        writer.probes(write(number, time_s, (900.0, 902.0) if 1.2 <= time_s < 2.3 else (1.0, 3.0)))
+    writer.event(1.2, "fault", **FAILURE, fault="pause", target="ro", action="pause", took_s=0.001)
+    writer.event(2.2, "action", **FAILURE, fault="pause", target="ro", action="resume", took_s=0.1)
+    writer.event(SLICES * SLICE_S, "end", status="measured", reason=None)
+    totals = dict.fromkeys(("started", "committed"), intervals)
+    writer.finish("measured", None, totals | dict.fromkeys(("aborted", "failed", "in_flight", "dropped"), 0))
+    write_results(folder)
+    before, during, after = situations(folder)
+    assert [one["when"] for one in (before, during, after)] == ["before", "during", "after"]
+    assert [one["reads"]["due"] for one in (before, during, after)] == [200, 300, 300]
+    assert during["reads"] == {"due": 300, "answered": 30, "failed": 15, "missed": 255}
+    assert [one["stale"]["hits"] for one in (before, during, after)] == [0, 27, 0]
+    (of,) = during["curve"]
+    assert (of["missed"], of["at_most"]) == (255, (27 + 255) / (30 + 255)), (
+        "what was not sent may be stale, too"
+    )
+    assert [one["guarantees"]["monotonic_reads"]["violations"] for one in (before, during, after)] == [
+        0,
+        0,
+        1,
+    ]
+    assert [one["writes"]["acknowledged"] for one in (before, during, after)] == [2, 2, 1]
+    assert [one["visible"][0]["p50_ms"] for one in (before, during, after)] == [2.0, 901.0, 2.0]
+    run = StoredRun(folder)
+    assert run.scores is not None
+    assert any(
+        told.startswith("consistency, idle, during failures: 90.0%") for told in run.scores["warnings"]
+    )
+    table = TABLES[0]([RunFigures("run", run, run.scores)])
+    assert [row["when"] for row in table.rows] == ["before", "during", "after"]
+    assert "during failures: 90 % of 30 reads were stale" in (folder / FILES.report).read_text()
 
 
 def test_what_is_not_of_every_read_and_write_is_told(planted: Path) -> None:
@@ -154,7 +210,8 @@ def test_the_tables_and_the_report_have_them(planted: Path) -> None:
         ),
         ({"levels": ["quorum"]}, "measure.0.levels: none has no 'quorum'; it has only its default"),
         ({"loads": [{"name": "a"}, {"name": "a"}]}, "loads: each may be there once"),
-        ({"duration": "0s"}, "duration must be above 0"),
+        ({"duration": "0s"}, "duration and action_limit must be above 0"),
+        ({"fault": "pause", "script": [{"at": "1s"}]}, "script.0.for is missing: how long the pause lasts"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_touched(
@@ -225,3 +282,33 @@ def test_the_study_of_long_forks_runs_on_a_primary_and_its_replica(tmp_path: Pat
     assert found["writes"]["acknowledged"] > 50
     assert found["guarantees"]["monotonic_reads"]["violations"] == 0
     assert "long fork" in ended.out
+
+
+@pytest.mark.alone
+@pytest.mark.usefixtures("empty_cache")
+def test_what_a_replica_that_stands_still_shows_is_told_apart(tmp_path: Path) -> None:
+    """The replica is paused for two seconds: writes of that time are seen when it goes on, and reads of it wait."""
+    ended = call(
+        *("run", "consistency", "--out", str(tmp_path)),
+        *("--set", "system.replicas=1", "--set", "workload.scale=0.002"),
+        *brief("duration=6s", "write_interval=50ms", "readers=3", "read_interval=5ms", "read_timeout=500ms"),
+        *("--set", "measure.0.fault=pause", "--set", "measure.0.targets=ro"),
+        *("--set", 'measure.0.script=[{at="2s",for="2s"}]'),
+    )
+    assert ended.code == 0, ended.out + ended.err
+    before, during, after = situations(tmp_path / "latest")
+    assert [one["when"] for one in (before, during, after)] == ["before", "during", "after"]
+    # The slices of half a second that begin or end in the pause belong to it.
+    for one, least_s, most_s in ((before, 1.0, 2.0), (during, 2.0, 3.5), (after, 1.0, 2.0)):
+        reads = one["reads"]
+        assert reads["due"] == reads["answered"] + reads["missed"] + reads["failed"]
+        assert 4 * 200 * (least_s - 0.1) <= reads["due"] <= 4 * 200 * (most_s + 0.5), one["when"]
+    assert during["reads"]["missed"] + during["reads"]["failed"] > 0.4 * during["reads"]["due"]
+    # Halfway through the pause a write still has a second to wait. No read tells when within that time it was there.
+    assert during["visible"][0]["p50_ms"] + during["visible"][0]["half_width_ms"] > 700
+    assert before["visible"][0]["p50_ms"] < 200 > after["visible"][0]["p50_ms"]
+    for one in (before, during, after):
+        assert one["guarantees"]["monotonic_reads"]["violations"] == 0, (
+            "it stands still, and does not go back"
+        )
+    assert "during" in ended.out

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nephoscope.errors import InputError, MeasurementError
-from nephoscope.evaluators.availability.executors import Executors
-from nephoscope.evaluators.availability.schedule import PlannedFailure, length, planned, uniform
-from nephoscope.evaluators.availability.settings import AvailabilitySettings, TimeLaw
+from nephoscope.evaluators.availability.settings import AvailabilitySettings
+from nephoscope.evaluators.executors import Executors
+from nephoscope.evaluators.schedule import PlannedFailure, length, planned, uniform
 from nephoscope.settings.actions import Action
+from nephoscope.settings.failures import TimeLaw
 from nephoscope.study.reading import make_study
 from nephoscope.systems.base import Done
 from sample_studies import sim_study
@@ -118,7 +119,7 @@ def test_a_script_is_done_as_it_stands() -> None:
         ({"mttf": {"mean": 3, "shape": 2}}, "shape goes with the law weibull"),
         ({"targets": ["a b"]}, "targets.0: string should match pattern"),
         ({"targets": []}, "targets: it needs at least one entry"),
-        ({"duration": 0}, "warmup, duration and action_limit must be above 0"),
+        ({"duration": 0}, "duration and action_limit must be above 0"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_touched(wrong: dict[str, Any], message: str) -> None:

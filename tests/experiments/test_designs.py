@@ -82,7 +82,7 @@ def test_no_fraction_means_a_message() -> None:
 
 def test_the_order_is_random_and_given_again_by_its_seed() -> None:
     design = full({"nodes": 3, "cache": 2})
-    orders = [ordered(design, 2, None, seed) for seed in (1, 1, 2)]
+    orders = [ordered(design, 2, (), seed) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
     for order in orders:
         assert [run.replicate for run in order] == [1] * 6 + [2] * 6
@@ -91,7 +91,7 @@ def test_the_order_is_random_and_given_again_by_its_seed() -> None:
 
 def test_each_order_of_three_runs_is_as_likely() -> None:
     design = full({"nodes": 3})
-    seen = [tuple(run.treatment for run in ordered(design, 1, None, seed)) for seed in range(600)]
+    seen = [tuple(run.treatment for run in ordered(design, 1, (), seed)) for seed in range(600)]
     counts = [seen.count(order) for order in itertools.permutations(range(3))]
     assert sum(counts) == 600
     assert all(60 < count < 140 for count in counts)  # 100 ± 4.4 standard deviations
@@ -99,7 +99,7 @@ def test_each_order_of_three_runs_is_as_likely() -> None:
 
 def test_the_factor_of_the_blocks_changes_once_a_level() -> None:
     design = full({"nodes": 3, "cache": 2})
-    order = ordered(design, 4, "nodes", 7)
+    order = ordered(design, 4, ["nodes"], 7)
     levels = [design.treatments[run.treatment][0] for run in order]
     stretches = [
         level for level, _ in itertools.groupby(zip(levels, (run.block for run in order), strict=True))
@@ -107,3 +107,12 @@ def test_the_factor_of_the_blocks_changes_once_a_level() -> None:
     assert len(stretches) == 4 * 3 == len({run.block for run in order})
     first = {tuple(dict.fromkeys(levels[at : at + 6])) for at in range(0, 24, 6)}
     assert len(first) > 1, "the order of the levels is drawn for each replicate"
+
+
+def test_several_factors_of_the_blocks_change_once_a_combination() -> None:
+    design = full({"nodes": 2, "cache": 2, "copies": 2})
+    order = ordered(design, 3, ["copies", "nodes"], 7)
+    settings = [
+        (design.treatments[run.treatment][2], design.treatments[run.treatment][0], run.block) for run in order
+    ]
+    assert len(list(itertools.groupby(settings))) == 3 * 4 == len({run.block for run in order})

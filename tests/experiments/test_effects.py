@@ -31,7 +31,7 @@ A, B, C = factor("a", "off", "on"), factor("b", 1, 2, 4), factor("c", "x", "y", 
 
 
 def planned(
-    factors: Sequence[FactorTable], replicates: int, blocks: str | None = None
+    factors: Sequence[FactorTable], replicates: int, blocks: Sequence[str] = ()
 ) -> tuple[Design, list[Planned]]:
     design = full({one.name: len(one.levels) for one in factors})
     return design, ordered(design, replicates, blocks, 1)
@@ -41,7 +41,7 @@ def analysed(
     factors: Sequence[FactorTable],
     truth: Callable[[Planned, tuple[int, ...]], float | None],
     replicates: int = 2,
-    blocks: str | None = None,
+    blocks: Sequence[str] = (),
 ) -> Analysis:
     design, runs = planned(factors, replicates, blocks)
     values = [truth(run, design.treatments[run.treatment]) for run in runs]
@@ -76,7 +76,7 @@ def test_effects_that_multiply_are_read_of_logarithms() -> None:
             3 * 5.0 ** design.treatments[run.treatment][0] * np.exp(0.1 * rng.standard_normal())
             for run in runs
         ]
-        found = analyse("p99_ms", factors, design, runs, values, blocks=None, logarithmic=True)
+        found = analyse("p99_ms", factors, design, runs, values, blocks=(), logarithmic=True)
         assert found is not None
         assert found.mean == pytest.approx(3 * np.sqrt(5), rel=0.15)
         assert found.fitted[0] == pytest.approx(3, rel=0.2)
@@ -91,7 +91,7 @@ def test_effects_that_multiply_are_read_of_logarithms() -> None:
 def test_what_has_no_logarithm_is_told() -> None:
     design, runs = planned([A], 3)
     values = [0.0, *(2.0 for _ in runs[1:])]
-    found = analyse("failed", [A], design, runs, values, blocks=None, logarithmic=True)
+    found = analyse("failed", [A], design, runs, values, blocks=(), logarithmic=True)
     assert found is not None
     assert found.notes == ("failed: 1 of 6 runs lack it",)
 
@@ -109,9 +109,9 @@ def test_levels_that_are_names_have_deviations() -> None:
 def test_aliases_of_a_fraction_are_named_and_not_counted_twice() -> None:
     design = fractional("abcd", {"d": "abc"})
     factors = [factor(name, 0, 1) for name in "abcd"]
-    runs = ordered(design, 2, None, 1)
+    runs = ordered(design, 2, (), 1)
     signs = [[2 * level - 1 for level in design.treatments[run.treatment]] for run in runs]
-    found = analyse("tps", factors, design, runs, [3.0 * s[0] * s[1] for s in signs], blocks=None)
+    found = analyse("tps", factors, design, runs, [3.0 * s[0] * s[1] for s in signs], blocks=())
     assert found is not None
     effects = {effect.label: effect for effect in found.effects}
     assert list(effects) == ["a", "b", "c", "d", "a × b", "a × c", "a × d"]
@@ -130,14 +130,14 @@ def test_missing_runs_are_told() -> None:
     found = analysed([A, B], lambda run, at: None if run.block == 1 and at == (0, 0) else 2.0 * at[0])
     assert {e.label: e.value for e in found.effects}["a"] == pytest.approx(2)
     assert found.notes == ("tps: 1 of 12 runs lack it",)
-    blocked = analysed([A, B], lambda run, at: None if run.block == 1 and at[1] else at[0], blocks="a")
+    blocked = analysed([A, B], lambda run, at: None if run.block == 1 and at[1] else at[0], blocks=["a"])
     assert "a" not in {effect.label for effect in blocked.effects}
     assert "tps: the effect of a needs every run" in blocked.notes
 
 
-@pytest.mark.parametrize("blocks", [None, "a"])
-def test_intervals_cover_what_is_planted(blocks: str | None) -> None:
-    """Also of the factor of the blocks, each of whose settings adds an error of its own."""
+@pytest.mark.parametrize("blocks", [[], ["a"], ["a", "b"]])
+def test_intervals_cover_what_is_planted(blocks: Sequence[str]) -> None:
+    """Also of the factors of the blocks, each of whose settings adds an error of its own."""
     rng = generator()
     rounds = 400
     covered = dict.fromkeys(("a", "b", "a × b"), 0)

@@ -13,15 +13,20 @@ import pytest
 
 from browser import CHROMIUM, browse_page
 from commands import call, finish, start, wait_for
+from nephoscope.experiments.boxes import boxes
 from nephoscope.experiments.curves import curves
+from nephoscope.experiments.kept import Kept
 from nephoscope.experiments.planning import plan_of
 from nephoscope.experiments.results import read_results
 from nephoscope.study.overrides import put
 from nephoscope.study.packaged import find_study
+from nephoscope.systems.sim import Sim, SimSettings
 from sample_studies import Tables, sim_study, throughput, write_study
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nephoscope.systems.base import System
 
 LATENCY = {"name": "latency", "key": "system.plan.latency", "levels": ["constant(2ms)", "constant(4ms)"]}
 REFERENCE = {"name": "another's", "source": "page 1", "points": [[1, 450], [2, 900]]}
@@ -67,9 +72,69 @@ def test_planted_effects_are_read_back(tmp_path: Path) -> None:
     standing = {tuple(found.experiment.levels(t.treatment).values()): t.standing for t in found.treatments}
     assert standing["constant(2ms)", "2"] != "dominated"
     assert standing["constant(4ms)", "1"] == "dominated"
-    boxes = {found.experiment.label(t.treatment): t.box_ms for t in found.treatments}
-    medians = {label: box[2] for label, box in boxes.items() if box is not None}
+    boxes = {found.experiment.label(t.treatment): t.boxes_ms[""] for t in found.treatments}
+    medians = {label: box[2] for label, box in boxes.items()}
     assert medians["latency constant(4ms), sessions 1"] == pytest.approx(4, rel=0.2)
+
+
+def test_responses_are_of_transactions_and_of_what_sessions_saw(tmp_path: Path) -> None:
+    old = {"name": "old", "key": "system.plan.old_read", "levels": [0.0, 0.5]}
+    study = experiment(
+        old, duration="400ms", responses=["p50_ms:select_only", "p50_ms:simple_update", "stale"]
+    )
+    study["measure"][0]["mixes"] = [{"select_only": 1, "simple_update": 1}]
+    seen = {"evaluator": "consistency", "readers": 2, "read_interval": "2ms", "write_interval": "20ms"}
+    study["measure"].append({**seen, "warmup": "100ms", "duration": "1s", "limit": "1s"})
+    ended = call("experiment", write_study(tmp_path, study), "--out", tmp_path / "x")
+    assert ended.code == 0, ended.err
+    found = read_results(tmp_path / "x")
+    for run in found.runs:
+        select, update = run.values["p50_ms:select_only"], run.values["p50_ms:simple_update"]
+        assert select is not None
+        assert update is not None
+        # One round trip of 1 ms against several.
+        assert 1 < select < update / 2
+    never, often = (treatment.means["stale"].mean for treatment in found.treatments)
+    assert never == 0 < often
+    charts = {chart.id: chart for chart in boxes(found)}
+    assert set(charts) == {"boxes-select_only-", "boxes-simple_update-"}
+    (line,) = charts["boxes-select_only-"].lines
+    assert [label for _, label in charts["boxes-select_only-"].x.ticks] == ["0", "0.5"]
+    assert len(line.boxes) == 2
+
+
+class _Counted(Sim):
+    """Counts."""
+
+    started = stopped = 0
+
+    def start(self) -> System:
+        _Counted.started += 1
+        return super().start()
+
+    def stop(self) -> None:
+        _Counted.stopped += 1
+        super().stop()
+
+
+def test_a_system_is_kept_for_the_runs_that_measure_the_same(tmp_path: Path) -> None:
+    _, studies = plan_of(write_study(tmp_path, experiment(blocks="latency", replicates=1)))
+    systems = []
+    with Kept() as kept:
+        for study in studies:
+            assert isinstance(study.system, SimSettings)
+            with kept.around(study)(_Counted(study.system)) as provider:
+                systems.append(provider.start())
+                assert provider.name == "sim"
+    assert systems[0] is systems[1] is not systems[2] is systems[3]
+    assert (_Counted.started, _Counted.stopped) == (2, 2)
+
+
+def test_an_experiment_that_keeps_its_system_is_whole(tmp_path: Path) -> None:
+    study = experiment(blocks=["latency"], replicates=1, keep_system=True)
+    ended = call("experiment", write_study(tmp_path, study), "--out", tmp_path / "x")
+    assert ended.code == 0, ended.err
+    assert read_results(tmp_path / "x").missing == 0
 
 
 def test_only_what_is_missing_is_run_again(tmp_path: Path) -> None:
@@ -138,6 +203,7 @@ def test_a_changed_study_is_refused(tmp_path: Path) -> None:
         ("experiment.blocks", "cache", "there is no factor 'cache'; factors are latency, sessions"),
         ("experiment.scaling", "latency", "the levels of latency are not all numbers above 0"),
         ("experiment.logarithmic", ["cost"], "'cost' is no response of it; responses are tps"),
+        ("experiment.responses", ["tps:read"], "'tps:read' is no response; responses are tps, goodput"),
         ("experiment.responses", ["speed"], "'speed' is no response; responses are tps, goodput"),
         ("experiment.design", "fractional", "a fractional design has 3 to 12 factors; there are 2"),
         ("experiment.resolution", 4, 'generators and resolution belong to design = "fractional"'),
@@ -322,7 +388,9 @@ def test_a_response_is_drawn_over_a_factor_beside_figures_of_others(tmp_path: Pa
     assert chart.message.endswith("at sessions 2, latency constant(2ms).")
 
 
-@pytest.mark.parametrize("name", ["experiment", "cost-vs-performance", "thesis-matrix"])
+@pytest.mark.parametrize(
+    "name", ["experiment", "cost-vs-performance", "thesis-matrix", "ring-strategies", "ring-replication"]
+)
 def test_the_studies_that_come_with_nephoscope_are_sound(name: str) -> None:
     plan, studies = plan_of(find_study(name))
     assert len(studies) == len(plan.runs) == len(plan.treatments) * plan.experiment.replicates

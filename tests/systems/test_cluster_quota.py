@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from groups_lab import needs_groups, use_of
@@ -47,7 +47,7 @@ def uses(provider: EmbeddedCluster, sql: str, urls: tuple[str, ...]) -> list[flo
         thread.start()
     try:
         threading.Event().wait(0.5)
-        return [use_of(group, 1.5) for group in provider._groups.values()]
+        return [use_of(group, 1.5) for group in provider._quotas._groups.values()]
     finally:
         ended.set()
         for thread in threads:
@@ -59,7 +59,7 @@ def test_every_node_is_kept_to_its_vcores(full_lab: Lab, words: Words) -> None:
     with full_lab.provider(replicas=1, cpu_quota="required", resources=GIVEN) as provider:
         system = provider.start()
         assert system.facts["cpu_quota"] == VCORES
-        groups = list(provider._groups.values())
+        groups = list(provider._quotas._groups.values())
         assert len(groups) == 2
         folders = [folder for group in groups for folder in group.folders]
         assert all(members(folder) for folder in folders), "each has its processes"
@@ -69,8 +69,8 @@ def test_every_node_is_kept_to_its_vcores(full_lab: Lab, words: Words) -> None:
         provider.act(Action.RESIZE, resources=GIVEN.model_copy(update={"vcores": 2 * VCORES}))
         assert max(uses(provider, words.spin, (*system.rw, *system.ro))) > 1.2 * VCORES
         provider.act(Action.ADD_NODE)
-        assert len(provider._groups) == 3
-        new = list(provider._groups.values())[-1]
+        assert len(provider._quotas._groups) == 3
+        new = list(provider._quotas._groups.values())[-1]
         assert members(new.folders[0])
         folders += new.folders
     assert not any(folder.exists() for folder in folders), "nothing is left behind"
@@ -85,7 +85,7 @@ def test_where_it_is_not_permitted_that_is_told(ready_lab: Lab, monkeypatch: pyt
         provider.start()
     with ready_lab.provider(cpu_quota="if-permitted") as provider:
         monkeypatch.undo()
-        monkeypatch.setattr("nephoscope.systems.cluster.embedded.find_place", _refused)
+        monkeypatch.setattr("nephoscope.systems.cluster.quota.find_place", _refused)
         facts = provider.start().facts
         assert facts["no_cpu_quota"] == "not here"
         assert "cpu_quota" not in facts
@@ -102,13 +102,19 @@ def test_a_quota_has_a_least() -> None:
         )
 
 
-def test_a_stored_study_says_how_many_nodes_there_are() -> None:
+@pytest.mark.parametrize(
+    "system",
+    [{"provider": "embedded-postgres", "replicas": 2}, {"provider": "embedded-cassandra", "nodes": 3}],
+)
+def test_a_stored_study_says_how_many_nodes_there_are(system: dict[str, Any]) -> None:
     share = {"vcores": 0.5, "memory_gb": 1, "storage_gb": 10}
     tables = sim_study(throughput())
-    tables["system"] = {"provider": "embedded-postgres", "replicas": 2, "resources": share}
+    tables["workload"] = {"name": "ycsb"}
+    tables["measure"][0]["mixes"] = ["A"]
+    tables["system"] = {**system, "resources": share}
     study = make_study(tables, "first")
     assert study.system.resources == Resources.model_validate({**share, "nodes": 3})
     assert make_study(tomllib.loads(study.to_toml()), "second") == study
     tables["system"]["resources"] = {**share, "nodes": 2}
-    with pytest.raises(InputError, match=r"resources\.nodes is 2, and with the primary there are 3"):
+    with pytest.raises(InputError, match=r"resources\.nodes is 2, and the system has 3"):
         make_study(tables, "wrong")

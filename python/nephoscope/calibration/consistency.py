@@ -147,11 +147,15 @@ def _forks(bench: Bench) -> Iterator[Reading]:
     yield Reading(figure="long forks where there are none", planted=0, read=_violations(steady, "long_fork"))
 
 
+_AT_ONCE = ("", ("&lag=constant(0s)", "&lag=constant(0s)"))
+"""A store whose replicas have each write at once."""
+
+
 def _linearizable(bench: Bench) -> Iterator[Reading]:
     """Expect nothing of a store whose replicas have each write at once."""
     found = _situation(
         bench,
-        ("", ("&lag=constant(0s)", "&lag=constant(0s)")),
+        _AT_ONCE,
         bench.seconds(20, 10),
         writers=2,
         write_interval=0.05,
@@ -165,6 +169,21 @@ def _linearizable(bench: Bench) -> Iterator[Reading]:
     reads = found["reads"]
     accounted = reads["answered"] + reads["missed"] + reads["failed"]
     yield Reading(figure="reads dropped", planted=0, read=reads["due"] - accounted)
+
+
+_MANY = 10_000_000
+
+
+def _many(bench: Bench) -> Iterator[Reading]:
+    """Expect nothing in ten million checks either, however long they take."""
+    checks = violations = stale = 0
+    while checks < _MANY:
+        found = _situation(bench, _AT_ONCE, 20, readers=100, writers=4, write_interval=0.05, limit=5)
+        checks += sum(of["checks"] for of in found["guarantees"].values())
+        violations += sum(of["violations"] for of in found["guarantees"].values())
+        stale += found["stale"]["hits"]
+    yield Reading(figure=f"violations in {_MANY:,} checks and more", planted=0, read=violations)
+    yield Reading(figure="stale reads", planted=0, read=stale)
 
 
 _LATE_MS = 200.0
@@ -263,4 +282,5 @@ CASES = (
     Case("consistency", "a linearizable store on sim", _linearizable),
     # A ring takes most of a minute to start, and not every machine has Cassandra.
     *((Case("consistency", LATE, _late, 300.0, in_short=False),) if is_installed() else ()),
+    Case("consistency", "a linearizable store on sim, for long", _many, 240.0, in_short=False),
 )

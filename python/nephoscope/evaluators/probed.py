@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nephoscope.evaluators.outages import RoleProbes
+from nephoscope.settings.actions import FAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nephoscope.store import StoredRun
+    from nephoscope.store import Phase, StoredRun
+
+_OF_A_FAILURE = ("failure", "fault", "target", "node", "action", "due_s")
+_WHERE = ("measure", "repetition", "load", "level")
 
 
 class AvailabilityProbes:
@@ -44,3 +48,33 @@ def errors_between(run: StoredRun, since_s: float, until_s: float) -> dict[str, 
         if event.get("event") == "error" and since_s <= event.get("time_s", -1.0) <= until_s:
             counts[str(event["class"])] = counts.get(str(event["class"]), 0) + int(event["count"])
     return dict(sorted(counts.items()))
+
+
+def done_in(run: StoredRun, phase: Phase) -> list[dict[str, Any]]:
+    """List the failures and repairs of a measured phase, those after its end included; times since the load's start."""
+    return [
+        {
+            "what": "failure" if event["event"] == "fault" else "repair",
+            **{name: event.get(name) for name in _OF_A_FAILURE},
+            "at_s": event["time_s"],
+            "took_s": event.get("took_s"),
+        }
+        for event in run.events
+        if event.get("event") in ("fault", "action")
+        and all(event.get(name) == phase.labels.get(name) for name in _WHERE)
+    ]
+
+
+def times_of_failures(run: StoredRun, phase: Phase) -> list[tuple[float, float]]:
+    """List the times of the failures of a measured phase, from each one's beginning until its last action has ended.
+
+    A lost node is away until the phase ends. Times in s since the start of the load, cut off at the phase's end.
+    """
+    done = done_in(run, phase)
+    found = []
+    for failure in (one for one in done if one["what"] == "failure"):
+        own = [one for one in done if one["failure"] == failure["failure"]]
+        end_s = max(one["at_s"] + (one["took_s"] or 0.0) for one in own)
+        is_over = len(own) == len(FAULTS[failure["fault"]]) and failure["fault"] != "node-loss"
+        found.append((failure["at_s"], min(end_s, phase.end_s) if is_over else phase.end_s))
+    return sorted(found)

@@ -127,28 +127,32 @@ def _choices(
                 yield [product, *others]
 
 
-def ordered(design: Design, replicates: int, blocks: str | None, seed: int) -> list[Planned]:
+def ordered(design: Design, replicates: int, blocks: Sequence[str], seed: int) -> list[Planned]:
     """Put the runs into a random order, one replicate after another.
 
-    With ``blocks`` a replicate goes through that factor's levels in a random order, and through the treatments of each
-    level in a random order: the factor changes once a level.
+    With ``blocks`` a replicate goes through the combinations of those factors' levels in a random order, and through
+    the treatments of each in a random order: these factors change once a combination.
     """
     bits = np.random.PCG64(seed)
 
     def shuffled(number: int) -> list[int]:
         return [int(at) for at in np.argsort(bits.random_raw(number), kind="stable")]
 
-    place = None if blocks is None else design.factors.index(blocks)
+    places = [design.factors.index(name) for name in blocks]
+
+    def of_blocks(treatment: Sequence[int]) -> tuple[int, ...]:
+        return tuple(treatment[place] for place in places)
+
     found: list[Planned] = []
     block = 0
     for replicate in range(1, replicates + 1):
-        levels = [0] if place is None else sorted({treatment[place] for treatment in design.treatments})
+        levels = sorted(set(map(of_blocks, design.treatments)))
         for at in shuffled(len(levels)):
             block += 1
             of = [
                 number
                 for number, treatment in enumerate(design.treatments)
-                if place is None or treatment[place] == levels[at]
+                if of_blocks(treatment) == levels[at]
             ]
             found += [Planned(of[number], replicate, block) for number in shuffled(len(of))]
     return found

@@ -2,8 +2,8 @@
 
 Levels are coded from −1 to +1, so that an effect is the change of the response from the first level to the last. A
 factor of three or more numbers has a second-order term; one of three or more names has the deviation of each level
-from the mean of all. Differences between replicates, or between the stretches in which the factor of the blocks stands
-still, are taken out first. That factor's own effect rests on the means of those stretches, as in a split plot (Box,
+from the mean of all. Differences between replicates, or between the stretches in which the factors of the blocks stand
+still, are taken out first. Those factors' own effects rest on the means of those stretches, as in a split plot (Box,
 Hunter and Hunter, Statistics for Experimenters): a stretch is one setting of it, however many runs it has.
 """  # noqa: RUF002 - minus
 
@@ -127,7 +127,7 @@ def analyse(
     runs: Sequence[Planned],
     values: Sequence[float | None],
     *,
-    blocks: str | None,
+    blocks: Sequence[str],
     logarithmic: bool = False,
 ) -> Analysis | None:
     """Compute the effects on a response; None where fewer than two runs have it.
@@ -146,7 +146,7 @@ def analyse(
     whole = len(kept) == len(runs)
     notes = [] if whole else [f"{response}: {len(runs) - len(kept)} of {len(runs)} runs lack it"]
     terms, aliases = _distinct(terms_of(factors, design), at, design)
-    between = [term for term in terms if blocks is not None and term.factors == {blocks}]
+    between = [term for term in terms if term.factors <= set(blocks)]
     stretch = np.array([run.block if blocks else run.replicate for run, _ in kept])
     inner = [term for term in terms if term not in between]
     fit = _Fit(y, np.column_stack([_indicators(stretch), *(term.column[at] for term in inner)]))
@@ -158,7 +158,7 @@ def analyse(
     if between:
         effects = [*_between(between, kept, strict, aliases, whole=whole), *effects]
         if not whole:
-            notes.append(f"{response}: the effect of {blocks} needs every run")
+            notes.append(f"{response}: the effect of {', '.join(blocks)} needs every run")
     if not fit.freedom:
         notes.append(f"{response}: as many terms as runs: there are no intervals; more replicates give them")
     order = {term.label: place for place, term in enumerate(terms)}
@@ -239,6 +239,7 @@ class _Fit:
     def __init__(self, y: Matrix, x: Matrix) -> None:
         inverse = pinvh(x.T @ x)
         self.size = x.shape[1]
+        self._largest = float(np.abs(y).max())
         self.coefficients = inverse @ x.T @ y
         self.freedom = len(y) - int(np.linalg.matrix_rank(x))
         residual = y - x @ self.coefficients
@@ -249,14 +250,18 @@ class _Fit:
             else None
         )
 
+    def settled(self, value: float) -> float:
+        """Return a coefficient or an error, 0 where it is what rounding leaves of values without any difference."""
+        return value if abs(value) > _SAME * self._largest else 0.0
+
 
 def _effect(
     term: ModelTerm, fit: _Fit, column: int, tail: float, aliases: Mapping[str, tuple[str, ...]]
 ) -> Effect:
-    value = float(term.scale * fit.coefficients[column])
+    value = fit.settled(float(term.scale * fit.coefficients[column]))
     if fit.errors is None:
         return Effect(term.label, term.kind, value, None, None, 0, aliases[term.label])
-    error = float(term.scale * fit.errors[column])
+    error = fit.settled(float(term.scale * fit.errors[column]))
     half = t_quantile(fit.freedom, 0.975) * error
     clear = abs(value) > t_quantile(fit.freedom, 1 - tail) * error
     return Effect(
@@ -272,7 +277,7 @@ def _between(
     *,
     whole: bool,
 ) -> list[Effect]:
-    """Compute the effects of the factor of the blocks from the means of its stretches; none where runs are missing."""
+    """Compute the effects of the factors of the blocks from the means of its stretches; none where runs are missing."""
     if not whole:
         return []
     stretches: dict[int, list[tuple[Planned, float]]] = {}

@@ -6,15 +6,13 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nephoscope import __version__
+from nephoscope.experiments.boxes import boxes
 from nephoscope.experiments.curves import curves
 from nephoscope.experiments.responses import response
 from nephoscope.experiments.results import COST
 from nephoscope.experiments.tables import effect_unit, tables_of
 from nephoscope.report.kit.charts import (
-    Axis,
     HeatChart,
     Line,
     Mark,
@@ -32,14 +30,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nephoscope.experiments.effects import Analysis, Effect
-    from nephoscope.experiments.results import Results, TreatmentResult
+    from nephoscope.experiments.results import Results
 
 TEMPLATE = "nephoscope.experiments/experiment.html.j2"
 """The page's template, as ``report.page.render_with`` takes it."""
 _MOST_INTERACTIONS = 6
 """How many interactions are drawn, of each response: those with the largest effects."""
-_MOST_LETTERS = 48
-"""How many letters the labels of an axis may have together."""
 
 
 class ExperimentView(Part):
@@ -75,7 +71,7 @@ def build(found: Results) -> ExperimentView:
         interactions=tuple(chart for analysis in found.analyses for chart in _interactions(found, analysis)),
         surfaces=tuple(chart for analysis in found.analyses for chart in _surfaces(found, analysis)),
         front=tuple(_front(found, a, b) for a, b in _pairs(experiment.objectives)),
-        boxes=_boxes(found),
+        boxes=boxes(found),
         tables=tuple(grid(table) for table in tables_of(found) if table.shown),
         notes=tuple(found.notes),
         generator=f"nephoscope {__version__}",
@@ -286,42 +282,3 @@ def _said_of_knee(found: Results, name: str) -> str:
         return " There is no knee."
     certainty = "" if knee.clear else ", not clear"
     return f" The knee is {knee.place + 1}, {found.experiment.label(knee.place)}{certainty}."
-
-
-def _boxes(found: Results) -> tuple[XYChart, ...]:
-    """Draw the latency of each treatment as a box plot, as the framework's Figure 2."""
-    own = [treatment for treatment in found.treatments if treatment.box_ms is not None]
-    if not own:
-        return ()
-    boxes = [(place, treatment.box_ms) for place, treatment in enumerate(own, start=1) if treatment.box_ms]
-    medians = [box[2] for _, box in boxes]
-    low = int(np.argmin(medians))
-    return (
-        XYChart(
-            id="boxes",
-            title="Latency by treatment",
-            unit="ms",
-            message=f"Lowest median: {number(medians[low])} ms, {found.experiment.label(own[low].treatment)}.",
-            note="Boxes from the 25th to the 75th percentile with the median, whiskers from the 5th to the 95th, of "
-            "all runs of a treatment.",
-            x=axis_of_names("treatment", _short(found, own)),
-            y=Axis(title="latency", unit="ms", low=0, high=1.05 * max(box[4] for _, box in boxes)),
-            lines=(
-                Line(
-                    name="latency",
-                    color="c0",
-                    style="points",
-                    data=tuple((place, box[2]) for place, box in boxes),
-                    whiskers=tuple((place, box[0], box[4]) for place, box in boxes),
-                    boxes=tuple((place, box[1], box[3]) for place, box in boxes),
-                ),
-            ),
-        ),
-    )
-
-
-def _short(found: Results, treatments: Sequence[TreatmentResult]) -> list[str]:
-    """Write the levels of treatments as labels of an axis, where they fit; else their numbers."""
-    labels = [" ".join(found.experiment.levels(one.treatment).values()) for one in treatments]
-    fit = sum(map(len, labels)) <= _MOST_LETTERS
-    return labels if fit else [str(one.treatment + 1) for one in treatments]

@@ -41,6 +41,14 @@ FIGURES: Mapping[str, Response] = {
     },
     "failed": Response("share", higher_is_better=False, meaning="The share of failed transactions."),
     "cpu_us": Response("µs", higher_is_better=False, meaning="The client's processor time per transaction."),
+    "stale": Response(
+        "share", higher_is_better=False, meaning="The share of stale reads, as measured by consistency."
+    ),
+    "visible_ms": Response(
+        "ms",
+        higher_is_better=False,
+        meaning="The mean time until a write is visible, as measured by consistency.",
+    ),
     "cost": Response(
         "$/min", higher_is_better=False, meaning="The cost of the resources, as of the first price book."
     ),
@@ -51,24 +59,42 @@ FIGURES: Mapping[str, Response] = {
         for name, score in DEFINITIONS.items()
     },
 }
-"""The responses that a run has, by name. ``NAME@MIX`` is that of one mix."""
+"""The responses that a run has, by name. ``NAME@MIX`` is that of one mix, ``NAME:TRANSACTION`` of one transaction."""
 
 OF_POINTS = ("tps", "goodput", "mean_ms", "p50_ms", "p95_ms", "p99_ms", "failed", "cpu_us")
+LATENCIES = ("mean_ms", "p50_ms", "p95_ms", "p99_ms")
+
+
+def _parts(name: str) -> tuple[str, str | None, str | None]:
+    """Take a response's name apart: the figure, a transaction, a mix."""
+    rest, at, mix = name.partition("@")
+    figure, colon, transaction = rest.partition(":")
+    return figure, transaction if colon else None, mix if at else None
 
 
 def check_response(name: str) -> None:
     """Check the name of a response. Raises ``InputError``."""
-    figure, at, mix = name.partition("@")
-    if figure not in FIGURES or (at and (not mix or figure not in OF_POINTS)):
+    figure, transaction, mix = _parts(name)
+    wrong = (
+        figure not in FIGURES
+        or (mix is not None and (not mix or figure not in OF_POINTS))
+        or (transaction is not None and (not transaction or figure not in LATENCIES))
+    )
+    if wrong:
         raise InputError(
             f"experiment: {name!r} is no response; responses are {', '.join(FIGURES)}; of one mix as in tps@RW "
-            f"are {', '.join(OF_POINTS)}"
+            f"are {', '.join(OF_POINTS)}; of one transaction as in mean_ms:read are {', '.join(LATENCIES)}"
         )
 
 
 def response(name: str) -> Response:
     """Return the definition of a response."""
-    return FIGURES[name.partition("@")[0]]
+    return FIGURES[_parts(name)[0]]
+
+
+def transactions_of(names: Iterable[str]) -> list[str]:
+    """List the transactions that some responses are of, each once."""
+    return list(dict.fromkeys(of for name in names if (of := _parts(name)[1]) is not None))
 
 
 def may_be_negative(name: str) -> bool:
@@ -95,30 +121,51 @@ def _tps(points: Sequence[Mapping[str, Any]]) -> float:
     return math.fsum(point["tps"] for point in points) / len(points)
 
 
-def latencies(runs: Iterable[tuple[StoredRun, Sequence[Mapping[str, Any]]]]) -> list[_engine.Histogram]:
-    """Add up the latencies of points, for each run; what had not ended counts with its wait."""
+def latencies(
+    runs: Iterable[tuple[StoredRun, Sequence[Mapping[str, Any]]]], transaction: str | None = None
+) -> list[_engine.Histogram]:
+    """Add up the latencies of points, for each run; what had not ended counts with its wait.
+
+    All of them, or those of a transaction.
+    """
     found = []
     for run, points in runs:
         phases = frozenset(point["phase"] for point in points)
-        total = run.merged(Selection(phases=phases))
-        total.add(run.merged(Selection(phases=phases, kind="censored")))
+        total = run.merged(Selection(phases=phases, transaction=transaction))
+        total.add(run.merged(Selection(phases=phases, transaction=transaction, kind="censored")))
         found.append(total)
     return found
 
 
 def value_of(run: StoredRun, scores: Mapping[str, Any], name: str) -> float | None:
     """Return a response of a run; None where the run does not have it."""
-    figure, _, mix = name.partition("@")
+    figure, transaction, mix = _parts(name)
     if figure in DEFINITIONS:
         score = scores["scores"].get(figure)
         return None if score is None else float(score["value"])
     if figure == "cost":
         return float(scores["cost"]["per_minute"]) if scores.get("cost") else None
-    points = points_of(run, scores, mix)
-    if points and (quantile := FIGURES[figure].quantile) is not None:
-        (total,) = latencies([(run, points)])
-        return total.quantile(quantile) / 1e6 if total.count else None
+    if figure in {"stale", "visible_ms"}:
+        return _of_consistency(scores, figure)
+    points = points_of(run, scores, mix or "")
+    quantile = FIGURES[figure].quantile
+    if points and (quantile is not None or transaction is not None):
+        (total,) = latencies([(run, points)], transaction)
+        if not total.count:
+            return None
+        return (total.mean if quantile is None else total.quantile(quantile)) / 1e6
     return _mean([_weighted(point, figure) for point in points])
+
+
+def _of_consistency(scores: Mapping[str, Any], figure: str) -> float | None:
+    """Return a figure of all reads, or of all writes, of a run's consistency; None where none was measured."""
+    entries = scores.get("details", {}).get("consistency", {}).values()
+    situations = [situation for entry in entries for situation in entry["situations"]]
+    if figure == "stale":
+        shares = [(of["stale"]["share"], of["stale"]["trials"]) for of in situations]
+        return _mean([share for share in shares if share[1]])
+    visible = [of for situation in situations for of in situation["visible"] if of["node"] is None]
+    return _mean([(of["mean_ms"], of["count"]) for of in visible])
 
 
 def _weighted(point: Mapping[str, Any], figure: str) -> tuple[float, float] | None:

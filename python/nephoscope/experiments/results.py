@@ -9,7 +9,14 @@ from nephoscope.errors import InputError
 from nephoscope.experiments.effects import Analysis, analyse, pooled_means
 from nephoscope.experiments.folder import FILES, read_folder
 from nephoscope.experiments.pareto import Knee, Standing, knee, standings
-from nephoscope.experiments.responses import latencies, may_be_negative, points_of, response, value_of
+from nephoscope.experiments.responses import (
+    latencies,
+    may_be_negative,
+    points_of,
+    response,
+    transactions_of,
+    value_of,
+)
 from nephoscope.experiments.scaling import Ratio, linearity, ratios
 from nephoscope.measuring.series import whole_runs
 from nephoscope.results.scores import scores_or_why
@@ -51,8 +58,9 @@ class TreatmentResult:
     treatment: int
     runs: int
     means: Mapping[str, MeanEstimate]
-    box_ms: tuple[float, ...] | None
-    """Quantiles of latency (`BOX`) of all its runs, in ms."""
+    boxes_ms: Mapping[str, tuple[float, ...]]
+    """Quantiles of latency (`BOX`) of all its runs, in ms: of each transaction that the responses name, and of all
+    transactions by the name ``""``."""
     standing: Standing | None
     """Whether another treatment dominates it; None where an objective is missing."""
 
@@ -114,7 +122,10 @@ def read_results(folder: Path) -> Results:
             logarithmic=name in experiment.experiment.logarithmic,
         )
         analyses += [made] if made is not None else []
-    boxes = _boxes(experiment, stored, scores)
+    boxes = {
+        transaction: _boxes(experiment, stored, scores, transaction or None)
+        for transaction in ("", *transactions_of(experiment.responses))
+    }
     treatments = _treatments(experiment, runs, boxes)
     return Results(
         folder,
@@ -137,12 +148,15 @@ def _measured(number: int, run: StoredRun, scores: Mapping[str, Any], names: Seq
 
 
 def _boxes(
-    experiment: Experiment, stored: Mapping[int, StoredRun], scores: Mapping[int, Mapping[str, Any]]
+    experiment: Experiment,
+    stored: Mapping[int, StoredRun],
+    scores: Mapping[int, Mapping[str, Any]],
+    transaction: str | None,
 ) -> dict[int, tuple[float, ...]]:
-    """Return the quantiles of latency of each treatment, in ms."""
+    """Return the quantiles of latency of each treatment, in ms; of all transactions or one."""
     totals: dict[int, _engine.Histogram] = {}
     for number, run in stored.items():
-        (one,) = latencies([(run, points_of(run, scores[number]))])
+        (one,) = latencies([(run, points_of(run, scores[number]))], transaction)
         treatment = experiment.runs[number - 1].treatment
         if treatment in totals:
             totals[treatment].add(one)
@@ -156,7 +170,7 @@ def _boxes(
 
 
 def _treatments(
-    experiment: Experiment, runs: Sequence[MeasuredRun], boxes: Mapping[int, tuple[float, ...]]
+    experiment: Experiment, runs: Sequence[MeasuredRun], boxes: Mapping[str, Mapping[int, tuple[float, ...]]]
 ) -> list[TreatmentResult]:
     means: dict[int, dict[str, MeanEstimate]] = {}
     samples: dict[str, dict[int, list[float]]] = {}
@@ -181,7 +195,13 @@ def _treatments(
     )
     of = dict(zip(whole, found, strict=True))
     return [
-        TreatmentResult(t, numbers[t], means.get(t, {}), boxes.get(t), of.get(t))
+        TreatmentResult(
+            t,
+            numbers[t],
+            means.get(t, {}),
+            {transaction: of_all[t] for transaction, of_all in boxes.items() if t in of_all},
+            of.get(t),
+        )
         for t in range(len(experiment.treatments))
     ]
 

@@ -126,7 +126,7 @@ def treatments_table(found: Results) -> Table:
         row: Row = {"treatment": one.treatment + 1, **experiment.levels(one.treatment), "runs": one.runs}
         for name, mean in one.means.items():
             row |= {name: mean.mean, **ends(name, mean.ci95)}
-        quantiles = one.box_ms or [None] * len(BOX)
+        quantiles = one.boxes_ms.get("") or [None] * len(BOX)
         row |= {_box(share): value for share, value in zip(BOX, quantiles, strict=True)}
         knees = [
             f"{name}{'' if knee.clear else ' (not clear)'}"
@@ -266,7 +266,7 @@ def runs_table(found: Results) -> Table:
         Column(
             "block",
             "whole",
-            "The stretch in which the factor of the blocks stands still; of the replicate without blocks.",
+            "The stretch in which the factors of the blocks stand still; of the replicate without blocks.",
         ),
         *(Column(factor.name, "text", f"The level of {factor.name}.") for factor in experiment.factors),
         *(

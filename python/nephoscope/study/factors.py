@@ -126,6 +126,11 @@ def settings_of(factor: FactorTable, level: Level) -> dict[str, Any]:
     return level.set if isinstance(level, LevelTable) else {factor.key or "": level}
 
 
+def _none_as_empty(value: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
+    """Read what experiments have kept that were made when there was one factor of blocks, or none."""
+    return [] if value is None else value
+
+
 class ExperimentTable(Settings):
     """``[experiment]``: the design of the runs over the factors, and what is read of them."""
 
@@ -137,9 +142,14 @@ class ExperimentTable(Settings):
     """Of a fractional design: a factor, and those whose product gives its level: `{ cache = ["nodes", "level"] }`."""
     replicates: Annotated[int, Field(ge=1, le=1000)] = 2
     """How often each combination is run. One alone leaves no interval where all interactions are in the model."""
-    blocks: str | None = None
+    blocks: Annotated[list[str], BeforeValidator(one_as_list), BeforeValidator(_none_as_empty)] = Field(
+        default_factory=list
+    )
     """A factor that is changed as seldom as possible, such as one that restarts the server: once a level in each
-    replicate."""
+    replicate. Of several factors it is their combinations."""
+    keep_system: bool = False
+    """Whether runs that follow one another and have the same table `system` measure one system, started once, with
+    whatever earlier runs have left in its caches and its data; else each run starts its own."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
     """The seed of the random order of the runs."""
     responses: Annotated[list[str], Field(min_length=1), BeforeValidator(one_as_list)] = Field(
@@ -182,10 +192,12 @@ def experiment_faults(factors: Sequence[FactorTable], experiment: ExperimentTabl
         for key in {key for _, key in keys}
         if sum(other == key for _, other in keys) > 1
     ]
-    for key in ("blocks", "scaling", "over", "by"):
-        name = getattr(experiment, key)
-        if name is not None and name not in names:
-            faults.append(f"experiment.{key}: there is no factor {name!r}; factors are {known}")
+    wanted = [(key, getattr(experiment, key)) for key in ("scaling", "over", "by")]
+    faults += [
+        f"experiment.{key}: there is no factor {name!r}; factors are {known}"
+        for key, name in (*(("blocks", name) for name in experiment.blocks), *wanted)
+        if name is not None and name not in names
+    ]
     if experiment.by is not None and experiment.by == experiment.over:
         faults.append(
             "experiment.by: a factor that has a line for each level is another one than that of over"

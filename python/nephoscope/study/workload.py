@@ -77,14 +77,15 @@ class DescribedWorkload(ABC):
                     f"{where}: {self.name} has no transaction {stray[0]!r}; it has {', '.join(names)}"
                 )
             weights = {name: float(mix[name]) for name in names if mix.get(name)}
-            label = ":".join(f"{mix.get(name, 0):g}" for name in names)
+            named = [f"{weight:g} {name}" for name, weight in weights.items()]
+            label = ", ".join(named) if len(named) > 1 else "".join(weights)
         elif _RATIO.fullmatch(mix):
             parts = [float(part) for part in mix.split(":")]
             if len(parts) > len(names):
                 raise InputError(
                     f"{where}: {mix!r} has {len(parts)} parts, and {self.name} has {', '.join(names)}"
                 )
-            weights = {name: part for name, part in zip(names, parts, strict=False) if part}
+            weights = {name: share for name, share in zip(names, parts, strict=False) if share}
             label = mix
         else:
             mixes = {known["name"]: known["weights"] for known in self.description["mixes"]}

@@ -22,6 +22,7 @@ from nephoscope.visible import json_text, visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nephoscope.experiments.kept import Kept
     from nephoscope.measuring.measurement import Outcome
     from nephoscope.study.reading import Study
     from nephoscope.tables.model import Table
@@ -50,6 +51,7 @@ def experiment(
     The same command goes on with what is missing.
     """
     from nephoscope.experiments.folder import FILES, keep  # noqa: PLC0415
+    from nephoscope.experiments.kept import Kept  # noqa: PLC0415
     from nephoscope.experiments.planning import plan_of  # noqa: PLC0415
     from nephoscope.measuring.series import unmeasured  # noqa: PLC0415
     from nephoscope.store.layout import check_runs  # noqa: PLC0415
@@ -61,31 +63,40 @@ def experiment(
     runs = folder / FILES.runs
     check_runs(runs)
     numbers = {part.study.name: number for number, part in enumerate(studies)}
-    failed = []
-    began, done = time.monotonic(), 0
-    for part in unmeasured(studies, runs, lambda text: ERR.print(visible(text))):
-        number = numbers[part.study.name]
-        label = plan.label(plan.runs[number].treatment)
-        left = _left(time.monotonic() - began, done, len(studies) - number)
-        ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}{left}"))
-        done += 1
-        try:
-            outcome = _measured(part, runs, as_json=as_json)
-        except MeasurementError as error:  # a system that does not start with one level may with another
-            failed.append(f"run {number + 1} ({label}): {error}")
-            continue
-        if outcome.status == "interrupted":
-            raise MeasurementError(
-                f"{outcome.reason or 'interrupted'}; the same command goes on with run {number + 1}"
-            )
-        if outcome.status != "measured" or outcome.unwritten is not None:
-            failed.append(
-                f"run {number + 1} ({label}): {outcome.unwritten or outcome.reason or outcome.status}"
-            )
+    failed: list[str] = []
+    began = time.monotonic()
+    with Kept() as kept:
+        for done, part in enumerate(unmeasured(studies, runs, lambda text: ERR.print(visible(text)))):
+            number = numbers[part.study.name]
+            label = plan.label(plan.runs[number].treatment)
+            left = _left(time.monotonic() - began, done, len(studies) - number)
+            ERR.print(visible(f"run {number + 1} of {len(studies)}: {label}{left}"))
+            try:
+                outcome = _measured(
+                    part, runs, kept if plan.experiment.keep_system else None, as_json=as_json
+                )
+            except MeasurementError as error:  # a system that does not start with one level may with another
+                kept.end()
+                _tell(failed, f"run {number + 1} ({label}): {error}")
+                continue
+            if outcome.status == "interrupted":
+                raise MeasurementError(
+                    f"{outcome.reason or 'interrupted'}; the same command goes on with run {number + 1}"
+                )
+            if outcome.status != "measured" or outcome.unwritten is not None:
+                kept.end()
+                why = outcome.unwritten or outcome.reason or outcome.status
+                _tell(failed, f"run {number + 1} ({label}): {why}")
     if len(failed) < len(studies):
         show(folder, "table", None, as_json=as_json)
     if failed:
         raise MeasurementError("\n".join([*failed, "the same command runs again what is missing"]))
+
+
+def _tell(failed: list[str], said: str) -> None:
+    """Say that a run has failed, now and at the end."""
+    failed.append(said)
+    ERR.print(visible(said))
 
 
 def _left(seconds: float, done: int, to_come: int) -> str:
@@ -93,12 +104,12 @@ def _left(seconds: float, done: int, to_come: int) -> str:
     return f"; about {describe_seconds(seconds / done * to_come)} left" if done else ""
 
 
-def _measured(study: Study, runs: Path, *, as_json: bool) -> Outcome:
+def _measured(study: Study, runs: Path, kept: Kept | None, *, as_json: bool) -> Outcome:
     from nephoscope.measuring.measurement import run_study  # noqa: PLC0415
 
     view = make_view(as_json=as_json)
     try:
-        return run_study(study, runs, view)
+        return run_study(study, runs, view, wrap=kept.around(study) if kept is not None else None)
     finally:
         view.end()
 

@@ -6,18 +6,16 @@ Brewer, "Harvest, Yield, and Scalable Tolerant Systems", HotOS 1999.
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, ClassVar
 
 from nephoscope.engine.probes import ProbeSettings
 from nephoscope.evaluators.acting import note_durability
-from nephoscope.evaluators.availability.executors import Executors, resolved
 from nephoscope.evaluators.availability.reading import read_availability
-from nephoscope.evaluators.availability.schedule import planned
 from nephoscope.evaluators.availability.settings import AvailabilitySettings
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
-from nephoscope.settings.actions import FAULTS
+from nephoscope.evaluators.executors import Executors, can_fail
+from nephoscope.evaluators.schedule import planned
 from nephoscope.settings.loads import Load, closed_or_open
 
 if TYPE_CHECKING:
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from nephoscope.evaluators.stored import Stored
     from nephoscope.settings.registered import MeasureSettings
     from nephoscope.study.workload import DescribedWorkload
-
-
-_END_S = 0.2
 
 
 class Availability(Evaluator):
@@ -62,40 +57,21 @@ class Availability(Evaluator):
     def drive(self, means: Means) -> None:
         """Run the load with the failures of each repetition."""
         of = self._settings
-        if not means.can(self._index, {action for fault in of.faults for action in FAULTS[fault]}):
+        if not can_fail(means, self._index, of, self._schedules.values()):
             return
-        targets = {failure.target for schedule in self._schedules.values() for failure in schedule}
-        if "ro" in targets and not means.provider.endpoints("ro"):
-            means.unsupported(self._index, "the system has no read-only node that could fail")
-            return
-        for target in sorted(targets):
-            resolved(means, target)
         for repetition in range(1, of.repetitions + 1):
             self._run(means, repetition)
 
     def _run(self, means: Means, repetition: int) -> None:
         of, load = self._settings, means.load
         asked = closed_or_open(of.concurrency, of.rate)
-        schedule = self._schedules[repetition]
         labels = self.labels(self._index, mix=self._label, failures=of.source, repetition=repetition, **asked)
         level = Load(**asked, mix=self._mix, access=self._access)
         load.phase("availability: warm-up", "warm_up", of.warmup, level, labels)
         with means.probes(ProbeSettings(rate=of.probe_rate)) as probes:
-            load.phase("availability", "measure", of.duration, level, labels)
-            end_s = load.planned_end
-            # An action may outlast the measured time: this phase ends it in time all the same.
-            load.phase("availability: end", "ramp_down", _END_S, level, labels)
-            nodes = means.provider.nodes()
-            load.note(
-                "schedule",
-                **labels,
-                nodes=len(nodes) or len(means.system.rw) + len(means.system.ro),
-                planned=[asdict(failure) for failure in schedule],
-            )
             executors = Executors(means, labels, of.action_limit)
             with load.expecting("schedule of failures"):
-                executors.run(schedule, end_s - of.duration, end_s)
-                load.wait()
+                executors.measure("availability", of.duration, level, self._schedules[repetition])
                 probes.stop()
                 executors.restore()
                 # While a node was away, its readers may have used up the connections of the other.

@@ -12,7 +12,7 @@ import numpy as np
 from nephoscope.evaluators.availability.spans import Down, ServiceCourse, down_together, downs_of, total
 from nephoscope.evaluators.client_metrics import ClientMetrics
 from nephoscope.evaluators.points import measured_phases
-from nephoscope.evaluators.probed import AvailabilityProbes, errors_between
+from nephoscope.evaluators.probed import AvailabilityProbes, done_in, errors_between
 from nephoscope.scoring.availability import in_parallel, in_series, steady_availability
 from nephoscope.settings.base import ROLES
 from nephoscope.settings.units import describe_count
@@ -310,21 +310,7 @@ def _repetition(run: StoredRun, one: _Observed, roles: Sequence[str]) -> dict[st
         "start_s": phase.start_s,
         "end_s": phase.end_s,
         "down": {role: [[down.start_s, down.end_s] for down in one.course(role).downs] for role in roles},
-        "done": [
-            {
-                "what": "failure" if event["event"] == "fault" else "repair",
-                **{
-                    name: event.get(name)
-                    for name in ("failure", "fault", "target", "node", "action", "due_s")
-                },
-                "at_s": event["time_s"],
-                "took_s": event.get("took_s"),
-            }
-            for event in run.events
-            if event.get("event") in ("fault", "action")
-            and event.get("measure") == phase.labels.get("measure")
-            and event.get("repetition") == phase.labels.get("repetition")
-        ],
+        "done": done_in(run, phase),
         "skipped": sum(
             event.get("event") == "failure_skipped"
             and event.get("repetition") == phase.labels.get("repetition")

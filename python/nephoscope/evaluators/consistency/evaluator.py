@@ -13,6 +13,8 @@ from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.consistency.reading import GUARANTEES, read_situations
 from nephoscope.evaluators.consistency.settings import ConsistencySettings
 from nephoscope.evaluators.demand import Demand
+from nephoscope.evaluators.executors import Executors, can_fail
+from nephoscope.evaluators.schedule import planned
 from nephoscope.settings.loads import Load, LoadBeside
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ class ConsistencyEvaluator(Evaluator):
         ]
         self._access = {load.name: settings.access or workload.access(load.mix) for load in loads}
         self._any_mix = {workload.transactions[0]: 1.0}
+        self._schedules = {
+            repetition: planned(settings, repetition) for repetition in range(1, settings.repetitions + 1)
+        }
         workload.check_consistency(settings.levels or (), f"{where}.levels")
 
     def seconds(self) -> float:
@@ -75,6 +80,8 @@ class ConsistencyEvaluator(Evaluator):
             read_from = "rw" if not means.system.ro else "all" if of.long_fork else "ro"
         if read_from != "rw" and not means.system.ro:
             means.unsupported(self._index, "no read-only endpoint to read from")
+            return
+        if not can_fail(means, self._index, of, self._schedules.values()):
             return
         settings = ProbeSettings(timeout=of.read_timeout)
         # Before the first load, so that no load contains the creation of the probes' tables.
@@ -106,7 +113,13 @@ class ConsistencyEvaluator(Evaluator):
                 said = f"consistency, {name}" if of.levels is None else f"consistency, {name}, {level}"
                 if of.warmup > 0:
                     means.load.phase(f"{said}: warm-up", "warm_up", of.warmup, self._level(name, mix), labels)
-                means.load.phase(said, "measure", of.duration, self._level(name, mix), labels)
+                if of.source == "none":
+                    means.load.phase(said, "measure", of.duration, self._level(name, mix), labels)
+                    continue
+                executors = Executors(means, labels, of.action_limit)
+                with means.load.expecting("schedule of failures"):
+                    executors.measure(said, of.duration, self._level(name, mix), self._schedules[repetition])
+                    executors.restore()
 
     def _level(self, name: str = "", mix: Mapping[str, float] | None = None) -> Load:
         """Make a load of a mix; without one the system is idle."""
@@ -127,8 +140,10 @@ class ConsistencyEvaluator(Evaluator):
 
 
 def _name(situation: Mapping[str, Any]) -> str:
-    load, level = situation["load"], situation["level"]
-    return str(load) if level == DEFAULT_LEVEL else f"{load}, {level}"
+    load, level, when = situation["load"], situation["level"], situation["when"]
+    return ", ".join(
+        [load, *([level] if level != DEFAULT_LEVEL else ()), *([f"{when} failures"] if when else ())]
+    )
 
 
 def _warnings(situation: Mapping[str, Any]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nephoscope.evaluators.points import measured_phases
+from nephoscope.evaluators.probed import times_of_failures
 from nephoscope.statistics import (
     Survival,
     block_bootstrap_ci,
@@ -29,14 +31,17 @@ if TYPE_CHECKING:
 GUARANTEES = ("monotonic_reads", "read_your_writes", "monotonic_writes", "writes_follow_reads")
 """Those of a session, in the order in which they are shown."""
 _CHECKED = (*GUARANTEES, "long_fork")
+WHEN = ("before", "during", "after")
+"""The parts of a measured time in which nodes fail."""
 _STEPS = 100
 """So many points of a distribution are kept."""
 
 
 def read_situations(stored: Stored, *, long_fork: bool) -> tuple[list[dict[str, Any]], list[str]]:
-    """Read each situation, which is a load and a level, and warnings about phases that were cut short.
+    """Read each situation, which is a load, a level and a time, and warnings about phases that were cut short.
 
-    With ``long_fork`` those were looked for.
+    The time is all there is, or in three parts: before, during and after failures. With ``long_fork`` those were
+    looked for.
     """
     phases, warnings = measured_phases(stored.run, stored.index)
     if not phases:
@@ -44,13 +49,49 @@ def read_situations(stored: Stored, *, long_fork: bool) -> tuple[list[dict[str, 
     counts, writes = _Counts(stored.run), _Writes(stored.run)
     found = []
     for load, level in dict.fromkeys((phase.labels["load"], phase.labels["level"]) for phase in phases):
-        of = [phase for phase in phases if (phase.labels["load"], phase.labels["level"]) == (load, level)]
-        found.append({"load": load, "level": level, **counts.during(of), **writes.during(of)})
-        if long_fork:
-            # Where no round's order was seen on two endpoints that has to be seen, too.
-            none = {"violations": 0, "checks": 0, "share": None, "ci95": None}
-            found[-1]["guarantees"].setdefault("long_fork", none)
+        of = [
+            _Measured(phase, tuple(times_of_failures(stored.run, phase)))
+            for phase in phases
+            if (phase.labels["load"], phase.labels["level"]) == (load, level)
+        ]
+        for when in WHEN if any(one.failures for one in of) else (None,):
+            told = {**counts.during(of, when), **writes.during(of, when)}
+            if when is not None and not told["reads"]["due"]:
+                continue
+            found.append({"load": load, "level": level, "when": when, **told})
+            if long_fork:
+                # Where no round's order was seen on two endpoints that has to be seen, too.
+                none = {"violations": 0, "checks": 0, "share": None, "ci95": None}
+                found[-1]["guarantees"].setdefault("long_fork", none)
     return found, warnings
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A measured phase, and the times of its failures in their order."""
+
+    phase: Phase
+    failures: tuple[tuple[float, float], ...]
+
+    def has(
+        self, when: str | None, begin_s: NDArray[np.float64], end_s: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Tell which of some times belong to a part of the phase, by their middle; None is all of it.
+
+        What overlaps a failure belongs to it, so each time belongs to one part.
+        """
+        middle_s = (begin_s + end_s) / 2
+        inside: NDArray[np.bool_] = (self.phase.start_s <= middle_s) & (middle_s < self.phase.end_s)
+        if when is None:
+            return inside
+        during = np.zeros(len(inside), bool)
+        for start, end in self.failures:
+            during |= (begin_s < end) & (end_s >= start)
+        if when == "during":
+            return inside & during
+        first = min((start for start, _ in self.failures), default=math.inf)
+        before: NDArray[np.bool_] = end_s < first
+        return inside & ~during & (before if when == "before" else ~before)
 
 
 # --- what reads have come to ------------------------------------------------------------------------------------
@@ -63,16 +104,16 @@ class _Counts:
         table = run.checks
         self._check = np.asarray(table.column("check").to_pylist(), object)
         numbers = {name: table.column(name).to_numpy() for name in ("start_s", "end_s", "trials", "hits")}
-        self._middle_s = (numbers["start_s"] + numbers["end_s"]) / 2
+        self._start_s, self._end_s = numbers["start_s"], numbers["end_s"]
         self._slice = np.unique(numbers["start_s"], return_inverse=True)[1]
         self._trials, self._hits = numbers["trials"], numbers["hits"]
         self._place = np.asarray(table.column("place").to_pylist(), np.float64)
 
-    def during(self, phases: Sequence[Phase]) -> dict[str, Any]:
-        """Add up the counts of some phases."""
-        inside = np.zeros(len(self._middle_s), bool)
-        for phase in phases:
-            inside |= (phase.start_s <= self._middle_s) & (self._middle_s < phase.end_s)
+    def during(self, measured: Sequence[_Measured], when: str | None) -> dict[str, Any]:
+        """Add up the counts of some phases, or of a part of each."""
+        inside = np.zeros(len(self._start_s), bool)
+        for one in measured:
+            inside |= one.has(when, self._start_s, self._end_s)
         due, answered = self._sum(inside, "reads")
         failed = self._sum(inside, "failed_reads")[1]
         stale = inside & (self._check == "stale")
@@ -192,12 +233,12 @@ class _Writes:
             columns[name][order].astype(np.float64) for name in ("time_s", "lower_ms", "upper_ms")
         )
 
-    def during(self, phases: Sequence[Phase]) -> dict[str, Any]:
-        """Sum up the writes that were acknowledged in some phases, on all nodes and on each."""
+    def during(self, measured: Sequence[_Measured], when: str | None) -> dict[str, Any]:
+        """Sum up the writes that were acknowledged in some phases, or a part of each, on all nodes and on each."""
         repetition = np.zeros(len(self._time_s), np.int64)
-        for phase in phases:
-            inside = (phase.start_s <= self._time_s) & (self._time_s < phase.end_s)
-            repetition[inside] = int(phase.labels.get("repetition", 1))
+        for one in measured:
+            inside = one.has(when, self._time_s, self._time_s)
+            repetition[inside] = int(one.phase.labels.get("repetition", 1))
         written = (repetition > 0) & ~np.isnan(self._lower)
         nodes = sorted(set(self._node[written].tolist()))
         failed = Counter(self._outcome[(repetition > 0) & np.isnan(self._lower)].tolist())

@@ -59,6 +59,7 @@ def _name(situation: Mapping[str, Any], situations: Sequence[Mapping[str, Any]])
     """Name a situation by what tells it from the others."""
     several = {key: len({str(other.get(key)) for other in situations}) > 1 for key in ("load", "level")}
     named = [str(situation.get(key)) for key, differs in several.items() if differs]
+    named += [f"{situation['when']} failures"] if situation.get("when") else []
     return ", ".join(named) or str(situation.get("load"))
 
 

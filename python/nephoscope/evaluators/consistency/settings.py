@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from nephoscope.settings.failures import FailureSettings
 from nephoscope.settings.loads import MOST_CONCURRENCY, AccessSetting, LoadBeside, Reads
-from nephoscope.settings.registered import MeasureSettings
-from nephoscope.settings.units import Duration
+from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 
 if TYPE_CHECKING:
     from typing import Self
@@ -17,7 +17,7 @@ _MOST_WRITES = 10_000
 """No more may be looked for at once: the engine's limit."""
 
 
-class ConsistencySettings(MeasureSettings):
+class ConsistencySettings(FailureSettings):
     """An entry of ``[[measure]]`` with ``evaluator = "consistency"``."""
 
     evaluator: Literal["consistency"] = "consistency"
@@ -66,8 +66,8 @@ class ConsistencySettings(MeasureSettings):
             names = [getattr(entry, "name", entry) for entry in getattr(self, field) or ()]
             if len(set(names)) < len(names):
                 raise ValueError(f"{field}: each may be there once")
-        if self.duration <= 0 or self.limit < 0.01:  # noqa: PLR2004 - the engine's limit
-            raise ValueError("duration must be above 0, and limit at least 10ms")
+        if self.limit < 0.01:  # noqa: PLR2004 - the engine's limit
+            raise ValueError("limit must be at least 10ms")
         if self.registers < self.writers:
             raise ValueError(
                 f"keys is {self.keys}; each of the {self.writers} writers needs a key of its own"

@@ -29,7 +29,8 @@ def _situations(runs: Sequence[RunFigures]) -> Iterator[tuple[Row, Mapping[str, 
         for place, entry in entries_of(run, "consistency"):
             for situation in entry.get("situations", ()):
                 head = {"run": run.name, "measure": place}
-                yield head | {name: situation[name] for name in ("load", "level")}, situation
+                # Runs that were kept before nodes could fail have no such time.
+                yield head | {name: situation.get(name) for name in ("load", "level", "when")}, situation
 
 
 def _head(rows: Sequence[Row]) -> list[Column]:
@@ -38,6 +39,11 @@ def _head(rows: Sequence[Row]) -> list[Column]:
         place_of(rows),
         text("load", "The load beside which it was measured.", "beside"),
         text("level", "The consistency level.", "level" if levels != {_DEFAULT} else ""),
+        text(
+            "when",
+            "Before, during or after failures; absent without any.",
+            "failures" if any(row["when"] for row in rows) else "",
+        ),
     ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from nephoscope.report.kit import scored
 from nephoscope.report.kit.charts import CATEGORIES, TimeChart, TimeLine, category
 from nephoscope.report.kit.parts import grid
 from nephoscope.report.sections.metrics import MetricTable, held, is_wait
@@ -30,7 +31,7 @@ _UNKNOWN = "What the sessions waited for is not known: the server has no wait ev
 
 def build(run: Run, buckets: TimeBuckets) -> WaitSection | None:
     """Return the section; None where neither waits nor costs were observed."""
-    figures = [RunFigures(run.reader.name, run.reader, run.scores)]
+    figures = [RunFigures(run.reader.name, run.reader, _without_steps(run))]
     tables = [table for table in (observed.waits(figures), observed.transaction_costs(figures)) if table.rows]
     charts = tuple(_charts(run, buckets))
     if not tables and not charts:
@@ -40,6 +41,20 @@ def build(run: Run, buckets: TimeBuckets) -> WaitSection | None:
         tables=tuple(grid(table) for table in tables),
         note="" if charts else _UNKNOWN,
     )
+
+
+def _without_steps(run: Run) -> dict[str, Any]:
+    """Leave the steps of searches out of what was observed in each phase: they are many."""
+    steps = {phase.number for phase in run.phases if phase.labels.get("search")}
+    kept = {
+        name: [
+            entry
+            for entry in scored.sequence(run.scores.get(name))
+            if scored.table(entry).get("phase") not in steps
+        ]
+        for name in ("waits", "transaction_costs")
+    }
+    return {**run.scores, **kept}
 
 
 def _charts(run: Run, buckets: TimeBuckets) -> list[TimeChart]:

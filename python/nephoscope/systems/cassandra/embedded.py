@@ -23,7 +23,8 @@ from nephoscope.systems.cassandra.server import (
     Ring,
 )
 from nephoscope.systems.cluster.product import Product, SettingValue
-from nephoscope.systems.cluster.provider import ClusterProvider, ClusterProviderSettings
+from nephoscope.systems.cluster.provider import ClusterProvider
+from nephoscope.systems.cluster.quota import NodeQuotas, NodesSettings
 from nephoscope.systems.cluster.ring import RingCluster
 from nephoscope.systems.machine.capacity import GIB, this_machine
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from nephoscope.settings.base import Role
     from nephoscope.settings.registered import SystemSettings
     from nephoscope.systems.cluster.cluster import Cluster
-    from nephoscope.systems.cluster.node import Node
+    from nephoscope.systems.cluster.node import Began, Node
     from nephoscope.systems.cluster.product import Install, Making
     from nephoscope.systems.cluster.provider import Deeds
     from nephoscope.systems.machine.account import Account
@@ -70,7 +71,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> None:
             raise ValueError(f"{name} cannot be set: embedded-cassandra sets it itself")
 
 
-class EmbeddedCassandraSettings(ClusterProviderSettings):
+class EmbeddedCassandraSettings(NodesSettings):
     """The ``[system]`` table of a study that measures the embedded Cassandra."""
 
     provider: Literal["embedded-cassandra"] = "embedded-cassandra"
@@ -98,6 +99,11 @@ class EmbeddedCassandraSettings(ClusterProviderSettings):
                 "replica_delay needs two nodes or more: of one there is no other that sends anything"
             )
         return self
+
+    @classmethod
+    def nodes_of(cls, table: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever TOML can hold
+        """Tell the size of the ring."""
+        return table.get("nodes", 3)
 
     @field_validator("settings")
     @classmethod
@@ -164,9 +170,11 @@ class EmbeddedCassandra(ClusterProvider):
         self.product = self._cassandra  # type: ignore[misc]
         self._allocation: list[Allocation] = []
         self._replica_delay_s = settings.replica_delay
+        self._quotas = NodeQuotas(settings.cpu_quota)
 
     def _resources(self, storage: int) -> Resources:
         """Tell what each node is given: what the study says, or an equal share of the machine."""
+        self._quotas.find_place()
         nodes, chosen = self._settings.nodes, self._settings.resources
         if chosen is not None:
             given: Resources = chosen
@@ -183,9 +191,34 @@ class EmbeddedCassandra(ClusterProvider):
         del given
         return dict(self._settings.settings)
 
+    def _folder(self) -> Path:
+        """Have a folder for each size of a ring besides: its nodes share the data."""
+        folder = super()._folder()
+        return (
+            folder
+            if self._settings.data is not None
+            else folder.with_name(f"{folder.name}-{self._settings.nodes}")
+        )
+
     def _group_of(self, folder: Path) -> ControlGroup | None:
-        del folder
-        return None
+        return self._quotas.group_of(folder)
+
+    def _facts(self, cluster: Cluster) -> dict[str, object]:
+        """Tell also what each node is kept to, or why it is not."""
+        return {**super()._facts(cluster), **self._quotas.facts()}
+
+    def stop(self) -> None:
+        """End all nodes and their control groups; harmless where they have ended or were never started.
+
+        Raises:
+            MeasurementError: a process of a node cannot be ended, or a group cannot be removed.
+
+        """
+        self._quotas.lift()
+        try:
+            super().stop()
+        finally:
+            self._quotas.remove()
 
     def _new_cluster(self, home: Path, make_node: Callable[[str, Path], Node]) -> Cluster:
         self._cassandra.ring.ports = Ports.of(home, self._settings.nodes)
@@ -195,7 +228,9 @@ class EmbeddedCassandra(ClusterProvider):
         def prepare(server: Any) -> None:  # noqa: ANN401 - a server of this product
             server.make_keyspace(self._settings.database_name, self._settings.replication_factor)
 
+        # A start takes a node some ten seconds of a processor: it would take long within a quota.
         cluster.start(self._settings.nodes - 1, prepare)
+        self._quotas.keep_to(given.vcores)
         self._cassandra.ring.ports.keep(self._folder())
         self._allocation = [Allocation(time_ns=_engine.monotonic_ns(), resources=given)]
 
@@ -226,10 +261,18 @@ class EmbeddedCassandra(ClusterProvider):
             raise MeasurementError(f"{self.name} cannot change what a node is given")
         return {
             **self._deeds_on_a_node(cluster, node),
-            Action.ADD_NODE: lambda: cluster.add_node(node),
+            Action.ADD_NODE: lambda: self._add_node(cluster, node),
             Action.REMOVE_NODE: lambda: cluster.remove_node(node),
             Action.SET: lambda: self._set(cluster, settings),
         }
+
+    def _add_node(self, cluster: Cluster, node: str | None) -> Began:
+        """Add a node, which is kept to its quota once it serves."""
+        self._quotas.keep_to(None)
+        try:
+            return cluster.add_node(node)
+        finally:
+            self._quotas.keep_to(self._allocation[-1].resources.vcores)
 
     def _note(self, action: Action, time_ns: int, resources: Resources | None) -> None:
         """Keep the time line of what the system was given."""

@@ -284,9 +284,9 @@ class CassandraNode(RingNode):
         return {**super().facts(), "host": self.server.host}
 
     def known(self) -> int:
-        """Count its peers, which a node is one of once it has joined."""
-        ((count,),) = self.server.ask("SELECT count(*) FROM system.peers")
-        return int(count or 0)
+        """Count the nodes that serve as gossip has it: once one has joined, and again once it has been restarted."""
+        states = self.server.ask("SELECT status_with_port FROM system_views.gossip_info")
+        return sum((state or "").startswith("NORMAL") for (state,) in states) - 1
 
     def leave(self) -> Mapping[str, Any]:
         """Stream what it has to the others (``nodetool decommission``)."""

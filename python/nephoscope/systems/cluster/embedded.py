@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from nephoscope import _engine
 from nephoscope.errors import InputError, MeasurementError
@@ -13,10 +13,9 @@ from nephoscope.settings.resources import Resources
 from nephoscope.settings.units import Duration  # noqa: TC001 - pydantic looks it up at run time
 from nephoscope.systems.base import Allocation
 from nephoscope.systems.cluster.cluster import Cluster
-from nephoscope.systems.cluster.provider import ClusterProvider, ClusterProviderSettings
+from nephoscope.systems.cluster.provider import ClusterProvider
+from nephoscope.systems.cluster.quota import NodeQuotas, NodesSettings
 from nephoscope.systems.machine.capacity import GIB, Machine, storage_bytes, this_machine
-from nephoscope.systems.machine.control_group import ControlGroup
-from nephoscope.systems.machine.control_groups import Place, find_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,15 +24,10 @@ if TYPE_CHECKING:
     from nephoscope.systems.cluster.node import Began, Node
     from nephoscope.systems.cluster.product import SettingValue
     from nephoscope.systems.cluster.provider import Deeds
+    from nephoscope.systems.machine.control_group import ControlGroup
 
 
-_PERIOD_US = 10_000
-"""Of a quota: short, so that a node which has used it up does not stand still for long."""
-_LEAST_VCORES = 0.1
-"""The kernel's least quota is 1 ms in each period."""
-
-
-class EmbeddedClusterSettings(ClusterProviderSettings):
+class EmbeddedClusterSettings(NodesSettings):
     """The ``[system]`` table of a study that measures a product's cluster on this machine."""
 
     replicas: Annotated[int, Field(ge=0, le=16)] = 0
@@ -44,33 +38,17 @@ class EmbeddedClusterSettings(ClusterProviderSettings):
     """Replicas show every commit so much later: a lag that is known, to test what measures it."""
     front: bool = False
     """Put addresses that stay before the nodes even if there are no replicas yet; with replicas they always are."""
-    cpu_quota: Literal["off", "if-permitted", "required"] = "off"
-    """Whether each node is kept to its vCores, so that nodes on one machine do not take them from each other: by
-    control groups, where the system permits that."""
     record_io: bool = False
     """Have each server record its reads, writes and syncs in its folder `io`, for `nephoscope storage capture`."""
     keep_log: bool = False
     """Keep the whole log, and no images of pages in it, for the log view of a capture. A crash of the machine may then
     damage the data unseen: `data` should name a folder of its own, which is thrown away."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _count_nodes(cls, table: Any) -> Any:  # noqa: ANN401 - whatever TOML can hold
-        """Say how many nodes there are where the study leaves it to its replicas: a stored study says it."""
-        given = table.get("resources") if isinstance(table, dict) else None
-        replicas = table.get("replicas", 0) if isinstance(table, dict) else 0
-        if isinstance(given, dict) and isinstance(replicas, int):
-            return {**table, "resources": {"nodes": 1 + replicas, **given}}
-        return table
-
-    @model_validator(mode="after")
-    def _check_nodes(self) -> Self:
-        resources, nodes = self.resources, 1 + self.replicas
-        if resources is not None and resources.nodes != nodes:
-            raise ValueError(f"resources.nodes is {resources.nodes}, and with the primary there are {nodes}")
-        if resources is not None and self.cpu_quota != "off" and resources.vcores < _LEAST_VCORES:
-            raise ValueError(f"a quota is of {_LEAST_VCORES:g} vCores at least; it is {resources.vcores:g}")
-        return self
+    def nodes_of(cls, table: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever TOML can hold
+        """Count the primary and the replicas."""
+        replicas = table.get("replicas", 0)
+        return 1 + replicas if isinstance(replicas, int) else None
 
 
 class EmbeddedCluster(ClusterProvider):
@@ -80,10 +58,7 @@ class EmbeddedCluster(ClusterProvider):
         """Take validated settings; touch nothing yet."""
         super().__init__(settings)
         self._allocation: list[Allocation] = []
-        self._place: Place | None = None
-        self._no_quota: str | None = None
-        self._groups: dict[Path, ControlGroup] = {}
-        self._vcores = 0.0
+        self._quotas = NodeQuotas(settings.cpu_quota)
         self._replica_delay_s = settings.replica_delay
         self._records_io = settings.record_io
         self._keeps_log = settings.keep_log
@@ -96,21 +71,10 @@ class EmbeddedCluster(ClusterProvider):
 
     def _resources(self, storage: int) -> Resources:
         """Tell what each node is given: what the study says, or an equal share of the machine."""
-        self._find_place()
+        self._quotas.find_place()
         given = self._shares(storage)
-        self._vcores = given.vcores
+        self._quotas.keep_to(given.vcores)
         return given
-
-    def _find_place(self) -> None:
-        """See whether nodes can be kept to their vCores. Raises ``InputError`` where they must be and cannot."""
-        if self._settings.cpu_quota == "off":
-            return
-        try:
-            self._place = find_place()
-        except InputError as error:
-            if self._settings.cpu_quota == "required":
-                raise InputError(f"system.cpu_quota: {error}") from error
-            self._no_quota = str(error)
 
     def _shares(self, storage: int) -> Resources:
         nodes = 1 + self._settings.replicas
@@ -157,23 +121,11 @@ class EmbeddedCluster(ClusterProvider):
         return needed
 
     def _group_of(self, folder: Path) -> ControlGroup | None:
-        """Give the control group of the node in a folder; a node that comes back there has the same one."""
-        if self._place is None:
-            return None
-        if folder not in self._groups:
-            self._groups[folder] = ControlGroup(
-                self._place, folder, vcores=self._vcores, period_us=_PERIOD_US
-            )
-        return self._groups[folder]
+        return self._quotas.group_of(folder)
 
     def _facts(self, cluster: Cluster) -> dict[str, object]:
         """Tell also what each node is kept to, or why it is not."""
-        facts = super()._facts(cluster)
-        if self._place is not None:
-            facts["cpu_quota"] = self._vcores
-        elif self._no_quota is not None:
-            facts["no_cpu_quota"] = self._no_quota
-        return facts
+        return {**super()._facts(cluster), **self._quotas.facts()}
 
     def stop(self) -> None:
         """End all servers and their control groups; harmless where they have ended or were never started.
@@ -182,14 +134,11 @@ class EmbeddedCluster(ClusterProvider):
             MeasurementError: a process of a server cannot be ended, or a group cannot be removed.
 
         """
-        groups, self._groups = self._groups, {}
-        for group in groups.values():
-            group.lift()  # they end sooner
+        self._quotas.lift()
         try:
             super().stop()
         finally:
-            for group in groups.values():
-                group.remove()
+            self._quotas.remove()
 
     def _new_cluster(self, home: Path, make_node: Callable[[str, Path], Node]) -> Cluster:
         is_synchronous = self._settings.synchronous != "off"
@@ -237,9 +186,7 @@ class EmbeddedCluster(ClusterProvider):
             )
         machine = Machine(cores=resources.vcores, memory_bytes=int(resources.memory_gb * GIB))
         began = cluster.set(self.product.memory_settings(machine))
-        self._vcores = resources.vcores
-        for group in self._groups.values():
-            group.set_quota(resources.vcores)
+        self._quotas.keep_to(resources.vcores)
         return began
 
     def _note(self, action: Action, time_ns: int, resources: Resources | None) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import heapq
 import itertools
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nephoscope.errors import MeasurementError
@@ -15,10 +15,14 @@ from nephoscope.settings.actions import FAULTS, Action
 from nephoscope.settings.base import ROLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from nephoscope.evaluators.availability.schedule import PlannedFailure
     from nephoscope.evaluators.base import Means
+    from nephoscope.evaluators.schedule import PlannedFailure
+    from nephoscope.settings.failures import FailureSettings
+    from nephoscope.settings.loads import Load
+
+_END_S = 0.2
 
 
 def _waits(failure: PlannedFailure) -> bool:
@@ -82,6 +86,26 @@ class Executors:
         """The failures whose repair is to come, by their number, each with its node."""
         self._lost: list[tuple[PlannedFailure, str | None]] = []
         """Nodes that nothing but the system itself brings back."""
+
+    def measure(self, name: str, duration_s: float, level: Load, failures: Sequence[PlannedFailure]) -> None:
+        """Measure a load for so long with failures at their times, and wait until it ends; ``restore`` follows.
+
+        Raises ``MeasurementError`` if an action fails.
+        """
+        load = self._means.load
+        load.phase(name, "measure", duration_s, level, self._labels)
+        end_s = load.planned_end
+        # An action may outlast the measured time: this phase ends it in time all the same.
+        load.phase(f"{name}: end", "ramp_down", _END_S, level, self._labels)
+        system, nodes = self._means.system, self._means.provider.nodes()
+        load.note(
+            "schedule",
+            **self._labels,
+            nodes=len(nodes) or len(system.rw) + len(system.ro),
+            planned=[asdict(failure) for failure in failures],
+        )
+        self.run(failures, end_s - duration_s, end_s)
+        load.wait()
 
     def run(self, failures: Sequence[PlannedFailure], start_s: float, end_s: float) -> None:
         """Do failures and repairs at their times, until the measured time ends; times since the start of the load.
@@ -159,6 +183,24 @@ class Executors:
                         ),
                         f"the {action}",
                     ).give_up(self._means.provider)
+
+
+def can_fail(
+    means: Means, index: int, settings: FailureSettings, schedules: Iterable[Sequence[PlannedFailure]]
+) -> bool:
+    """Tell whether the nodes of some schedules can be made to fail; where they cannot, that is stored as the reason.
+
+    Raises ``MeasurementError`` for a node that is not there.
+    """
+    if not means.can(index, {action for fault in settings.faults for action in FAULTS[fault]}):
+        return False
+    targets = {failure.target for schedule in schedules for failure in schedule}
+    if "ro" in targets and not means.provider.endpoints("ro"):
+        means.unsupported(index, "the system has no read-only node that could fail")
+        return False
+    for target in sorted(targets):
+        resolved(means, target)
+    return True
 
 
 def resolved(means: Means, target: str) -> str | None:

@@ -11,8 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nephoscope.evaluators.availability.settings import AvailabilitySettings, TimeLaw
     from nephoscope.settings.actions import FaultName
+    from nephoscope.settings.failures import FailureSettings, TimeLaw
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class PlannedFailure:
     of its own: by as much the failure comes later than ``at_s``."""
 
 
-def planned(settings: AvailabilitySettings, repetition: int) -> list[PlannedFailure]:
+def planned(settings: FailureSettings, repetition: int) -> list[PlannedFailure]:
     """Return the failures of a repetition (from 1) in the order of their times: a pure function of the settings."""
     failures = [
         PlannedFailure(failure.at, settings.fault_of(failure), settings.target_of(failure), failure.for_)
@@ -42,7 +42,7 @@ def planned(settings: AvailabilitySettings, repetition: int) -> list[PlannedFail
 
 
 def _drawn(
-    settings: AvailabilitySettings, mttf: TimeLaw, target: str, seeds: tuple[int, ...]
+    settings: FailureSettings, mttf: TimeLaw, target: str, seeds: tuple[int, ...]
 ) -> list[PlannedFailure]:
     """Draw the failures of a target: up by one law and down by the other, in turn, until the time is over."""
     draw = uniform(seeds)
