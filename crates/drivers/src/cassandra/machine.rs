@@ -374,9 +374,10 @@ impl session::Machine for Machine {
             return Err(Error::connection_lost("the connection was lost before"));
         }
         let Some(mut segments) = self.speech.segments.take() else { return self.frames(inbox, out, rows) };
-        let fed = match segments.take(inbox) {
-            Ok(()) => self.frames(&mut segments.contents, out, rows),
-            Err(error) => Err(session::Machine::lose(self, error)),
+        segments.take(inbox);
+        let fed = match (self.frames(&mut segments.contents, out, rows), segments.check()) {
+            (Ok(Progress::More), Err(error)) => Err(session::Machine::lose(self, error)),
+            (fed, _) => fed,
         };
         self.speech.segments = Some(segments);
         fed

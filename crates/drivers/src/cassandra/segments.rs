@@ -70,16 +70,21 @@ fn close_long(out: &mut Vec<u8>, start: usize) {
 #[derive(Default)]
 pub(super) struct Segments {
     pub(super) contents: Inbox,
+    /// What of a segment was damaged. What came before it is good.
+    damaged: Option<&'static str>,
 }
 
 impl Segments {
     /// Takes whole segments from an inbox, and makes room there for the rest of the one that has begun.
-    pub(super) fn take(&mut self, inbox: &mut Inbox) -> Result<(), Error> {
+    pub(super) fn take(&mut self, inbox: &mut Inbox) {
         let (mut used, mut least) = (0, BEFORE);
-        while let Some(before) = inbox.bytes()[used..].first_chunk::<BEFORE>() {
+        while self.damaged.is_none()
+            && let Some(before) = inbox.bytes()[used..].first_chunk::<BEFORE>()
+        {
             let [a, b, c, d, e, f] = *before;
             if crc24([a, b, c]) != u32::from_le_bytes([d, e, f, 0]) {
-                return Err(damaged("header"));
+                self.damaged = Some("header");
+                break;
             }
             let size = u32::from_le_bytes([a, b, c, 0]) as usize & LONGEST;
             let whole = BEFORE + size + BEHIND;
@@ -89,14 +94,19 @@ impl Segments {
             };
             let (contents, sum) = segment[BEFORE..].split_at(size);
             if crc32(contents).to_le_bytes() != *sum {
-                return Err(damaged("contents"));
+                self.damaged = Some("contents");
+                break;
             }
             self.contents.extend(contents);
             used += whole;
         }
         inbox.consume(used);
         make_room(inbox, least);
-        Ok(())
+    }
+
+    /// What is needed further can come.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.damaged.map_or(Ok(()), |what| Err(damaged(what)))
     }
 }
 
@@ -132,7 +142,8 @@ mod tests {
         let (mut inbox, mut segments) = (Inbox::default(), Segments::default());
         for piece in bytes.chunks(cut) {
             inbox.extend(piece);
-            segments.take(&mut inbox)?;
+            segments.take(&mut inbox);
+            segments.check()?;
         }
         Ok(segments.contents.bytes().to_vec())
     }

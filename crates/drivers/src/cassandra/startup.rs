@@ -71,7 +71,7 @@ impl Link {
             let Speech { form, segments } = &mut self.speech;
             let inbox = match segments {
                 Some(segments) => {
-                    segments.take(self.channel.inbox())?;
+                    segments.take(self.channel.inbox());
                     &mut segments.contents
                 }
                 None => self.channel.inbox(),
@@ -88,6 +88,7 @@ impl Link {
                 }
                 Part::Partial(size) => {
                     make_room(inbox, size);
+                    self.speech.segments.as_ref().map_or(Ok(()), |segments| segments.check())?;
                     self.channel.fill().await?;
                 }
             }

@@ -41,6 +41,7 @@ TRAITS = Traits(
 )
 
 _LEAVE_S = 600.0
+_JOIN_MS = 10_000
 _PORTS = "ports"
 _DAEMON = "org.apache.cassandra.service.CassandraDaemon"
 _TOOL = "org.apache.cassandra.tools.NodeTool"
@@ -132,6 +133,7 @@ class CassandraServer(Server):
         self.port = ring.ports.native
         self._ring = ring
         self._jmx = _free_port(0)
+        self._joins = number > ring.nodes
         self._delay_s = making.delay_s if number == ring.nodes else 0.0
         self._reached_at = f"127.0.1.{number}" if self._delay_s else self.host
         """Where other nodes reach it: at a proxy, if what they send it comes late."""
@@ -189,6 +191,8 @@ class CassandraServer(Server):
             f"-Xms{self._ring.heap}",
             f"-Xmx{self._ring.heap}",
             f"-javaagent:{agent}",
+            # Whoever joins a ring that has data waits for so long at most until it knows the tables; else it gets none.
+            *([f"-Dcassandra.ring_delay_ms={_JOIN_MS}"] if self._joins else []),
             f"-Dcassandra.config=file://{self.folder.configuration}",
             f"-Dcassandra.storagedir={self.folder.data}",
             f"-Dcassandra.jmx.local.port={self._jmx}",
@@ -292,6 +296,13 @@ class CassandraNode(RingNode):
         """Stream what it has to the others (``nodetool decommission``)."""
         self.server.run_tool("decommission", "--force")
         return {"how": "decommission"}
+
+    def check_joined(self) -> None:
+        """Look for ranges that it has asked other nodes for: it knew the tables."""
+        if not self.server.folder.says("Bootstrap: range "):
+            raise MeasurementError(
+                f"{self.name} knew no table when it joined, and got none of their rows: is the machine busy?"
+            )
 
     def streamed(self) -> Streamed:
         """Read its log, which has a line for each node that streams to it."""

@@ -96,6 +96,10 @@ class RingNode(Node):
         """Hand its data over to the others; tell what is worth keeping of it. Raises ``MeasurementError``."""
 
     @abstractmethod
+    def check_joined(self) -> None:
+        """See that it got its part of the data as it joined. Raises ``MeasurementError``."""
+
+    @abstractmethod
     def streamed(self) -> Streamed:
         """Tell what other nodes have streamed to it since its log began."""
 
@@ -190,6 +194,11 @@ class RingCluster(Cluster):
             raise
         self._nodes[new.name] = new
         self._await_members()
+        try:
+            new.check_joined()
+        except MeasurementError:
+            self.remove_node(new.name)
+            raise
         return Began(new.name, began, {"how": new.copied_by, **new.streamed().since(before)})
 
     def remove_node(self, name: str | None) -> Began:
