@@ -267,7 +267,7 @@ def test_golden_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
          + ", ".join(packaged_workloads())),
         (["report", "no/run"], "no/run is no run directory: manifest.json: No such file or directory"),
         (["calibrate", "scaleup"],
-         ("calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, consistency, failover,"
+         ("calibrate: 'scaleup' has no cases; allowed are load, throughput, lag, consistency, isolation, failover,"
            " availability, elasticity, tenancy, scaleout, sweep, slo, metastability")),
         (["--nonsense"], "No such option: --nonsense"),
     ],

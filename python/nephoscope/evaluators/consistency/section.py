@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PLACE, ANCHOR, LABEL = 45, "consistency", "Consistency"
 NO_MIX = {"load", "level"}
+_OF_FAILURES = ("fault", "targets", "script", "seed", "action_limit")
+"""Keys that mean nothing where no node was to fail."""
 _FINEST_MS = 0.01
 """A logarithmic axis has no zero: what is shorter is drawn here."""
 _BIN = 10 ** (1 / 16)
@@ -51,7 +53,9 @@ def build(run: Run) -> ConsistencySection | None:
         grids=tuple(
             grid(table) for make in (guarantees, visibility, behind) if (table := make([figures])).rows
         ),
-        method=method.of(run, "consistency"),
+        method=method.of(
+            run, "consistency", () if any(one.get("when") for one in situations) else _OF_FAILURES
+        ),
     )
 
 
@@ -104,7 +108,7 @@ def _note(situations: Sequence[Mapping[str, Any]]) -> str:
 
 def _curve(situations: Sequence[Mapping[str, Any]]) -> XYChart:
     """Draw P(stale | t) of each situation."""
-    lines, fresh = [], []
+    lines, last_of = [], {}
     for place, situation in enumerate(situations):
         curve = [scored.table(point) for point in scored.sequence(situation.get("curve"))]
         known = [(point, _middle(point)) for point in curve if point.get("share") is not None]
@@ -116,18 +120,28 @@ def _curve(situations: Sequence[Mapping[str, Any]]) -> XYChart:
         if data:
             lines.append(Line(name=name, color=color, dash=dash, data=data, whiskers=whiskers))
             last = max((float(point["after_ms"]) for point, _ in known if point["stale"]), default=None)
-            fresh.append(f"{name} {'never' if last is None else duration(last / 1000 * _BIN**2)}")
+            last_of[name] = None if last is None else duration(last / 1000 * _BIN**2)
     return XYChart(
         id="consistency-stale",
         title="Stale reads",
         unit="% of reads, by the time since the write",
-        message=f"The last stale read was sent within: {', '.join(fresh)} after the acknowledgement.",
+        message=_said_of_last(last_of),
         note="P(stale read | t since the acknowledgement), of reads that were sent then and answered; whiskers are "
         "95 % intervals, for which the reads of half a second count as one cluster.",
         x=Axis(title="Time since the write", unit="ms", scale="log10"),
         y=Axis(title="Stale", unit="%", high=100.0),
         lines=tuple(lines),
     )
+
+
+def _said_of_last(last_of: Mapping[str, str | None]) -> str:
+    """Say until when after a write there were stale reads."""
+    stale = [f"{name} {last}" for name, last in last_of.items() if last is not None]
+    if not stale:
+        return "No read was stale."
+    none = [name for name, last in last_of.items() if last is None]
+    others = f" No stale read: {', '.join(none)}." if none else ""
+    return f"The last stale read was sent, after the acknowledgement, within: {', '.join(stale)}.{others}"
 
 
 def _middle(point: Mapping[str, Any]) -> float:

@@ -102,13 +102,13 @@ def visibility(runs: Sequence[RunFigures]) -> Table:
         ),
         whole("writes", "Writes that were looked for, on each endpoint.", "writes"),
         whole("unseen", "Of these, not seen for as long as they were looked for: each takes at least that."),
-        Column("mean_ms", "number", "The mean time, in ms.", "mean ms", spread("mean_ms", ".3g")),
+        Column("mean_ms", "number", "The mean time, in ms.", "mean ms", spread("mean_ms")),
         *interval_of("mean_ms", "the mean"),
         *(
-            number(f"{name}_ms", f"The {name} of the time, in ms.", f"{name} ms", ".3g")
+            number(f"{name}_ms", f"The {name} of the time, in ms.", f"{name} ms")
             for name in ("p50", "p95", "p99", "max")
         ),
-        number("half_width_ms", "The median half-width of a write's bounds, in ms.", "half-width ms", ".2g"),
+        number("half_width_ms", "The median half-width of a write's bounds, in ms.", "half-width ms"),
     ]
     return Table("visibility", "Consistency: time until a write is visible", columns, rows)
 

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from nephoscope.report.kit.parts import Fact, Method
-
-if TYPE_CHECKING:
-    from nephoscope.report.kit.run import Run
-
 import re
 from typing import TYPE_CHECKING, Any
 
+from nephoscope.report.kit.parts import Fact, Method
 from nephoscope.tables.numbers import count, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from nephoscope.report.kit.run import Run
 
 
-def of(run: Run, evaluator: str) -> tuple[Method, ...]:
-    """Return the entries of ``[[measure]]`` of an evaluator."""
+def of(run: Run, evaluator: str, leave_out: Collection[str] = ()) -> tuple[Method, ...]:
+    """Return the entries of ``[[measure]]`` of an evaluator, without some keys that mean nothing in them."""
     return tuple(
         Method(
             evaluator=evaluator,
             settings=tuple(
                 Fact(label=str(key).replace("_", " "), value=redacted(text_of(value)))
                 for key, value in entry.items()
-                if key != "evaluator"
+                if key != "evaluator" and key not in leave_out
             ),
         )
         for entry in run.measures
