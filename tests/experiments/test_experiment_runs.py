@@ -249,7 +249,7 @@ def test_a_run_that_fails_does_not_end_the_others(tmp_path: Path) -> None:
     study = write_study(tmp_path, {**tables, "factor": [servers], "experiment": {"replicates": 2}})
     ended = call("experiment", study, "--out", tmp_path / "x")
     assert ended.code == 1
-    assert ended.err.count("@127.0.0.1:9/none): ") == 2
+    assert ended.err.count("@127.0.0.1:9/none): ") == 4, "each is told when it fails, and at the end"
     assert "the same command runs again what is missing" in ended.err
     assert "2 of 4 runs are missing" in ended.out
     assert read_results(tmp_path / "x").missing == 2

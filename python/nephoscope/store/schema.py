@@ -332,11 +332,9 @@ class _Schedule(_Acted):
 class _Scaling(_Acted):
     nodes: Count
     took_s: Seconds
-    # Of a node that has come.
     routed_s: Time | None = None
     reached_s: Time | None = None
     serve_s: Seconds | None = None
-    # Where the provider knows what was moved to the node, or from it.
     moved_bytes: Count | None = None
 
 

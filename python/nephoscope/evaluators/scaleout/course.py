@@ -31,7 +31,7 @@ BEGIN_S = 0.5
 
 
 @dataclass
-class Course:
+class NodesCourse:
     """The read-only nodes that are added and removed; at the end the system has its first nodes again."""
 
     means: Means
@@ -207,7 +207,7 @@ class Course:
         return done
 
 
-class RingCourse(Course):
+class RingCourse(NodesCourse):
     """The nodes of a ring, all of which take writes: they leave under load, and sessions see what comes of that."""
 
     def endpoints(self) -> tuple[str, ...]:

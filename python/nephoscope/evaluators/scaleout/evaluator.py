@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from nephoscope.errors import InputError, MeasurementError
 from nephoscope.evaluators.base import Evaluator, Means, Measurements
 from nephoscope.evaluators.demand import Demand
-from nephoscope.evaluators.scaleout.course import BEGIN_S, Course, RingCourse
+from nephoscope.evaluators.scaleout.course import BEGIN_S, NodesCourse, RingCourse
 from nephoscope.evaluators.scaleout.reading import read_scaleout
 from nephoscope.evaluators.scaleout.settings import ScaleoutSettings
 from nephoscope.settings.actions import Action
@@ -65,7 +65,7 @@ class Scaleout(Evaluator):
             means.unsupported(self._index, reason)
             return
         is_ring = means.provider.adds() == "rw"
-        course = (RingCourse if is_ring else Course)(means, self._settings, self._index)
+        course = (RingCourse if is_ring else NodesCourse)(means, self._settings, self._index)
         try:
             # Away from the nodes that will be removed.
             away = self._level(course, 0, course.endpoints() if is_ring else ())
@@ -113,7 +113,7 @@ class Scaleout(Evaluator):
             return None
         return f"a concurrency of {self._settings.concurrency} leaves some of {nodes} nodes without a session"
 
-    def _level(self, course: Course, place: int, urls: tuple[str, ...]) -> Load:
+    def _level(self, course: NodesCourse, place: int, urls: tuple[str, ...]) -> Load:
         mix, weights = list(self._mixes.items())[place]
         return Load(
             concurrency=float(self._settings.concurrency),
@@ -122,7 +122,7 @@ class Scaleout(Evaluator):
             endpoints=course.led_to(urls),
         )
 
-    def _repeat(self, means: Means, course: Course, repetition: int) -> None:
+    def _repeat(self, means: Means, course: NodesCourse, repetition: int) -> None:
         of = self._settings
         first = (repetition - 1) * of.rounds + 1
         steps = []
@@ -138,7 +138,7 @@ class Scaleout(Evaluator):
         means.load.wait()
 
     def _measure(
-        self, means: Means, course: Course, urls: tuple[str, ...], nodes: int, repetition: int
+        self, means: Means, course: NodesCourse, urls: tuple[str, ...], nodes: int, repetition: int
     ) -> None:
         """Measure all mixes with reads on some nodes; each round is a repetition of what is measured."""
         of = self._settings

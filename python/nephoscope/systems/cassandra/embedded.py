@@ -20,7 +20,7 @@ from nephoscope.systems.cassandra.server import (
     CassandraNode,
     CassandraServer,
     Ports,
-    Ring,
+    RingPlan,
 )
 from nephoscope.systems.cluster.product import Product, SettingValue
 from nephoscope.systems.cluster.provider import ClusterProvider
@@ -117,7 +117,7 @@ class Cassandra(Product):
 
     traits = TRAITS
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, ring: RingPlan) -> None:
         """Take what the nodes of a ring share."""
         self.ring = ring
 
@@ -166,7 +166,7 @@ class EmbeddedCassandra(ClusterProvider):
     def __init__(self, settings: EmbeddedCassandraSettings) -> None:
         """Take validated settings; touch nothing yet."""
         super().__init__(settings)
-        self._cassandra = Cassandra(Ring(settings.nodes, settings.heap, settings.routing))
+        self._cassandra = Cassandra(RingPlan(settings.nodes, settings.heap, settings.routing))
         self.product = self._cassandra  # type: ignore[misc]
         self._allocation: list[Allocation] = []
         self._replica_delay_s = settings.replica_delay

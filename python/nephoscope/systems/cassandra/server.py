@@ -71,7 +71,7 @@ class Ports:
 
 
 @dataclass
-class Ring:
+class RingPlan:
     """What the nodes of a ring have in common."""
 
     nodes: int
@@ -126,7 +126,7 @@ class CassandraServer(Server):
     folder: CassandraFolder
     _initialiser = "none"
 
-    def __init__(self, folder: CassandraFolder, making: Making, number: int, ring: Ring) -> None:
+    def __init__(self, folder: CassandraFolder, making: Making, number: int, ring: RingPlan) -> None:
         """Describe the node with a number, which is the end of its address; nothing is touched."""
         super().__init__(folder, making)
         self.host = f"127.0.0.{number}"
