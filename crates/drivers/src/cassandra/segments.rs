@@ -37,9 +37,11 @@ fn crc32(contents: &[u8]) -> u32 {
 }
 
 fn before(size: usize, flag: u32) -> [u8; BEFORE] {
-    let [a, b, c, _] = (size as u32 | flag).to_le_bytes();
-    let [d, e, f, _] = crc24([a, b, c]).to_le_bytes();
-    [a, b, c, d, e, f]
+    let mut bytes = [0; BEFORE];
+    bytes[..3].copy_from_slice(&(size as u32 | flag).to_le_bytes()[..3]);
+    let sum = crc24([bytes[0], bytes[1], bytes[2]]);
+    bytes[3..].copy_from_slice(&sum.to_le_bytes()[..3]);
+    bytes
 }
 
 /// Makes segments of what stands behind `start`, where room for the beginning of one was left.
@@ -81,12 +83,12 @@ impl Segments {
         while self.damaged.is_none()
             && let Some(before) = inbox.bytes()[used..].first_chunk::<BEFORE>()
         {
-            let [a, b, c, d, e, f] = *before;
-            if crc24([a, b, c]) != u32::from_le_bytes([d, e, f, 0]) {
+            let word = |at: usize| u32::from_le_bytes([before[at], before[at + 1], before[at + 2], 0]);
+            if crc24([before[0], before[1], before[2]]) != word(3) {
                 self.damaged = Some("header");
                 break;
             }
-            let size = u32::from_le_bytes([a, b, c, 0]) as usize & LONGEST;
+            let size = word(0) as usize & LONGEST;
             let whole = BEFORE + size + BEHIND;
             let Some(segment) = inbox.bytes().get(used..used + whole) else {
                 least = whole;

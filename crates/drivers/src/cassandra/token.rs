@@ -1,6 +1,6 @@
 //! The token of a partition key, as Cassandra's `Murmur3Partitioner` makes it.
 //!
-//! The hash is the first half of MurmurHash3's 128 bits (x64), with one difference: the bytes behind the last block of
+//! The hash is the first half of `MurmurHash3`'s 128 bits (x64), with one difference: the bytes behind the last block of
 //! 16 are taken as signed numbers (`org.apache.cassandra.utils.MurmurHash`).
 
 const BLOCK: usize = 16;
