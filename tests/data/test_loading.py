@@ -94,6 +94,23 @@ def test_data_of_another_kind_is_not_taken_for_the_study_s(
     assert call("run", study, "--out", tmp_path / "runs", "--set", "workload.load=always").code == 0
 
 
+def test_in_the_cache_one_study_s_data_makes_room_for_another_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    tables = {**study_of("", BRIEF), "system": {"provider": "embedded-sqlite"}}
+    study, other = write_study(tmp_path, tables), ("--set", "workload.scale=0.001")
+    for given, scale in ((other, "SF 0.001"), ((), "SF 0.002")):
+        ran = call("run", study, "--out", tmp_path / "runs", *given)
+        assert ran.code == 0, ran.err
+        assert f" rows, {scale}, seed 7" in ran.err + ran.out
+    own = ("--set", f"system.data={tmp_path / 'own'}")
+    assert call("load", study, *own, *other).code == 0
+    refused = call("run", study, "--out", tmp_path / "runs", *own)
+    assert refused.code == 1
+    assert "loaded is SF 0.001" in refused.err
+
+
 def test_what_is_not_loaded_is_not_measured_where_loading_is_forbidden(url: str, tmp_path: Path) -> None:
     study = write_study(tmp_path, study_of(url, BRIEF, load="never"))
     missing = "the data of sales is not loaded (SF 0.002, seed 7, products 100000)"

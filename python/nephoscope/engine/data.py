@@ -58,16 +58,19 @@ class WorkloadData:
         url: str,
         connect_timeout: float,
         load_command: str = "nephoscope load STUDY",
+        *,
+        replaceable: bool = False,
     ) -> None:
         """Take the workload and the URL of an endpoint that takes writes; touch nothing yet.
 
         ``connect_timeout``, in s, is that of the connection for set-up and checks. Messages name the command that
-        loads the data.
+        loads the data. ``replaceable`` data makes room for another scale or seed without ``force``.
         """
         self.workload = workload
         self._url = url
         self._connect_timeout = connect_timeout
         self._load_command = load_command
+        self._replaceable = replaceable
         self.stored = workload.description["capabilities"]["stores"]
         """Whether there is a database behind the driver at all."""
         if self.stored and workload.description["capabilities"]["sql"]:
@@ -245,11 +248,12 @@ class WorkloadData:
         record = self._sound(record)
         if record is None or record.state != "loaded":
             return False
-        if difference := self._difference(record):
+        difference = self._difference(record)
+        if difference and not self._replaceable:
             raise MeasurementError(
                 f"{self.workload.name}: {difference}; to load it anew: {self._load_command} --force"
             )
-        return True
+        return not difference
 
     def _refuse_while_in_use(self, admin: _engine.Admin, record: Record | None) -> None:
         if record is None:

@@ -20,12 +20,17 @@ if TYPE_CHECKING:
 
 
 def data_for(
-    workload: Workload, url: str, connect_timeout: float, load_command: str = "nephoscope load STUDY"
+    workload: Workload,
+    url: str,
+    connect_timeout: float,
+    load_command: str = "nephoscope load STUDY",
+    *,
+    replaceable: bool = False,
 ) -> WorkloadData:
     """Give the data of a workload in a database, as ``WorkloadData`` says."""
     capabilities = workload.description["capabilities"]
     kind = WorkloadData if capabilities["sql"] or not capabilities["stores"] else KeyedData
-    return kind(workload, url, connect_timeout, load_command)
+    return kind(workload, url, connect_timeout, load_command, replaceable=replaceable)
 
 
 def _asking(
@@ -43,9 +48,11 @@ class KeyedData(WorkloadData):
         url: str,
         connect_timeout: float,
         load_command: str = "nephoscope load STUDY",
+        *,
+        replaceable: bool = False,
     ) -> None:
         """As ``WorkloadData``."""
-        super().__init__(workload, url, connect_timeout, load_command)
+        super().__init__(workload, url, connect_timeout, load_command, replaceable=replaceable)
         self._system = KEYED[workload.description["dialect"]]
 
     @contextmanager

@@ -146,11 +146,12 @@ def data_of(study: Study, system: System, workload: Workload) -> dict[str, Workl
     """Give each tenant's data, with room made for it. Raises ``MeasurementError``."""
     tenants = tenants_of(study.tenants, system)
     make_room(study.tenants, system, study.load.connect_timeout)
-    return {tenant.name: _data(study, workload, tenant.rw[0]) for tenant in tenants}
+    return {tenant.name: _data(study, system, workload, tenant.rw[0]) for tenant in tenants}
 
 
-def _data(study: Study, workload: Workload, url: str) -> WorkloadData:
-    return data_for(workload, url, study.load.connect_timeout, study.command("load"))
+def _data(study: Study, system: System, workload: Workload, url: str) -> WorkloadData:
+    command, wait_s = study.command("load"), study.load.connect_timeout
+    return data_for(workload, url, wait_s, command, replaceable=system.is_cached)
 
 
 def prepare_tenant(
@@ -183,7 +184,7 @@ def await_replicas(study: Study, system: System, workload: Workload) -> None:
     limit = time.monotonic() + _REPLICAS_S
     for tenant in tenants_of(study.tenants, system):
         for url in tenant.ro:
-            data = _data(study, workload, url)
+            data = _data(study, system, workload, url)
             while not _has_data(data):
                 if time.monotonic() > limit:
                     where = redacted_url(url)
@@ -195,7 +196,7 @@ def prewarm(study: Study, system: System, workload: Workload) -> None:
     """Let each endpoint read the tables whole, where the study wants that. Raises ``MeasurementError``."""
     for tenant in tenants_of(study.tenants, system) if study.workload.prewarm else ():
         for url in dict.fromkeys((*tenant.rw, *tenant.ro)):
-            _data(study, workload, url).prewarm()
+            _data(study, system, workload, url).prewarm()
 
 
 def _has_data(data: WorkloadData) -> bool:

@@ -76,7 +76,9 @@ class WorkloadTable(Settings):
     external: bool = False
     """Whether the tables were made by another tool, such as pgbench."""
     load: Literal["missing", "never", "always"] = "missing"
-    """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time."""
+    """Whether ``nephoscope run`` loads the data: where it is missing, never, or anew each time. In the cache of an
+    embedded system, data of another scale, seed or options makes room; elsewhere, `system.data` included, it is never
+    replaced unasked."""
     load_threads: Annotated[int, Field(ge=0, le=256)] = 0
     """Threads that load; 0 is one per core, and a single one for SQLite, which has one writer at a time."""
     prewarm: bool = False

@@ -37,6 +37,8 @@ class System(BaseModel):
     """What it was given; None where nobody has said."""
     facts: dict[str, Any] = Field(default_factory=dict)
     """What the provider itself knows of the system, for the manifest: never a secret."""
+    is_cached: bool = False
+    """Whether its data lies in nephoscope's own cache: there another study's data may be replaced unasked."""
 
 
 @dataclass(frozen=True, kw_only=True)

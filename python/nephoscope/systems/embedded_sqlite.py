@@ -65,7 +65,11 @@ class EmbeddedSqlite(Provider):
             memory_gb=machine.memory_gb,
             storage_gb=storage_bytes(self._folder) / GIB,
         )
-        return System(rw=(self._url,), resources=self._settings.resources or own)
+        return System(
+            rw=(self._url,),
+            resources=self._settings.resources or own,
+            is_cached=self._settings.data is None,
+        )
 
     def stop(self) -> None:
         """Give the folder back; the file stays."""

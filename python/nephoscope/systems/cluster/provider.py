@@ -148,6 +148,7 @@ class ClusterProvider(Provider):
             ro=cluster.urls("ro", self._settings.database_name),
             resources=given,
             facts=self._facts(cluster),
+            is_cached=self._settings.data is None,
         )
 
     def stop(self) -> None:
