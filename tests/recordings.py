@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def server_of(url: str) -> str:
     """Give the URL of a server without user and database."""
     parts = urlsplit(url)
-    return f"postgresql://{parts.hostname}:{parts.port}/"
+    return f"{parts.scheme}://{parts.hostname}:{parts.port}/"
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def recorder(server: str, out: Path, *options: str) -> Iterator[tuple[subprocess
     with start(*command, cwd=out.parent) as process:
         assert process.stdout is not None
         told = process.stdout.readline()
-        assert told.startswith('recording; connect by: psql "host=127.0.0.1 port='), told
+        assert told.startswith(("recording; connect by: psql ", "recording; connect by: mariadb ")), told
         yield process, int(told.partition("port=")[2].split()[0])
 
 

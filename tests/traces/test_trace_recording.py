@@ -1,14 +1,17 @@
-"""``nephoscope trace record``: what clients ask PostgreSQL through it becomes a trace; nothing else is one."""
+"""``nephoscope trace record``: what clients ask through it becomes a trace; nothing else is one."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import socket
+import subprocess
 import threading
 import uuid
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pyarrow.parquet as pq
@@ -17,7 +20,7 @@ from psycopg.types.json import Jsonb
 from psycopg.types.numeric import Float4, Int2, Oid
 
 from commands import call, finish
-from databases import running_server
+from databases import running_mariadb, running_server
 from nephoscope import _engine
 from nephoscope.errors import InputError
 from nephoscope.interrupts import Interrupted
@@ -91,6 +94,54 @@ def test_simple_queries_errors_and_copies_are_recorded(url: str, tmp_path: Path)
     ]
 
 
+def test_what_a_client_of_mariadb_asks_is_recorded(tmp_path: Path) -> None:
+    out, rows = tmp_path / "trace.parquet", tmp_path / "rows.tsv"
+    rows.write_text("7\tseven\n8\teight\n")
+    with running_mariadb(local_infile=True) as server:
+        url = server.new_database()
+        with recording(url, out) as through:
+            parts = urlsplit(through)
+            sql = f"""
+                CREATE TABLE kept (a INT PRIMARY KEY, b TEXT);
+                LOAD DATA LOCAL INFILE '{rows}' INTO TABLE kept;
+                SELECT * FROM kept; SELECT 1 + 1;
+                UPDATE kept SET b = 'it''s' WHERE a < 9;
+                UPDATE kept SET b = "it's" WHERE a < 9;
+                INSERT INTO kept VALUES (7, 'twice');
+                PREPARE s FROM 'SELECT b FROM kept WHERE a = ?'; SET @a = 7; EXECUTE s USING @a;
+                CREATE USER stranger IDENTIFIED BY '{SECRET}';
+                USE mysql; SELECT 'elsewhere';
+            """
+            command = [
+                "mariadb", "--no-defaults", "--force", "--local-infile", f"--host={parts.hostname}",
+                f"--port={parts.port}", f"--user={parts.username}", parts.path[1:],
+            ]  # fmt: skip
+            given = {**os.environ, "MYSQL_PWD": parts.password or ""}
+            subprocess.run(
+                command, input=sql, text=True, check=False, capture_output=True, timeout=60, env=given
+            )
+    found = [(one["statement"], one["rows"], one["error"]) for one in statements(out)]
+    first = next(at for at, (text, *_) in enumerate(found) if text.startswith("create table"))
+    assert found[first:] == [
+        ("create table kept(a INT primary key, b TEXT)", 0, None),
+        ("LOAD DATA LOCAL INFILE $1 into table kept", 2, None),
+        ("select * from kept", 2, None),
+        ("select $1 + $2", 1, None),
+        # Rows that were found, whether or not they were changed.
+        ("update kept set b = $1 where a < $2", 2, None),
+        ("update kept set b = $1 where a < $2", 2, None),
+        ("insert into kept values ($1, $2), …", None, "1062"),
+        ("PREPARE s from $1", 0, None),
+        ("set @a = $1", 0, None),
+        ("EXECUTE s using @a", 1, None),
+        # What the client asks before it changes the database, by a command that is no statement.
+        ("select DATABASE()", 1, None),
+        ("select $1", 1, None),
+    ]
+    assert statements(out)[-1]["database"] == "mysql"
+    assert SECRET.encode() not in out.read_bytes()
+
+
 def test_a_recording_of_some_seconds_ends_by_itself_masked(url: str, tmp_path: Path) -> None:
     out = tmp_path / "trace.parquet"
     with (
@@ -137,7 +188,7 @@ def answering(answer: bytes) -> Iterator[str]:
             b"S",
             "1 connections that are encrypted: connect with sslmode=disable",
         ),
-        (b"GET / HTTP/1.1\r\n", b"", "1 connections that do not speak PostgreSQL's protocol"),
+        (b"GET / HTTP/1.1\r\n", b"", "1 connections that do not speak the protocol"),
         (b"", b"", "It has nothing at all"),
     ],
 )
@@ -160,9 +211,9 @@ def test_without_a_statement_there_is_no_trace(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--from", "mysql://h:1/"], "import the general log by `nephoscope trace import`"),
-        (["--from", "h:5432"], "(allowed: such as postgresql://10.0.0.5:5432/)"),
-        (["--from", "postgresql://h:x/"], "(allowed: such as postgresql://10.0.0.5:5432/)"),
+        (["--from", "redis://h:1/"], "no URL of PostgreSQL, MariaDB or MySQL (allowed: such as"),
+        (["--from", "h:5432"], "(allowed: such as postgresql://10.0.0.5:5432/ or mysql://10.0.0.5:3306/)"),
+        (["--from", "postgresql://h:x/"], "(allowed: such as postgresql://10.0.0.5:5432/"),
         (["--from", f"postgresql://me:{SECRET}@h/shop"], "user and password are the clients'"),
         (["--from", "postgresql://127.0.0.1:1/", "--listen", "here"], "allowed is an address with a port"),
         (["--from", "postgresql://127.0.0.1:1/", "--for", "0s"], "--for 0s: no such length"),
@@ -206,7 +257,7 @@ def test_a_server_that_takes_no_connection_is_named(tmp_path: Path) -> None:
 class Recorder:
     """A recorder whose recording is interrupted a number of times before it ends, without a statement."""
 
-    address, server, kind = "127.0.0.1:1", "h:5432", ("form", "dialect", 1)
+    connect, server, kind = "psql", "h:5432", ("form", "dialect", 1)
     records, zone, left_out = 0, "UTC", {"of a kind": 1}
 
     def __init__(self, interruptions: int) -> None:

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nephoscope_faults::{Copied, Direction, Proxy, copies};
 use nephoscope_runtime::{Nanos, clock};
-use nephoscope_traces::wire::{KIND, Recorder, Side, target};
+use nephoscope_traces::wire::{Protocol, Recorder, Side, Target, target};
 use nephoscope_traces::{Batch, Options};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -39,6 +39,7 @@ struct Given {
 pub(crate) struct SqlTraceRecorder {
     address: SocketAddr,
     server: String,
+    protocol: &'static Protocol,
     until: Option<Nanos>,
     /// `None` behind the last; given up before the proxy, which may wait for it.
     given: Mutex<Option<Receiver<Given>>>,
@@ -61,9 +62,11 @@ impl SqlTraceRecorder {
         database: Option<String>,
         seconds: Option<f64>,
     ) -> PyResult<Self> {
-        let server = target(url).map_err(|why| errors::input(py, &format!("--from: {why}")))?;
+        let Target { address: server, protocol } =
+            target(url).map_err(|why| errors::input(py, &format!("--from: {why}")))?;
         let (begin, wall) = (clock::now(), clock::wall());
-        let recorder = Recorder::new(&Options { mask, database }, begin, (wall / 1000) as i64)
+        let options = Options { mask, database };
+        let recorder = Recorder::new(protocol, &options, begin, (wall / 1000) as i64)
             .map_err(|why| errors::failed(py, &why))?;
         let (tap, copied) = copies();
         let proxy = faults::start(py, &server, listen, Some(tap))?.map_err(|error| {
@@ -75,6 +78,7 @@ impl SqlTraceRecorder {
         Ok(Self {
             address: proxy.address(),
             server,
+            protocol,
             until: seconds.map(|seconds| clock::now().saturating_add((seconds * 1e9) as Nanos)),
             given: Mutex::new(Some(given)),
             proxy: Mutex::new(Some(proxy)),
@@ -97,9 +101,14 @@ impl SqlTraceRecorder {
 
     /// What the trace says of itself: its format, the dialect of its statements, how fine its times are (µs).
     #[getter]
-    #[allow(clippy::unused_self)] // Python asks the recorder.
     fn kind(&self) -> (&'static str, &'static str, u64) {
-        KIND
+        self.protocol.kind
+    }
+
+    /// The command of a client that connects to it.
+    #[getter]
+    fn connect(&self) -> String {
+        self.protocol.connect(&self.address())
     }
 
     /// The next statements as columns, or `None` behind the last, when the recording has ended. What a signal's handler

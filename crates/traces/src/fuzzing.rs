@@ -7,7 +7,7 @@ use nephoscope_drivers::Lexer;
 
 use crate::logs::{FORMATS, Format};
 use crate::normal::{filled, fingerprint, normalised};
-use crate::wire::{Recorder, Side};
+use crate::wire::{PROTOCOLS, Recorder, Side};
 use crate::{Batch, Options, Reader};
 
 /// A source that gives a few bytes at a time.
@@ -53,22 +53,30 @@ fn check_masked(batches: &[Batch], masked: &[Batch]) {
     assert_eq!(texts(batches), texts(masked));
 }
 
-/// Two connections of clients and a server, in pieces: a byte that says who sends, on which connection, and whether that has
+/// Two connections of clients and a server, in pieces. The first byte chooses the protocol, and how they are cut. A piece is
+/// a byte that says who sends, on which connection, and whether that has
 /// ended behind it, two bytes for the length, and so many bytes. The statements are the same however the pieces are cut, and
 /// those of a trace.
 ///
 /// # Panics
 /// If not.
 pub fn wire_trace(data: &[u8]) {
-    let Some((cut, pieces)) = data.split_first() else { return };
-    let whole = recorded(pieces, usize::MAX, false);
-    assert_eq!(whole, recorded(pieces, 1 + usize::from(*cut), false));
+    let Some((choice, pieces)) = data.split_first() else { return };
+    let (protocol, cut) = (usize::from(choice >> 7), 1 + usize::from(choice & 0x7f));
+    let whole = recorded(protocol, pieces, usize::MAX, false);
+    assert_eq!(whole, recorded(protocol, pieces, cut, false));
     whole.0.iter().for_each(check);
-    check_masked(&whole.0, &recorded(pieces, usize::MAX, true).0);
+    check_masked(&whole.0, &recorded(protocol, pieces, usize::MAX, true).0);
 }
 
-fn recorded(mut pieces: &[u8], cut: usize, mask: bool) -> (Vec<Batch>, BTreeMap<&'static str, u64>) {
-    let Ok(mut recorder) = Recorder::new(&Options { mask, database: None }, 0, 0) else {
+fn recorded(
+    protocol: usize,
+    mut pieces: &[u8],
+    cut: usize,
+    mask: bool,
+) -> (Vec<Batch>, BTreeMap<&'static str, u64>) {
+    let options = Options { mask, database: None };
+    let Ok(mut recorder) = Recorder::new(PROTOCOLS[protocol], &options, 0, 0) else {
         return Default::default();
     };
     let mut at = 0;
@@ -139,12 +147,12 @@ mod tests {
     #[test]
     fn the_seeds_of_traces_hold() {
         replay("sql_trace", EXAMPLES.len(), super::sql_trace);
-        replay("wire_trace", examples().len(), super::wire_trace);
+        replay("wire_trace", examples().iter().map(Vec::len).sum(), super::wire_trace);
     }
 
     /// A conversation as the fuzz target takes it, beside another one of which every second piece comes between.
-    fn seed(talk: &Talk, beside: &Talk) -> Vec<u8> {
-        let mut data = vec![2];
+    fn seed(choice: u8, talk: &Talk, beside: &Talk) -> Vec<u8> {
+        let mut data = vec![choice];
         let mut piece = |connection: u8, talk: &Talk, at: usize| {
             if let Some((side, bytes)) = talk.0.get(at) {
                 data.push(*side as u8 | connection);
@@ -157,6 +165,19 @@ mod tests {
             piece(2, beside, at);
         }
         data
+    }
+
+    /// Writes the seeds of what passes on connections: `cargo test -p nephoscope-traces write_seeds -- --ignored`.
+    #[test]
+    #[ignore = "writes the seeds of the fuzz target"]
+    fn write_seeds() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/wire_trace");
+        for (protocol, (of, examples)) in crate::wire::PROTOCOLS.iter().zip(examples()).enumerate() {
+            for (name, talk, ..) in &examples {
+                let name = format!("{}-{name}", of.kind.1);
+                fs::write(folder.join(name), seed(2 | (protocol as u8) << 7, talk, &examples[0].1)).unwrap();
+            }
+        }
     }
 
     proptest! {
@@ -179,12 +200,12 @@ mod tests {
 
         #[test]
         fn conversations_that_are_damaged_are_taken(
-            examples in Just(examples()), which in any::<[prop::sample::Index; 2]>(), cut in any::<u8>(),
+            examples in Just(examples()), which in any::<[prop::sample::Index; 2]>(), choice in any::<u8>(),
             damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)
         ) {
+            let examples = &examples[usize::from(choice >> 7)];
             let [one, other] = which.map(|which| &examples[which.index(examples.len())].1);
-            let mut data = seed(one, other);
-            data[0] = cut;
+            let mut data = seed(choice, one, other);
             super::wire_trace(&data);
             for (at, byte) in damage {
                 let at = at.index(data.len());
@@ -194,12 +215,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_of_a_conversation_are_taken(pieces in proptest::collection::vec((any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..20)) {
-            let mut talk = Talk::begun();
+        fn any_bytes_of_a_conversation_are_taken(mysql in any::<bool>(), pieces in proptest::collection::vec((any::<u8>(), proptest::collection::vec(any::<u8>(), 0..60)), 0..20)) {
+            let protocol = usize::from(mysql);
+            let begun = &examples()[protocol][0].1;
+            let mut talk = begun.clone();
             talk.0.extend(pieces.into_iter().map(|(side, bytes)| {
                 (if side % 2 == 0 { crate::wire::Side::Client } else { crate::wire::Side::Server }, bytes)
             }));
-            super::wire_trace(&seed(&talk, &Talk::begun()));
+            super::wire_trace(&seed(2 | (protocol as u8) << 7, &talk, begun));
         }
 
         #[test]

@@ -1,4 +1,4 @@
-"""What passes between clients and a PostgreSQL server becomes a trace."""
+"""What passes between clients and a server becomes a trace."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def record_trace(
 ) -> MadeTrace:
     """Write a trace of what clients ask a server through a proxy, until an interruption or for some seconds.
 
-    ``listening`` is called with the address (host:port) once clients can connect to it.
+    ``listening`` is called with the command of a client that connects to it, once clients can.
 
     Raises:
-        InputError: the URL is none of a PostgreSQL server, the address cannot be listened on, no statement was
+        InputError: the URL is none of PostgreSQL, MariaDB or MySQL, the address cannot be listened on, no statement was
             recorded, or the trace cannot be made there.
 
     """
@@ -37,7 +37,7 @@ def record_trace(
         recorder = _engine.SqlTraceRecorder(url, listen, mask, database, seconds)
         making = TraceInMaking(draft, recorder)
         try:
-            listening(recorder.address)
+            listening(recorder.connect)
             _take_all(making)
         except Interrupted:
             recorder.stop()

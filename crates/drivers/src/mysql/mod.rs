@@ -2,6 +2,7 @@
 //!
 //! * [`config`] reads URLs, the user's option file and the environment; [`auth`] is what they say, without I/O.
 //! * `startup` makes a connection; `machine` is the query phase without I/O.
+//! * [`Greeting`], [`Fields`], [`ok`], [`end`], [`error`] and [`literal`] read messages and values that others send.
 //! * `admin` is the blocking connection for set-up and checks; `bulk` is its loading.
 
 mod admin;
@@ -41,7 +42,11 @@ use machine::prepared::{Prepared, write_close};
 use machine::{Agreed, Machine};
 use replies::Link;
 use startup::{Endpoint, Established, Purpose};
-use wire::command;
+
+/// What reads the protocol as others speak it.
+pub use startup::Greeting;
+pub use types::{literal, text_literal};
+pub use wire::{End, FULL, Fields, HEADER, capability, command, end, error, ok, status};
 
 /// MySQL's SQL, as MariaDB has it too.
 pub const DIALECT: &Dialect = &Dialect {

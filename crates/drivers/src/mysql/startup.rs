@@ -275,19 +275,24 @@ fn agreed_more(greeting: &Greeting) -> u32 {
 
 /// A server's first packet ("`HandshakeV10`").
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Greeting {
+pub struct Greeting {
     pub(crate) version: String,
     pub(crate) thread: u32,
-    pub(crate) capabilities: u32,
+    /// What the server can do.
+    pub capabilities: u32,
     /// MariaDB's second set.
-    pub(crate) more_capabilities: u32,
+    pub more_capabilities: u32,
     pub(crate) nonce: Vec<u8>,
     pub(crate) plugin: String,
 }
 
 impl Greeting {
     /// Reads the greeting; a server that has no place for a connection sends an error in its stead.
-    pub(crate) fn read(payload: &[u8]) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    ///
+    /// That one, or what makes it no greeting of version 10.
+    pub fn read(payload: &[u8]) -> Result<Self, Error> {
         let mut fields = Fields(payload);
         match fields.u8()? {
             10 => {}

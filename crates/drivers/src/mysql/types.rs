@@ -2,6 +2,7 @@
 
 mod encode;
 mod instant;
+mod literal;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use crate::contract::value::Value;
 use crate::mysql::wire::Definition;
 
 pub(crate) use encode::{Misfit, encode, write_cell, write_literal};
+pub use literal::{literal, text_literal};
 pub(crate) use rows::{push_binary_row, push_text_row};
 
 /// Types of columns and parameters ("`enum_field_types`").

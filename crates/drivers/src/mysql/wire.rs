@@ -3,14 +3,17 @@
 //! <https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html>,
 //! <https://mariadb.com/kb/en/clientserver-protocol/>
 
+mod codes;
+
 use std::num::NonZeroU64;
 
 use crate::contract::error::Error;
 use crate::mysql::errors;
 use crate::net::frame::shown;
+pub use codes::{capability, command, status};
 
 /// The payload of a packet that is followed by another one of the same message.
-pub(crate) const FULL: usize = 0xff_ffff;
+pub const FULL: usize = 0xff_ffff;
 /// The longest message that is read: more than a row of any workload, less than a machine's memory.
 pub(crate) const LONGEST: usize = 64 << 20;
 /// The longest before the server has let the client in: nobody has proved anything yet.
@@ -18,46 +21,7 @@ pub(crate) const LONGEST_GREETING: usize = 64 << 10;
 /// How much of an error's text is kept, in bytes.
 const LONGEST_TEXT: usize = 2048;
 /// Length and sequence number.
-pub(crate) const HEADER: usize = 4;
-
-/// Capabilities of a client or a server ("Capabilities Flags").
-pub(crate) mod capability {
-    /// A server of MySQL's own family; one of MariaDB's leaves it out, and has more flags elsewhere.
-    pub(crate) const MYSQL: u32 = 1;
-    pub(crate) const FOUND_ROWS: u32 = 1 << 1;
-    pub(crate) const LONG_FLAG: u32 = 1 << 2;
-    pub(crate) const CONNECT_WITH_DB: u32 = 1 << 3;
-    pub(crate) const LOCAL_FILES: u32 = 1 << 7;
-    pub(crate) const PROTOCOL_41: u32 = 1 << 9;
-    pub(crate) const SSL: u32 = 1 << 11;
-    pub(crate) const TRANSACTIONS: u32 = 1 << 13;
-    pub(crate) const SECURE_CONNECTION: u32 = 1 << 15;
-    pub(crate) const MULTI_STATEMENTS: u32 = 1 << 16;
-    pub(crate) const MULTI_RESULTS: u32 = 1 << 17;
-    pub(crate) const PS_MULTI_RESULTS: u32 = 1 << 18;
-    pub(crate) const PLUGIN_AUTH: u32 = 1 << 19;
-    pub(crate) const CONNECT_ATTRS: u32 = 1 << 20;
-    pub(crate) const PLUGIN_AUTH_LENENC_DATA: u32 = 1 << 21;
-    pub(crate) const DEPRECATE_EOF: u32 = 1 << 24;
-    /// MariaDB, in the second set of flags: unchanged columns of a prepared statement are not described again.
-    pub(crate) const CACHE_METADATA: u32 = 1 << 4;
-}
-
-/// Flags of a server's status ("`SERVER_STATUS_flags_enum`").
-pub(crate) mod status {
-    pub(crate) const IN_TRANSACTION: u16 = 1;
-    pub(crate) const MORE_RESULTS: u16 = 1 << 3;
-}
-
-/// Commands ("Command Phase").
-pub(crate) mod command {
-    pub(crate) const QUIT: u8 = 0x01;
-    pub(crate) const QUERY: u8 = 0x03;
-    pub(crate) const PING: u8 = 0x0e;
-    pub(crate) const PREPARE: u8 = 0x16;
-    pub(crate) const EXECUTE: u8 = 0x17;
-    pub(crate) const CLOSE: u8 = 0x19;
-}
+pub const HEADER: usize = 4;
 
 /// What stands at the start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -191,34 +155,38 @@ pub(crate) fn garbage(what: &str) -> Error {
 
 /// Reads fields from a payload, never beyond its end.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
+    /// So many bytes.
     #[inline]
-    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let (field, rest) = self.0.split_first_chunk::<N>().ok_or_else(|| garbage("a short packet"))?;
         self.0 = rest;
         Ok(*field)
     }
 
+    /// One byte.
     #[inline]
-    pub(crate) fn u8(&mut self) -> Result<u8, Error> {
+    pub fn u8(&mut self) -> Result<u8, Error> {
         self.take::<1>().map(|[byte]| byte)
     }
 
+    /// A number of two bytes, the lowest first.
     #[inline]
-    pub(crate) fn u16(&mut self) -> Result<u16, Error> {
+    pub fn u16(&mut self) -> Result<u16, Error> {
         self.take().map(u16::from_le_bytes)
     }
 
+    /// A number of four bytes, the lowest first.
     #[inline]
-    pub(crate) fn u32(&mut self) -> Result<u32, Error> {
+    pub fn u32(&mut self) -> Result<u32, Error> {
         self.take().map(u32::from_le_bytes)
     }
 
     /// A number of one to nine bytes (`Protocol::LengthEncodedInteger`).
     #[inline]
-    pub(crate) fn number(&mut self) -> Result<u64, Error> {
+    pub fn number(&mut self) -> Result<u64, Error> {
         Ok(match self.u8()? {
             small @ 0..=0xfa => small.into(),
             0xfc => self.u16()?.into(),
@@ -231,8 +199,9 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Bytes of a length.
     #[inline]
-    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
+    pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Error> {
         let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(|| garbage("a short packet"))?;
         self.0 = rest;
         Ok(bytes)
@@ -240,7 +209,7 @@ impl<'a> Fields<'a> {
 
     /// Bytes with their length before them (`Protocol::LengthEncodedString`).
     #[inline]
-    pub(crate) fn string(&mut self) -> Result<&'a [u8], Error> {
+    pub fn string(&mut self) -> Result<&'a [u8], Error> {
         let length = self.number()?;
         self.bytes(usize::try_from(length).unwrap_or(usize::MAX))
     }
@@ -256,7 +225,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Bytes that end with a zero byte, or with the packet.
-    pub(crate) fn until_zero(&mut self) -> &'a [u8] {
+    pub fn until_zero(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         let bytes = &self.0[..end];
         self.0 = self.0.get(end + 1..).unwrap_or_default();
@@ -293,18 +262,20 @@ pub(crate) fn put_string(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The end of a statement ("`OK_Packet`", "`EOF_Packet`").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct End<'a> {
-    pub(crate) affected: u64,
+pub struct End<'a> {
+    /// How many rows were changed, or found, as the client has asked for.
+    pub affected: u64,
     pub(crate) inserted_id: Option<NonZeroU64>,
-    pub(crate) status: u16,
+    /// Flags, see [`status`].
+    pub status: u16,
     pub(crate) warnings: u16,
     /// What the server says of the statement, for people.
-    pub(crate) info: &'a [u8],
+    pub info: &'a [u8],
 }
 
 /// Reads an `OK_Packet`, whose first byte is 0, or 0xfe at the end of rows.
 #[inline]
-pub(crate) fn ok(payload: &[u8]) -> Result<End<'_>, Error> {
+pub fn ok(payload: &[u8]) -> Result<End<'_>, Error> {
     let mut fields = Fields(payload.get(1..).unwrap_or_default());
     let affected = fields.number()?;
     let inserted_id = NonZeroU64::new(fields.number()?);
@@ -327,12 +298,12 @@ pub(crate) fn is_end(payload: &[u8], deprecated: bool) -> bool {
 
 /// Reads the end of rows.
 #[inline]
-pub(crate) fn end(payload: &[u8], deprecated: bool) -> Result<End<'_>, Error> {
+pub fn end(payload: &[u8], deprecated: bool) -> Result<End<'_>, Error> {
     if deprecated { ok(payload) } else { eof(payload) }
 }
 
 /// Reads an `ERR_Packet`. Before the capabilities are agreed on it has no SQLSTATE.
-pub(crate) fn error(payload: &[u8]) -> Error {
+pub fn error(payload: &[u8]) -> Error {
     let Some((number, mut text)) = payload.get(1..).and_then(<[u8]>::split_first_chunk::<2>) else {
         return garbage("an error");
     };

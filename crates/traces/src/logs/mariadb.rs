@@ -87,8 +87,7 @@ impl General {
                 let database = self.databases.get(thread).map_or("", String::as_str);
                 let event = Event { session: thread, database, time_us, text: argument, ..Event::default() };
                 intake.take(event);
-                if begins(argument, "use ") {
-                    let name = argument[4..].trim().trim_end_matches(';').trim_matches('`');
+                if let Some(name) = used_database(argument) {
                     self.databases.insert(thread.to_owned(), name.to_owned());
                 }
             }
@@ -102,6 +101,11 @@ impl General {
         }
         Ok(())
     }
+}
+
+/// The database that a statement changes to.
+pub(crate) fn used_database(statement: &str) -> Option<&str> {
+    begins(statement, "use ").then(|| statement[4..].trim().trim_end_matches(';').trim_matches('`'))
 }
 
 fn begins(argument: &str, words: &str) -> bool {

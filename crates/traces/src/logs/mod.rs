@@ -12,6 +12,7 @@ mod postgres_json;
 use nephoscope_drivers::Lexer;
 
 use crate::intake::Intake;
+pub(crate) use mariadb::used_database;
 
 /// Reads the records of a log.
 pub(crate) trait Parser: Send {

@@ -115,12 +115,11 @@ def record(
         typer.Option("--for", metavar="TIME", help="How long to record; until Ctrl-C if left out."),
     ] = None,
 ) -> None:
-    """Make a trace of what clients ask a PostgreSQL server through a proxy, until Ctrl-C."""
+    """Make a trace of what clients ask PostgreSQL, MariaDB or MySQL through a proxy, until Ctrl-C."""
     from nephoscope.traces.recording import record_trace  # noqa: PLC0415
 
-    def listening(address: str) -> None:
-        host, _, port = address.rpartition(":")
-        _say(f'recording; connect by: psql "host={host.strip("[]")} port={port} sslmode=disable"')
+    def listening(connect: str) -> None:
+        _say(f"recording; connect by: {connect}")
 
     seconds = None if length is None else _seconds("--for", length, "length")
     made = record_trace(

@@ -54,7 +54,7 @@ fn is_numeric(text: &str) -> bool {
 }
 
 /// The parameter has no sign ("`parameter_type`" of `COM_STMT_EXECUTE`).
-const PARAMETER_UNSIGNED: u8 = 0x80;
+pub(super) const PARAMETER_UNSIGNED: u8 = 0x80;
 
 /// Encodes a parameter behind `out` and gives its type, and the flag of those without a sign in the second byte.
 #[inline]
@@ -152,7 +152,7 @@ fn write_plain(value: Value<'_>, out: &mut Vec<u8>) -> bool {
     }
 }
 
-fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+pub(super) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);

@@ -25,21 +25,26 @@ pub(crate) fn push_binary_row(columns: &Columns, payload: &[u8], rows: &mut Rows
             rows.push_cell(None);
             continue;
         }
-        let cell = match column.kind as u8 {
-            field::TINY => fields.bytes(1)?,
-            field::SHORT | field::YEAR => fields.bytes(2)?,
-            field::LONG | field::INT24 | field::FLOAT => fields.bytes(4)?,
-            field::LONGLONG | field::DOUBLE => fields.bytes(8)?,
-            field::DATE | field::DATETIME | field::TIMESTAMP | field::TIME => {
-                let length = fields.u8()?;
-                fields.bytes(length.into())?
-            }
-            field::NULL => &[],
-            _ => fields.string()?,
-        };
-        push_cell(column.kind, cell, rows)?;
+        push_cell(column.kind, cell(column.kind as u8, &mut fields)?, rows)?;
     }
     if fields.0.is_empty() { Ok(()) } else { Err(garbage("a row that is too long")) }
+}
+
+/// The bytes of a value of the binary form, without its length.
+#[inline]
+pub(super) fn cell<'a>(kind: u8, fields: &mut Fields<'a>) -> Result<&'a [u8], Error> {
+    match kind {
+        field::TINY => fields.bytes(1),
+        field::SHORT | field::YEAR => fields.bytes(2),
+        field::LONG | field::INT24 | field::FLOAT => fields.bytes(4),
+        field::LONGLONG | field::DOUBLE => fields.bytes(8),
+        field::DATE | field::DATETIME | field::TIMESTAMP | field::TIME => {
+            let length = fields.u8()?;
+            fields.bytes(length.into())
+        }
+        field::NULL => Ok(&[]),
+        _ => fields.string(),
+    }
 }
 
 #[inline]
