@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import time
 from abc import abstractmethod
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from nephoscope import _engine
-from nephoscope.errors import InputError, MeasurementError
+from nephoscope.errors import InputError, MeasurementError, NephoscopeError
 from nephoscope.systems.cluster.cluster import Cluster
 from nephoscope.systems.cluster.node import LOOK_AGAIN_S, Began, Node
 
@@ -131,6 +133,18 @@ class RingCluster(Cluster):
             node.start()
             self._await_members()
         prepare(self.primary.server)
+
+    def stop(self) -> None:
+        """End everything, all nodes at once: each takes seconds to say goodbye, and none has last words for the others."""
+
+        def halt(node: Node) -> None:
+            # What goes wrong is tried once more below, and raised there.
+            with suppress(NephoscopeError, OSError):
+                node.halt()
+
+        with ThreadPoolExecutor(len(self._nodes)) as pool:
+            list(pool.map(halt, self._nodes.values()))
+        super().stop()
 
     def _await_members(self) -> None:
         """Wait until every node knows of all others that they have joined: gossip takes a moment.
