@@ -198,6 +198,9 @@ fn are_alike(items: &[&[Token<'_>]]) -> bool {
 
 /// Whether a blank stands between two tokens.
 fn is_apart(before: &Token<'_>, after: &Token<'_>) -> bool {
+    if before.sign() == "." && begins_with_digit(after) {
+        return true;
+    }
     if matches!(before.sign(), "(" | "[" | "." | "::")
         || matches!(after.sign(), ")" | "]" | "," | ";" | "." | "::")
     {
@@ -215,6 +218,11 @@ fn is_apart(before: &Token<'_>, after: &Token<'_>) -> bool {
         "[" => !is_value && !before.is("array"),
         _ => true,
     }
+}
+
+/// Whether it is a name such as `2nd`, which behind a point would be read as a number.
+fn begins_with_digit(token: &Token<'_>) -> bool {
+    matches!(token, Token::Word(word) if word.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Words that are written in lower case whatever the dialect, and from which a bracket stands apart.
@@ -365,7 +373,7 @@ impl Filler<'_> {
         for token in tokens {
             if !self.out.is_empty()
                 && !matches!(token.sign(), "(" | "." | "," | ")")
-                && !self.out.ends_with(['.', '('])
+                && (!self.out.ends_with(['.', '(']) || (self.out.ends_with('.') && begins_with_digit(token)))
             {
                 self.out.push(' ');
             }

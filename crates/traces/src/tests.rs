@@ -186,9 +186,14 @@ fn literals_of_mysql_are_told_from_the_rest() {
             "pnnnn",
             "NULL|1|-2|3|4",
         ),
+        ("select a.2b, `c`.3d, e . 4f, .5, (g).6", "select a. 2b, `c`. 3d, e. 4f, $1, (g) $2", "nn", ".5|.6"),
     ] {
         let (text, kinds, values) = (text.to_owned(), kinds.to_owned(), values.to_owned());
         assert_eq!(normal(sql, Lexer::MYSQL), (text, kinds, values), "{sql}");
+        let found = normalised(sql, Lexer::MYSQL);
+        let values: Vec<_> = found.literals.iter().map(|literal| literal.value.as_deref()).collect();
+        let again = filled(&found.text, &found.kinds, &values, Lexer::MYSQL).unwrap();
+        assert_eq!(normalised(&again, Lexer::MYSQL).text, found.text);
     }
 }
 

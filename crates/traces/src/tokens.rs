@@ -188,7 +188,7 @@ impl<'a> Scan<'a> {
             self.push(Token::Sign(mark));
         } else if let Some((piece, size)) = self.lexer.piece(self.rest) {
             self.piece(piece, size);
-        } else if first.is_ascii_digit() || (first == '.' && self.digit_at(1)) {
+        } else if first.is_ascii_digit() || (first == '.' && self.digit_at(1) && !self.is_within_name()) {
             self.number();
         } else if let Some(size) = self.prefixed() {
             self.quoted(size);
@@ -201,6 +201,11 @@ impl<'a> Scan<'a> {
 
     fn digit_at(&self, at: usize) -> bool {
         self.rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit)
+    }
+
+    /// Whether a name has just been read, of whose parts the next may begin with digits.
+    fn is_within_name(&self) -> bool {
+        self.is_mysql() && !self.blank && matches!(self.found.last(), Some(Token::Word(_) | Token::Name(_)))
     }
 
     fn piece(&mut self, piece: Piece, size: usize) {

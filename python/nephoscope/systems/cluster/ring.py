@@ -135,7 +135,7 @@ class RingCluster(Cluster):
         prepare(self.primary.server)
 
     def stop(self) -> None:
-        """End everything, all nodes at once: each takes seconds to say goodbye, and none has last words for the others."""
+        """End everything, all nodes at once: each takes seconds to say goodbye, and the others need none of it."""
 
         def halt(node: Node) -> None:
             # What goes wrong is tried once more below, and raised there.
