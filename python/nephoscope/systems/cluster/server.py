@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _READY_S = 300.0
 """A crashed server first replays its log, gigabytes of it at worst; one that fails is noticed at once."""
+_COMPLAINT = re.compile(r"\b(ERROR|FATAL|PANIC)\b")
 _CLIENT_S = 30.0
 _LOOK_AGAIN_S = 0.01
 _PORTS_TRIED = 10
@@ -419,10 +420,14 @@ class Server(ABC):
         said = self.folder.last_words()
         names = [rf"\b{re.escape(name)}\b" for name in self._chosen]
         values = [re.escape(f'"{value}"') for value in self._chosen.values() if isinstance(value, str)]
-        if any(re.search(word, said) for word in names + values):
+        chosen = re.compile("|".join([*names, *values]) or "(?!)")
+        if chosen.search(said):
+            # What it said before is no complaint.
+            told = [line for line in said.splitlines() if chosen.search(line) or _COMPLAINT.search(line)]
             version = self.install.server_version
             return InputError(
-                f"{self.traits.name} {version} does not start with these system.settings. It says:\n{said}"
+                f"{self.traits.name} {version} does not start with these system.settings. It says:\n"
+                + "\n".join(told)
             )
         return self.folder.failure(f"{self.traits.name} in {self.folder.path} did not start")
 
