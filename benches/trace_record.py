@@ -1,4 +1,4 @@
-"""What a recording costs: one closed load on PostgreSQL directly, through the plain proxy, and through the recorder."""
+"""What a recording costs: one closed load on a server directly, through the plain proxy, and through the recorder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from benches.client import load_spec, measure
 from benches.engine import at_least
 from benches.results import Result, at_most, result
-from benches.servers import NEPHOSCOPE, SCALE, own_cpu, pgbench_tables, server
+from benches.servers import NEPHOSCOPE, SCALE, load_data, mariadb, own_cpu, server
 from nephoscope import _engine
 
 if TYPE_CHECKING:
@@ -52,15 +52,16 @@ def trace_record(folder: Path) -> Iterator[Result]:
         "proxy": _through_proxy,
         "recorder": lambda on: _through_recorder(on, folder / "trace.parquet"),
     }
-    with server(folder / "server") as on:
-        pgbench_tables(on)
-        for mix, what in (("SELECT", "point selects"), ("TPCB", "TPC-B")):
-            found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
-            for turn in range(ROUNDS):
-                # Each is first in its turn: what drifts hits all.
-                for name in [*ways, *ways][turn % len(ways) :][: len(ways)]:
-                    found[name].append(_turn(on, mix, ways[name]))
-            yield from _results(what, found)
+    for product, start in (("PostgreSQL", server), ("MariaDB", mariadb)):
+        with start(folder / product) as on:
+            load_data(on.url, folder, "tpcb", SCALE)
+            for mix, what in (("SELECT", "point selects"), ("TPCB", "TPC-B")):
+                found: dict[str, list[dict[str, float]]] = {name: [] for name in ways}
+                for turn in range(ROUNDS):
+                    # Each is first in its turn: what drifts hits all.
+                    for name in [*ways, *ways][turn % len(ways) :][: len(ways)]:
+                        found[name].append(_turn(on, mix, ways[name]))
+                yield from _results(f"{what}, {product}", found)
 
 
 def _results(what: str, found: dict[str, list[dict[str, float]]]) -> Iterator[Result]:
@@ -119,7 +120,7 @@ def _through_proxy(on: Server) -> Iterator[Between]:
 @contextmanager
 def _through_recorder(on: Server, out: Path) -> Iterator[Between]:
     """Record as a user does. The end counts, too: there the last statements are written."""
-    source = f"postgresql://{on.parts.hostname}:{on.parts.port}/"
+    source = f"{on.parts.scheme}://{on.parts.hostname}:{on.parts.port}/"
     command = [NEPHOSCOPE, "trace", "record", "--from", source, "--out", str(out)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         line: Any = process.stdout.readline() if process.stdout else ""
