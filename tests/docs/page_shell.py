@@ -64,14 +64,14 @@ NOT_RUN = {
     **dict.fromkeys(
         (
             "nephoscope run steady",
-            "nephoscope run steady --set system.provider=embedded-mariadb",
+            "nephoscope run steady --set system.provider=embedded-mariadb --set system.settings={}",
         ),
         "minutes; tests/evaluators/test_steady.py runs a shorter one",
     ),
     **dict.fromkeys(
         (
             "nephoscope run slo",
-            "nephoscope run slo --set system.provider=embedded-mariadb",
+            "nephoscope run slo --set system.provider=embedded-mariadb --set system.settings={}",
         ),
         "minutes; tests/evaluators/test_slo.py runs a shorter one",
     ),
