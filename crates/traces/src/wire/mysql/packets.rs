@@ -1,6 +1,6 @@
 //! Messages in one direction of a connection, found in bytes that come in pieces of any size.
 
-use nephoscope_drivers::mysql::{FULL, HEADER};
+use nephoscope_drivers::mysql::HEADER;
 
 use crate::wire::ROOM;
 
@@ -56,6 +56,7 @@ impl Packets {
         self.left -= taken;
         used += taken;
         let wanted = &rest[..taken.min(most.saturating_sub(self.body.len()))];
+        // A packet of the longest length is followed by another one of the same message.
         let goes_on = self.header[..3] == [0xff; 3];
         if self.left > 0 || goes_on {
             self.body.extend_from_slice(wanted);
@@ -83,5 +84,3 @@ impl Packets {
         }
     }
 }
-
-const _: () = assert!(FULL == 0xff_ffff, "a packet of this length is followed by another one");
