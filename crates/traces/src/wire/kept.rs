@@ -26,6 +26,15 @@ pub(super) fn length(text: &Text) -> usize {
     text.as_ref().map_or(0, |text| text.len())
 }
 
+/// The body of a message of which some bytes came earlier, and these last.
+pub(super) fn body<'a>(earlier: &'a mut Vec<u8>, last: &'a [u8]) -> &'a [u8] {
+    if earlier.is_empty() {
+        return last;
+    }
+    earlier.extend_from_slice(last);
+    earlier
+}
+
 /// Something of a size.
 pub(super) trait Sizeable {
     /// About how much memory it takes.

@@ -3,6 +3,7 @@
 use nephoscope_drivers::mysql::HEADER;
 
 use crate::wire::ROOM;
+use crate::wire::kept::body;
 
 /// A message, of one packet or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,12 +67,7 @@ impl Packets {
             return (used, None);
         }
         self.is_given = true;
-        let body = if self.body.is_empty() {
-            wanted
-        } else {
-            self.body.extend_from_slice(wanted);
-            &self.body
-        };
+        let body = body(&mut self.body, wanted);
         (used, Some(Message { body, length: self.length, sequence: self.sequence.unwrap_or_default() }))
     }
 

@@ -50,9 +50,7 @@ impl Prepared {
     /// The text of an execution, with its values in their places; or why there is none. `body` is what stands behind the
     /// statement's number.
     pub(super) fn executed(&mut self, body: &[u8], agreed: Agreed) -> Text {
-        let values = self.values(Fields(body), agreed);
-        self.reset();
-        let values = values.unwrap_or(Err(NOT_READ))?;
+        let values = self.values(Fields(body), agreed).unwrap_or(Err(NOT_READ))?;
         let text = self.text.as_ref().map_err(|why| *why)?;
         let size: usize = values.iter().map(String::len).sum();
         if text.len() + size > LONGEST {

@@ -318,6 +318,8 @@ impl Session {
         let text = match self.statements.get_mut(&number) {
             Some(statement) => {
                 let text = values.and_then(|values| statement.executed(&values, agreed));
+                // Values that were sent by themselves are of one execution, whether it could be read or not.
+                statement.reset();
                 self.statements.measure(&number);
                 text
             }

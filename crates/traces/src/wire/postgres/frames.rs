@@ -2,7 +2,7 @@
 
 use crate::reader::LONGEST;
 use crate::wire::ROOM;
-use crate::wire::kept::Foreign;
+use crate::wire::kept::{Foreign, body};
 
 /// What is kept of a message that is too long, or of which only the beginning matters: a name, or an error's code.
 const BEGINNING: usize = 1024;
@@ -83,12 +83,7 @@ impl Frames {
             return Ok((used, None));
         }
         self.is_given = true;
-        let body = if self.body.is_empty() {
-            wanted
-        } else {
-            self.body.extend_from_slice(wanted);
-            &self.body
-        };
+        let body = body(&mut self.body, wanted);
         Ok((used, Some(Message { tag, body, is_cut: self.is_cut })))
     }
 
