@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import statistics
 import sys
 import tempfile
 from functools import partial
@@ -19,6 +20,7 @@ from benches.servers import own_cpu, timed
 from nephoscope import _engine
 from nephoscope.collectors.monitor import Monitor
 from nephoscope.collectors.presence import Presence
+from nephoscope.dialects import DIALECTS, dialect_of
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
 from nephoscope.store import RunWriter
 from nephoscope.systems.base import System
@@ -76,6 +78,21 @@ def measure(spec: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def beside(spec: dict[str, Any], what: dict[str, Any], pairs: int) -> tuple[list[float], float]:
+    """Measure a load with and without what stands beside it, such as ``{"probes": True}``.
+
+    Give the ratios of its TPS, and the median TPS without.
+    """
+    ratios, without = [], []
+    for pair in range(pairs):
+        # In turns, and each first in every other pair: what drifts hits both.
+        order = [True, False] if pair % 2 else [False, True]
+        tps = {is_there: measure({**spec, **(what if is_there else {})})["tps"] for is_there in order}
+        ratios.append(tps[True] / tps[False])
+        without.append(tps[False])
+    return ratios, statistics.median(without)
+
+
 def resident_mb() -> float:
     """Memory that this process holds, in MB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
@@ -100,7 +117,8 @@ def observing(url: str, origin_ns: int, pid: int) -> Iterator[None]:
         servers = {"server:rw": url}
         presence = Presence.of("bench")
         of_server = partial(family, pid)
-        monitor = Monitor(writer, origin_ns, "postgres", servers, presence, processes=of_server)
+        dialect = next(name for name, one in DIALECTS.items() if one is dialect_of(url))
+        monitor = Monitor(writer, origin_ns, dialect, servers, presence, processes=of_server)
         try:
             yield
         finally:
@@ -112,7 +130,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     """Run a load, beside probes or the collectors if it says so; give what its measured phase used."""
     level, seconds, mix = spec.pop("level"), spec.pop("seconds"), spec.pop("mix")
     url = spec["tenants"][0]["rw"][0]
-    probes, postmaster = spec.pop("probes", False), spec.pop("observed", 0)
+    probes, pid = spec.pop("probes", False), spec.pop("observed", 0)
     warmup = {"name": "warm-up", "kind": "warm_up", "seconds": 1.0, "loads": {"*": {**level, "mix": mix}}}
     measure = {"name": "measure", "kind": "measure", "seconds": seconds, "loads": {}}
     at_start = resident_mb()
@@ -120,8 +138,8 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         if probes:
             stack.enter_context(probing(url, load.origin_ns))
-        if postmaster:
-            stack.enter_context(observing(url, load.origin_ns, postmaster))
+        if pid:
+            stack.enter_context(observing(url, load.origin_ns, pid))
         return _read(load, seconds, at_start)
 
 

@@ -10,7 +10,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 from benches.client import load_spec, measure
-from benches.results import Result, at_most, result
+from benches.results import Result, at_least, at_most, result
 from benches.servers import SCALE, example, pgbench_tables, server
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROUNDS = 3
-
-
-def at_least(bar: float) -> tuple[str, Any]:
-    """Make a bar that a ratio should reach."""
-    return f"≥ {bar:g}", lambda ratio: ratio >= bar
 
 
 def noop(_folder: Path) -> Iterator[Result]:

@@ -7,13 +7,11 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from benches.client import load_spec, measure, probing
-from benches.engine import at_least
-from benches.results import Result, at_most, result
+from benches.client import beside, load_spec, probing
+from benches.results import Result, at_least, at_most, mean, result
 from benches.servers import family_cpu, load_data, own_cpu, server
 from nephoscope import _engine
 from nephoscope.engine.probes import Endpoint, Probes, ProbeSettings
-from nephoscope.statistics import half_width, mean_ci
 from nephoscope.store import RunWriter, StoredRun
 from nephoscope.systems.base import System
 from nephoscope.systems.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresSettings
@@ -42,38 +40,24 @@ def probes(folder: Path) -> Iterator[Result]:
         # What fail-overs are measured beside: a rate that the system can do.
         rate = round(tps / 2)
         at_a_rate, _ = _beside(on, {"rate": rate}, PAIRS_AT_A_RATE)
-        detail = f"{_mean(saturated)}; {tps:,.0f} TPS without; {_cost(on)}"
+        detail = f"{mean(saturated)}; {tps:,.0f} TPS without; {_cost(on)}"
         yield result("TPS with probes at 200/s, saturated", "without", saturated, at_least(0.99), detail)
-        detail = f"{_mean(at_a_rate)}; {rate:,} transactions a second"
+        detail = f"{mean(at_a_rate)}; {rate:,} transactions a second"
         yield result("the same at half that rate", "without", at_a_rate, at_least(0.99), detail)
 
 
 def _beside(on: Server, level: dict[str, float], pairs: int) -> tuple[list[float], float]:
-    """Measure a load with and without probes; give the ratios of its TPS, and the median TPS without."""
     spec = load_spec(on.url, "sales", SCALE, "RW", level=level, seconds=4.0)
-    ratios, without = [], []
-    for pair in range(pairs):
-        # In turns, and each first in every other pair: what drifts hits both.
-        order = [True, False] if pair % 2 else [False, True]
-        tps = {with_probes: measure({**spec, "probes": with_probes})["tps"] for with_probes in order}
-        ratios.append(tps[True] / tps[False])
-        without.append(tps[False])
-    return ratios, statistics.median(without)
-
-
-def _mean(ratios: Sequence[float]) -> str:
-    mean = mean_ci(ratios)
-    return f"mean {mean.mean:.3f} ± {half_width(mean.ci95) or 0.0:.3f}"
+    return beside(spec, {"probes": True}, pairs)
 
 
 def _cost(on: Server) -> str:
     """Tell what a probe, which is a durable commit, uses of the processors where there is no load."""
-    postmaster = int(on.run("psql", "-Atc", "SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)"))
     with probing(on.url, _engine.monotonic_ns()):
         time.sleep(1.0)
-        before, at_server = sum(own_cpu()), family_cpu(postmaster)
+        before, at_server = sum(own_cpu()), family_cpu(on.pid)
         time.sleep(SECONDS)
-        used = (sum(own_cpu()) - before, family_cpu(postmaster) - at_server)
+        used = (sum(own_cpu()) - before, family_cpu(on.pid) - at_server)
     client, at_server = (seconds * 1e6 / (RATE * SECONDS) for seconds in used)
     return f"each takes {client:.0f} µs of the client's processor and {at_server:.0f} µs of the server's"
 

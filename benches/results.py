@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nephoscope.statistics import half_width, mean_ci
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -44,6 +46,17 @@ def result(figure: str, peer: str, ratios: Sequence[float], bar: Bar, detail: st
 def at_most(bar: float) -> Bar:
     """Make a bar that a ratio should not exceed."""
     return f"≤ {bar:g}", lambda ratio: ratio <= bar
+
+
+def at_least(bar: float) -> Bar:
+    """Make a bar that a ratio should reach."""
+    return f"≥ {bar:g}", lambda ratio: ratio >= bar
+
+
+def mean(ratios: Sequence[float]) -> str:
+    """Tell the mean of the turns with its 95 % interval."""
+    found = mean_ci(ratios)
+    return f"mean {found.mean:.3f} ± {half_width(found.ci95) or 0.0:.3f}"
 
 
 def keep(results: Sequence[Result]) -> None:

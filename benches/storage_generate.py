@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from benches.engine import ROUNDS, at_least
-from benches.results import Result, result
+from benches.engine import ROUNDS
+from benches.results import Result, at_least, result
 from benches.servers import example, timed
 
 if TYPE_CHECKING:

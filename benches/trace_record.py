@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 
 from benches.client import load_spec, measure
-from benches.engine import at_least
-from benches.results import Result, at_most, result
+from benches.results import Result, at_least, at_most, result
 from benches.servers import NEPHOSCOPE, SCALE, load_data, mariadb, own_cpu, server
 from nephoscope import _engine
 
