@@ -34,10 +34,14 @@ def by_turns(
     spec: Mapping[str, Any],
     sessions: int,
     peer: Callable[[int], dict[str, float]],
+    waiting: Sequence[str] | None = None,
 ) -> tuple[list[dict[str, float]], dict[str, list[dict[str, Any]]]]:
-    """Measure a closed load and its peer in turns; give the peer's costs, and ours by the way of waiting."""
+    """Measure a closed load and its peer in turns; give the peer's costs, and ours by the way of waiting.
+
+    ``waiting`` are the ways; all that there are if left out.
+    """
     theirs: list[dict[str, float]] = []
-    ours: dict[str, list[dict[str, Any]]] = {io: [] for io in ways()}
+    ours: dict[str, list[dict[str, Any]]] = {io: [] for io in waiting or ways()}
     for _ in range(ROUNDS):
         theirs.append(peer(sessions))
         for io, found in ours.items():
