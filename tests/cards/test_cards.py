@@ -37,6 +37,21 @@ def own(planted: Path, tmp_path: Path) -> Path:
     return shutil.copytree(planted, tmp_path / planted.name)
 
 
+def test_histories_are_of_the_run(own: Path) -> None:
+    history = own / "histories" / "0.history"
+    history.parent.mkdir()
+    history.write_bytes(b"what transactions saw")
+    assert call("card", own).code == 0
+    listed = [file.name for file in read_card(own / "card.json")[0].files]
+    assert "histories/0.history" in listed
+    assert listed == sorted(listed)
+    assert call("verify", own / "card.json").code == 0
+    history.write_bytes(b"what transactions see")
+    ended = call("verify", own / "card.json")
+    assert ended.code == 1
+    assert "histories/0.history: another content" in ended.out + ended.err
+
+
 def key_of(folder: Path, name: str = "key") -> Path:
     key = folder / name
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key, "-C", name], check=True)

@@ -59,7 +59,7 @@ class CardVerdict(CardPart):
 class CardFile(CardPart):
     """A file of the run directory."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z]+)?$", max_length=40)]
+    name: Annotated[str, Field(pattern=r"^([a-z]+/[0-9]+\.[a-z]+|[a-z]+(\.[a-z]+)?)$", max_length=80)]
     bytes: Count
     sha256: Hash
 
@@ -136,7 +136,7 @@ class Card(CardPart):
     study: Annotated[str, Field(max_length=2**20)]
     """The study as it was run, without passwords."""
     files: Annotated[list[CardFile], Field(min_length=1, max_length=_MOST)]
-    """The files of the run directory that the figures are computed from."""
+    """The files of the run directory but those that are computed from them, `scores.json` and `report.html`."""
     sha256: Hash
     """Of the lines `<sha256>  <name>` of these files, as `sha256sum` writes them."""
     signature: Annotated[str, Field(max_length=100_000)] | None = None

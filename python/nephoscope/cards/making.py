@@ -26,7 +26,7 @@ from nephoscope.results.scores import scores_of
 from nephoscope.scoring.definitions import DEFINITIONS
 from nephoscope.settings.resources import Resources
 from nephoscope.statistics import mean_ci
-from nephoscope.store.layout import FILES, LIMITS
+from nephoscope.store.layout import FILES, HISTORIES, LIMITS, histories_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,15 +77,17 @@ def card_of(run: StoredRun) -> Card:
 
 
 def hashes_of(run: StoredRun) -> list[CardFile]:
-    """Hash the files of a run directory that its figures are computed from, in the order of their names."""
-    names = sorted(name for name in vars(FILES).values() if name not in _OUTPUT)
-    return [_hash(run, name) for name in names if (run.folder / name).exists()]
+    """Hash what a run directory has of the measurement, in the order of the names."""
+    names = [name for name in vars(FILES).values() if name not in _OUTPUT and (run.folder / name).exists()]
+    limits = {name: LIMITS[name] for name in names}
+    limits |= {f"{HISTORIES}/{file.name}": LIMITS[HISTORIES] for file in histories_of(run.folder)}
+    return [_hash(run, name, limit) for name, limit in sorted(limits.items())]
 
 
-def _hash(run: StoredRun, name: str) -> CardFile:
+def _hash(run: StoredRun, name: str, limit: int) -> CardFile:
     digest, size = hashlib.sha256(), 0
     try:
-        with open_regular(run.folder / name, LIMITS[name], links=False) as file:
+        with open_regular(run.folder / name, limit, links=False) as file:
             while part := file.read(_CHUNK):
                 digest.update(part)
                 size += len(part)

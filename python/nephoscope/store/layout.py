@@ -53,9 +53,9 @@ LIMITS: Mapping[str, int] = {
     **dict.fromkeys(
         (FILES.interval_journal, FILES.system_journal, FILES.probe_journal, FILES.check_journal), 4096 * _MIB
     ),
-    **dict.fromkeys((FILES.intervals, FILES.system, FILES.probes, FILES.checks), 2048 * _MIB),
+    **dict.fromkeys((FILES.intervals, FILES.system, FILES.probes, FILES.checks, HISTORIES), 2048 * _MIB),
 }
-"""How many bytes of each file are read at most."""
+"""How many bytes of each file are read at most; of `HISTORIES`, of each in it."""
 MOST_ROWS = 10_000_000
 """Rows of a table at most: days of intervals."""
 MOST_TABLE_BYTES = 4096 * _MIB
@@ -165,6 +165,11 @@ def table_of(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
 
 
 _LATEST = "latest"
+
+
+def histories_of(folder: Path) -> list[Path]:
+    """List the histories of a run directory in their order."""
+    return sorted((folder / HISTORIES).glob("*.history"), key=lambda file: (len(file.name), file.name))
 
 
 def new_run_directory(runs: Path, study: str) -> Path:

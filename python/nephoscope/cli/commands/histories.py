@@ -120,12 +120,11 @@ def export(
 def _files(path: Path) -> list[Path]:
     """List a run's histories in their order, or the one file that is given. Raises ``InputError``."""
     from nephoscope.files import check_regular  # noqa: PLC0415
-    from nephoscope.store.layout import HISTORIES  # noqa: PLC0415
+    from nephoscope.store.layout import HISTORIES, histories_of  # noqa: PLC0415
 
     found = [path]
     if path.is_dir():
-        by_number = (path / HISTORIES).glob("*.history")
-        found = sorted(by_number, key=lambda file: (len(file.name), file.name))
+        found = histories_of(path)
         if not found:
             raise InputError(f"{path} has no {HISTORIES}: none of its transactions told what it saw")
     for file in found:
