@@ -22,21 +22,8 @@ local in_transaction = w:can "transactions"
 
 local THETA = 0.99
 
--- FNV-1a of the 8 octets of a number; the prime is 2^40 + 435.
-local function hash(number)
-  local high, low = 0xcbf29ce4, 0x84222325
-  for _ = 1, 8 do
-    low = low - low % 256 + bit.bxor(low % 256, number % 256)
-    number = math.floor(number / 256)
-    local product = low * 435
-    high = (high * 435 + math.floor(product / 2 ^ 32) + low * 256) % 2 ^ 32
-    low = product % 2 ^ 32
-  end
-  return ("%08x%08x"):format(high, low)
-end
-
 local function key_of(number)
-  return order == "hashed" and "user" .. hash(number) or ("user%019d"):format(number)
+  return order == "hashed" and "user" .. bit.fnv1a(number) or ("user%019d"):format(number)
 end
 
 -- Fields by the zipfian law are cut out of one text.

@@ -112,7 +112,12 @@ pub(crate) fn state() -> Result<Lua, ScriptError> {
         let pairs: Value = lua.load(include_str!("pairs.lua")).set_name("=[C]").eval()?;
         globals.set("pairs", pairs)?;
         // SAFETY: the stack is left as it was.
-        unsafe { lua.exec_raw::<()>((), |l| api::refuse_unknown_globals(l))? };
+        unsafe {
+            lua.exec_raw::<()>((), |l| {
+                api::add_hash(l);
+                api::refuse_unknown_globals(l);
+            })?;
+        };
         Ok(lua)
     };
     build().map_err(|error| ScriptError::plain(error.to_string()))

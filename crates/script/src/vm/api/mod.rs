@@ -14,6 +14,7 @@ use crate::vm::{Context, Ending, Shared};
 
 mod failure;
 mod globals;
+mod hash;
 mod integer;
 mod laws;
 mod lists;
@@ -30,6 +31,7 @@ mod verbs;
 
 pub(crate) use failure::{at_call, error_message, interruption};
 pub(crate) use globals::{forbid_new_globals, refuse_unknown_globals};
+pub(crate) use hash::add_hash;
 pub(crate) use integer::{Integers, make_integers, push_whole};
 pub(crate) use lists::Lists;
 pub(crate) use names::{Names, make_names};
