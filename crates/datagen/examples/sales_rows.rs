@@ -7,7 +7,7 @@ use std::time::Instant;
 use nephoscope_datagen::Dataset;
 use nephoscope_drivers::{Error, RowEncoder, RowSource, Value};
 
-#[path = "../tests/common/sales.rs"]
+#[path = "../tests/all/common/sales.rs"]
 mod sales;
 
 /// Counts what it is given, so that none of it is optimised away.

@@ -2,6 +2,7 @@
 //! and descriptors.
 #![allow(clippy::unwrap_used)]
 
+#[path = "all/support/mod.rs"]
 mod support;
 
 use std::fs;
