@@ -28,13 +28,13 @@ quickstart: build ## Build, start a replicated PostgreSQL, measure all seven sco
 	$(BIN)/nephoscope quickstart
 
 .PHONY: test
-test: ready-to-test lint test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
+test: ready-to-test test-rust test-python ## Everything: lint, unit, property and integration tests on real databases
 	$(BIN)/python -m tests.tools.survivals --check
 
-# What is fetched and built for the tests, side by side: one step alone does not keep two processors busy.
+# What is fetched, built and read before the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 4 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb clippy
+	$(MAKE) --jobs 5 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb lint
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
@@ -80,9 +80,12 @@ test-python: build-for-tests $(VENV)/dev $(MOTO)/built system-packages $(JARS)/c
 	$(BIN)/pytest -m alone || $(FAILED_AGAIN)
 
 .PHONY: lint
-lint: build-for-tests $(VENV)/dev clippy ## rustfmt, clippy, ruff, mypy
+lint: lint-python clippy ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
+
+.PHONY: lint-python
+lint-python: $(VENV)/dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
