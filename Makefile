@@ -34,12 +34,16 @@ test: ready-to-test test-rust test-python ## Everything: lint, unit, property an
 # What is fetched, built and read before the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 5 --no-print-directory python-built $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb lint
+	$(MAKE) --jobs 5 --no-print-directory stubs $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb lint
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
 python-built: $(VENV)/dev
 	$(MAKE) --no-print-directory build-for-tests
+
+.PHONY: stubs
+stubs: python-built
+	$(BIN)/python -m mypy.stubtest nephoscope._engine
 
 # Clippy in the compiler's place: our crates are checked as they are built for the tests, once instead of twice.
 clippy test-rust test-quick: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -73,7 +77,6 @@ FAILED_AGAIN = { echo "once more, alone: what has failed" >&2; $(BIN)/pytest --l
 
 .PHONY: test-python
 test-python: build-for-tests $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb
-	$(BIN)/python -m mypy.stubtest nephoscope._engine
 	rm -rf target/survivals/python
 	$(BIN)/pytest -m "not (alone or light)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
 	$(BIN)/pytest -m "light and not alone" --numprocesses 3 --dist loadgroup --maxschedchunk 1 || $(FAILED_AGAIN)
