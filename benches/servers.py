@@ -157,11 +157,13 @@ def own_cpu() -> tuple[float, float]:
 
 
 def family_cpu(pid: int) -> float:
-    """Processor seconds that a process and its descendants have used, those that have ended left out."""
+    """Processor seconds of the threads of a process and its descendants, those that have ended left out."""
     used = 0
     for member in processes.family(pid):
         with suppress(OSError):  # it has ended meanwhile
-            used += int(Path(f"/proc/{member}/schedstat").read_text().split()[0])
+            for thread in Path(f"/proc/{member}/task").iterdir():
+                with suppress(OSError):
+                    used += int((thread / "schedstat").read_text().split()[0])
     return used / 1e9
 
 
