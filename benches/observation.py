@@ -40,7 +40,7 @@ def observation(folder: Path) -> Iterator[Result]:
 
 def _transactions(product: str, on: Server) -> Iterator[Result]:
     """Measure a load that keeps both processors busy, and one at half of its TPS."""
-    what = "with wait events at 10/s, counters, processes"
+    what = "with wait events, counters, processes"
     spec = load_spec(on.url, "sales", SCALE, "RW", level={"concurrency": 8}, seconds=SECONDS)
     observed = {"observed": on.pid}
     saturated, tps = beside(spec, observed, PAIRS)
