@@ -1,4 +1,4 @@
-"""What the collectors cost the load beside them: looks at wait events ten times a second, counters once a second."""
+"""What the collectors cost the load beside them: wait events, 10 looks a second (MariaDB: 5), and counters, one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Server:
     """A running server."""
 
     url: str
-    pid: int = 0
+    pid: int
     """Of its first process, whose descendants the others are."""
 
     @property

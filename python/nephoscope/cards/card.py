@@ -59,7 +59,7 @@ class CardVerdict(CardPart):
 class CardFile(CardPart):
     """A file of the run directory."""
 
-    name: Annotated[str, Field(pattern=r"^([a-z]+/[0-9]+\.[a-z]+|[a-z]+(\.[a-z]+)?)$", max_length=80)]
+    name: Annotated[str, Field(pattern=r"^([a-z]+/[0-9]+\.[a-z]+|[a-z]+(\.[a-z]+)?)$", max_length=40)]
     bytes: Count
     sha256: Hash
 
