@@ -39,6 +39,7 @@ pub use contract::driver::{
     Command, Connection, ConnectionState, Driver, LocalFuture, Reply, Settings, StatementMode, Want,
 };
 pub use contract::error::{ConfigError, Error, ErrorClass, ErrorClasses};
+pub use contract::fnv::fnv1a;
 pub use contract::interrupt::Interrupt;
 pub use contract::isolation::Isolation;
 pub use contract::lexer::{Lexer, Piece};

@@ -28,12 +28,10 @@ pub struct Normal {
 /// What marks a list or rows of which the first stands for all.
 pub(crate) const MORE: &str = "…";
 
-/// FNV-1a, 64 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>): the same on every machine and in every version.
+/// The hash of a normalised text.
 #[must_use]
 pub fn fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    nephoscope_drivers::fnv1a(text.as_bytes())
 }
 
 /// Takes the literals out of a statement, in one pass over its text.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nephoscope_datagen::{CellFunction, Dataset, Draws, Generator, Kind, RowFunction};
 use nephoscope_drivers::{Error, Params, Value};
 
-use crate::common::{parent, serial, table};
+use crate::common::{self, parent, serial, table};
 
 type Body = fn(u64, Draws, &Params, &mut Vec<u8>) -> Result<Value<'static>, Error>;
 
@@ -57,7 +57,7 @@ fn names(columns: &[&str]) -> Vec<String> {
 /// Joins the inputs' text with a hyphen.
 #[allow(clippy::unnecessary_wraps, reason = "the type of a function's body")]
 fn join(_: u64, _: Draws, inputs: &Params, out: &mut Vec<u8>) -> Result<Value<'static>, Error> {
-    let parts: Vec<String> = inputs.iter().map(crate::common::text).collect();
+    let parts: Vec<String> = inputs.iter().map(common::text).collect();
     out.extend_from_slice(parts.join("-").as_bytes());
     Ok(Value::Null)
 }
@@ -75,12 +75,12 @@ fn a_function_is_given_the_row_its_draws_and_the_columns_it_asks_for() {
         ),
     ];
     let dataset = Dataset::new(&[table("t", Some(100), columns)], 5).unwrap();
-    for (index, row) in crate::common::all_rows(&dataset, 0).into_iter().enumerate() {
+    for (index, row) in common::all_rows(&dataset, 0).into_iter().enumerate() {
         assert_eq!(row[2], format!("{}-{}", row[0], row[1]));
         assert_eq!(row[3], format!("{}-{}-{}", row[2], row[1], row[2]));
         assert!((0..=index as i64).contains(&row[4].parse().unwrap()));
     }
-    assert_eq!(crate::common::all_rows(&dataset, 0), crate::common::all_rows(&dataset, 0));
+    assert_eq!(common::all_rows(&dataset, 0), common::all_rows(&dataset, 0));
 }
 
 #[test]
@@ -94,8 +94,7 @@ fn children_that_look_a_function_up_ask_it_once_for_each_parent() {
     let name = Generator::Lookup { reference: "o".to_owned(), column: "name".to_owned() };
     let lines = table("lines", None, vec![("o", parent("orders", 3, 3)), ("name", name)]);
     let dataset = Dataset::new(&[orders, lines], 5).unwrap();
-    let found: Vec<String> =
-        crate::common::all_rows(&dataset, 1).into_iter().map(|mut row| row.remove(1)).collect();
+    let found: Vec<String> = common::all_rows(&dataset, 1).into_iter().map(|mut row| row.remove(1)).collect();
     let expected: Vec<String> =
         (1..=50).flat_map(|order| [order; 3]).map(|order| order.to_string()).collect();
     assert_eq!(found, expected);

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use nephoscope_datagen::{Children, Dataset, Generator};
 use proptest::prelude::*;
 
-use crate::common::{Row, parent, serial, table};
+use crate::common::{self, Row, parent, serial, table};
 
 fn column(dataset: &Dataset, table: usize, column: usize) -> Vec<i64> {
-    let rows: Vec<Row> = crate::common::all_rows(dataset, table);
+    let rows: Vec<Row> = common::all_rows(dataset, table);
     rows.iter().map(|row| row[column].parse().unwrap()).collect()
 }
 
@@ -71,7 +71,7 @@ proptest! {
         min in 0_u32..30, more in 0_u32..30, alphabet in "[a-z0-9äß漢]{1,40}", seed: u64,
     ) {
         let generator = Generator::Letters { min, max: min + more, alphabet: Some(alphabet.clone()) };
-        for row in crate::common::all_rows(&only(generator, 50, seed), 0) {
+        for row in common::all_rows(&only(generator, 50, seed), 0) {
             prop_assert!((min..=min + more).contains(&(row[0].chars().count() as u32)));
             prop_assert!(row[0].chars().all(|next| alphabet.contains(next)));
         }
@@ -126,7 +126,7 @@ fn a_lookup_follows_a_skewed_reference() {
     let orders = table("orders", Some(500), vec![("c", reference), ("copy", lookup)]);
     let customers =
         table("c", Some(50), vec![("id", serial()), ("same", Generator::Copy { column: "id".into() })]);
-    for row in crate::common::all_rows(&Dataset::new(&[orders, customers], 7).unwrap(), 0) {
+    for row in common::all_rows(&Dataset::new(&[orders, customers], 7).unwrap(), 0) {
         assert_eq!(row[0], row[1]);
     }
 }
@@ -150,7 +150,7 @@ fn parents_have_children_by_weight() {
 
 #[test]
 fn a_pattern_is_filled_with_what_is_drawn() {
-    let rows = crate::common::all_rows(&only(Generator::Pattern("A-##??%#".into()), 2000, 7), 0);
+    let rows = common::all_rows(&only(Generator::Pattern("A-##??%#".into()), 2000, 7), 0);
     let mut seen: Vec<BTreeSet<char>> = vec![BTreeSet::new(); 7];
     for row in &rows {
         for (place, next) in row[0].chars().enumerate() {

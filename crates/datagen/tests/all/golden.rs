@@ -2,6 +2,7 @@
 //! every version, so a difference here is a change that the CHANGELOG must tell. `UPDATE_GOLDEN=1 cargo test`
 //! accepts it.
 
+use crate::common;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -9,12 +10,12 @@ use nephoscope_datagen::Dataset;
 
 #[test]
 fn the_first_sales_rows_are_what_they_were() {
-    let dataset = Dataset::new(&crate::common::sales::tables(1000), 7).unwrap();
+    let dataset = Dataset::new(&common::sales::tables(1000), 7).unwrap();
     let mut text = String::new();
     for (index, table) in dataset.tables().iter().enumerate() {
         writeln!(text, "{}: {} rows", table.name(), table.rows()).unwrap();
         writeln!(text, "{}", table.stored_names().join(" | ")).unwrap();
-        for row in crate::common::rows(&dataset, index, 0..12) {
+        for row in common::rows(&dataset, index, 0..12) {
             writeln!(text, "{}", row.join(" | ")).unwrap();
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use nephoscope_datagen::{Dataset, LoadOptions, LoadReport, load};
 use nephoscope_drivers::{Admin, Error, RowSource, Table};
 
-use crate::common::{Recorder, Row, sales};
+use crate::common::{self, Recorder, Row, sales};
 
 /// A database: the rows of its tables, and what is to go wrong.
 #[derive(Default)]
@@ -117,7 +117,7 @@ fn the_same_rows_are_stored_by_any_number_of_threads_in_any_chunks() {
         .iter()
         .enumerate()
         .map(|(index, table)| {
-            let mut rows = crate::common::all_rows(&dataset, index);
+            let mut rows = common::all_rows(&dataset, index);
             rows.sort();
             (table.name().to_owned(), rows)
         })
@@ -219,9 +219,7 @@ fn progress_grows_and_ends_with_all_rows() {
 
 #[test]
 fn a_dataset_without_rows_needs_no_connection() {
-    let dataset =
-        Dataset::new(&[crate::common::table("t", Some(0), vec![("id", crate::common::serial())])], 1)
-            .unwrap();
+    let dataset = Dataset::new(&[common::table("t", Some(0), vec![("id", common::serial())])], 1).unwrap();
     let database = Arc::new(Database::default());
     let report = database.load(&dataset, 4, 10).unwrap();
     assert_eq!(report.tables, [("t".to_owned(), 0)]);

@@ -8,7 +8,7 @@ use nephoscope_drivers::Value;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::common::{Row, parent, serial, table};
+use crate::common::{self, Row, parent, serial, table};
 
 fn text(name: &str) -> String {
     name.to_owned()
@@ -99,11 +99,11 @@ proptest! {
     fn rows_do_not_depend_on_the_chunks_they_are_made_in(tables in tables(), seed: u64, chunk in 1_u64..20) {
         let dataset = Dataset::new(&tables, seed).unwrap();
         for (index, table) in dataset.tables().iter().enumerate() {
-            let whole = crate::common::all_rows(&dataset, index);
+            let whole = common::all_rows(&dataset, index);
             prop_assert_eq!(whole.len() as u64, table.rows());
             let mut chunked = Vec::new();
             for start in (0..table.rows()).step_by(chunk as usize) {
-                chunked.extend(crate::common::rows(&dataset, index, start..start + chunk));
+                chunked.extend(common::rows(&dataset, index, start..start + chunk));
             }
             prop_assert_eq!(whole, chunked);
         }
@@ -114,21 +114,21 @@ proptest! {
         tables in tables(), seed: u64, asked in prop::collection::vec((0_usize..2, any::<Index>(), any::<Index>()), 1..40),
     ) {
         let dataset = Dataset::new(&tables, seed).unwrap();
-        let whole = [0, 1].map(|table| crate::common::all_rows(&dataset, table));
+        let whole = [0, 1].map(|table| common::all_rows(&dataset, table));
         let mut cells = dataset.cells().unwrap();
         for (table, column, row) in asked {
             if whole[table].is_empty() {
                 continue;
             }
             let (column, row) = (column.index(whole[table][0].len()), row.index(whole[table].len()));
-            let cell = crate::common::text(cells.get(table, column, row as u64).unwrap());
+            let cell = common::text(cells.get(table, column, row as u64).unwrap());
             prop_assert_eq!(&cell, &whole[table][row][column]);
         }
     }
 
     #[test]
     fn columns_do_not_depend_on_the_columns_beside_them(tables in tables(), seed: u64) {
-        let whole = crate::common::all_rows(&Dataset::new(&tables, seed).unwrap(), 1);
+        let whole = common::all_rows(&Dataset::new(&tables, seed).unwrap(), 1);
         let mut fewer = tables.clone();
         let dropped = fewer[1].columns.len() - 1;
         fewer[1].columns.remove(dropped);
@@ -144,7 +144,7 @@ proptest! {
             row.remove(dropped);
             row.rotate_left(1);
         }
-        prop_assert_eq!(crate::common::all_rows(&Dataset::new(&fewer, seed).unwrap(), 1), expected);
+        prop_assert_eq!(common::all_rows(&Dataset::new(&fewer, seed).unwrap(), 1), expected);
     }
 
     #[test]
@@ -160,8 +160,8 @@ proptest! {
             let amount = Value::Decimal { units: quantity * price, scale: 2 };
             prop_assert_eq!(cells.get(0, 4, row).unwrap(), amount);
             prop_assert_eq!(cells.get(0, 5, row).unwrap(), amount);
-            let looked_up = crate::common::text(cells.get(0, 6, row).unwrap());
-            prop_assert_eq!(looked_up, crate::common::text(cells.get(1, 2, order as u64 - 1).unwrap()));
+            let looked_up = common::text(cells.get(0, 6, row).unwrap());
+            prop_assert_eq!(looked_up, common::text(cells.get(1, 2, order as u64 - 1).unwrap()));
             let siblings = children.entry(order).or_default();
             siblings.push(quantity * price);
             prop_assert_eq!(line, siblings.len() as i64);
@@ -198,7 +198,7 @@ proptest! {
                 (Generator::Uuid, Value::Uuid(uuid)) => uuid[6] >> 4 == 4 && uuid[8] >> 6 == 2,
                 _ => true,
             };
-            prop_assert!(kept, "{:?} gave {:?}", generator, crate::common::text(cells.get(0, 0, row).unwrap()));
+            prop_assert!(kept, "{:?} gave {:?}", generator, common::text(cells.get(0, 0, row).unwrap()));
         }
     }
 
@@ -233,12 +233,12 @@ proptest! {
 }
 
 fn sales(seed: u64) -> Dataset {
-    Dataset::new(&crate::common::sales::tables(2000), seed).unwrap()
+    Dataset::new(&common::sales::tables(2000), seed).unwrap()
 }
 
 #[test]
 fn seeds_differ_and_the_same_seed_does_not() {
-    let rows = |seed| [0, 1, 2].map(|table| crate::common::all_rows(&sales(seed), table));
+    let rows = |seed| [0, 1, 2].map(|table| common::all_rows(&sales(seed), table));
     let (first, again, other) = (rows(7), rows(7), rows(8));
     assert!(first == again);
     for (table, (first, other)) in first.iter().zip(&other).enumerate() {
@@ -250,7 +250,7 @@ fn seeds_differ_and_the_same_seed_does_not() {
 #[test]
 fn choices_keep_to_their_weights() {
     let mut counts: BTreeMap<String, f64> = BTreeMap::new();
-    for row in crate::common::all_rows(&sales(7), 1) {
+    for row in common::all_rows(&sales(7), 1) {
         *counts.entry(row[3].clone()).or_default() += 1.0;
     }
     for (status, share) in [("NEW", 0.1), ("PAID", 0.25), ("SHIPPED", 0.6), ("CANCELLED", 0.05)] {
@@ -268,7 +268,7 @@ fn references_reach_all_rows_and_about_as_often() {
         vec![("c", Generator::Reference { table: text("c"), column: None, theta: 0.0 })],
     );
     let dataset = Dataset::new(&[orders, table("c", Some(100), vec![("id", serial())])], 7).unwrap();
-    for row in crate::common::all_rows(&dataset, 0) {
+    for row in common::all_rows(&dataset, 0) {
         counts[row[0].parse::<usize>().unwrap() - 1] += 1;
     }
     assert!(counts.iter().all(|count| (60..140).contains(count)), "{counts:?}");
@@ -284,9 +284,9 @@ fn a_lookup_is_null_where_its_reference_is() {
     let customers = vec![("id", serial()), ("name", Generator::Name { gender: None })];
     let tables = [table("orders", Some(1000), columns), table("c", Some(100), customers)];
     let dataset = Dataset::new(&tables, 7).unwrap();
-    let names: Vec<Row> = crate::common::all_rows(&dataset, 1);
+    let names: Vec<Row> = common::all_rows(&dataset, 1);
     let mut nulls = 0;
-    for row in crate::common::all_rows(&dataset, 0) {
+    for row in common::all_rows(&dataset, 0) {
         if row[0] == "null" {
             nulls += 1;
             assert_eq!(row[1], "null");
@@ -315,13 +315,13 @@ fn nulls_are_left_out_of_totals_and_pass_through_the_rest() {
         [table("orders", Some(100), vec![("id", serial()), ("total", total)]), table("lines", None, lines)];
     let dataset = Dataset::new(&tables, 3).unwrap();
     let mut totals = vec![0; 100];
-    for row in crate::common::all_rows(&dataset, 1) {
+    for row in common::all_rows(&dataset, 1) {
         assert_eq!(row[1] == "null", row[2] == "null");
         assert_eq!(row[4] == "null", row[5] == "null");
         assert_eq!(row[6] == "null", row[7] == "null");
         totals[row[0].parse::<usize>().unwrap() - 1] += row[2].parse::<i64>().unwrap_or(0);
     }
-    for (row, total) in crate::common::all_rows(&dataset, 0).into_iter().zip(totals) {
+    for (row, total) in common::all_rows(&dataset, 0).into_iter().zip(totals) {
         assert_eq!(row[1], total.to_string());
     }
 }
@@ -335,7 +335,7 @@ fn addresses_differ_and_resemble_the_name() {
     ];
     let dataset = Dataset::new(&[table("t", Some(3000), columns)], 7).unwrap();
     let mut seen = HashSet::new();
-    for row in crate::common::all_rows(&dataset, 0) {
+    for row in common::all_rows(&dataset, 0) {
         assert!(row[1].starts_with(&row[0].to_lowercase().replace(' ', ".")), "{row:?}");
         assert!(row[2].ends_with("@example.com"));
         assert!(seen.insert(row[1].clone()), "{row:?}");
@@ -348,7 +348,7 @@ fn columns_that_are_not_stored_are_not_loaded_but_can_be_asked_for() {
     spec.columns.insert(0, ColumnSpec::unstored("price", Generator::Integer { min: 4, max: 4 }));
     let dataset = Dataset::new(&[spec], 1).unwrap();
     assert_eq!(dataset.tables()[0].stored_names(), ["id"]);
-    assert_eq!(crate::common::all_rows(&dataset, 0), [["1"], ["2"], ["3"]]);
+    assert_eq!(common::all_rows(&dataset, 0), [["1"], ["2"], ["3"]]);
     assert_eq!(dataset.cells().unwrap().get(0, 0, 2).unwrap(), Value::Int(4));
 }
 
@@ -360,13 +360,13 @@ fn a_cell_that_does_not_exist_is_an_error() {
         let message = cells.get(table, column, row).unwrap_err().to_string();
         assert_eq!(message, format!("table {table} has no column {column} or no row {row}"));
     }
-    assert!(crate::common::rows(&dataset, 0, 1998..5000).len() == 2);
-    assert!(crate::common::rows(&dataset, 9, 0..5).is_empty());
+    assert!(common::rows(&dataset, 0, 1998..5000).len() == 2);
+    assert!(common::rows(&dataset, 9, 0..5).is_empty());
 }
 
 #[test]
 fn a_table_of_any_size_is_ready_at_once() {
-    let dataset = Dataset::new(&crate::common::sales::tables(1 << 55), 7).unwrap();
+    let dataset = Dataset::new(&common::sales::tables(1 << 55), 7).unwrap();
     let lines = dataset.tables()[2].rows();
     assert_eq!(lines, 10 << 55);
     let mut cells = dataset.cells().unwrap();

@@ -8,6 +8,7 @@ pub(crate) mod cells;
 pub(crate) mod dialect;
 pub(crate) mod driver;
 pub(crate) mod error;
+pub(crate) mod fnv;
 pub(crate) mod interrupt;
 pub(crate) mod isolation;
 pub(crate) mod lexer;

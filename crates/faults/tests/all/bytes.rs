@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::support::{
-    assert_connected, assert_reset, assert_silent, eventually, read, read_to_end, through, to_client,
+    self, assert_connected, assert_reset, assert_silent, eventually, read, read_to_end, through, to_client,
     to_server, write,
 };
 use nephoscope_faults::{BUFFER, Channel, Direction, Faults, Flow, Garbage, Law};
@@ -223,7 +223,7 @@ fn a_connection_is_cut_after_so_many_bytes() {
     write(&client, b"456");
     assert_eq!(read_to_end(&server), b"45");
     assert!(read_to_end(&client).is_empty());
-    let (client, server) = (crate::support::connect(&proxy), target.next());
+    let (client, server) = (support::connect(&proxy), target.next());
     write(&client, b"12345");
     assert_eq!(read_to_end(&server), b"12345");
     eventually("both connections are over", || proxy.counters().open == 0);
@@ -256,7 +256,7 @@ fn garbage_gets_between_the_bytes_once_and_at_its_place() {
     // After no bytes at all: now, and first of all in new connections.
     proxy.set(garbage(0)).unwrap();
     assert_eq!(read(&client, 3), b"<?>");
-    let (client, server) = (crate::support::connect(&proxy), target.next());
+    let (client, server) = (support::connect(&proxy), target.next());
     assert_eq!(read(&client, 3), b"<?>");
     assert_connected(&client, &server);
 }

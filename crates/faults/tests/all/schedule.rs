@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{connect, echo, eventually, through};
+use crate::support::{self, connect, echo, eventually, through};
 use nephoscope_faults::{Accept, Event, Faults, Planned, Proxy, What};
 use nephoscope_runtime::clock::{MILLISECOND, Nanos, SECOND, now};
 
@@ -70,7 +70,7 @@ fn a_planned_refusal_is_one_and_ends() {
     let refused = TcpStream::connect(proxy.address()).is_err();
     assert!(refused || proxy.events().len() == 2, "refused, unless this thread slept through the outage");
     eventually("it is over", || proxy.events().len() == 2);
-    crate::support::assert_connected(&connect(&proxy), &target.next());
+    support::assert_connected(&connect(&proxy), &target.next());
     proxy.events().iter().zip(&outage).for_each(|(event, planned)| check(event, planned));
 }
 

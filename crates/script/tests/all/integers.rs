@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::rc::Rc;
 
-use crate::support::{HEAD, Loaded, text};
+use crate::support::{self, HEAD, Loaded, text};
 use nephoscope_drivers::{Column, Columns, Reply, Rows, Value, Want};
 use nephoscope_script::Step;
 
@@ -161,7 +161,7 @@ fn numbers_without_a_sign_are_exact() {
 
 #[test]
 fn numbers_without_a_sign_and_times_are_read() {
-    let noted = crate::support::noted(
+    let noted = support::noted(
         "local row = tx:one(\"none\") tx:exec(\"note\", row.time) tx:exec(\"note\", row.unsigned)",
     );
     assert_eq!(noted, ["'-12:34:56.5'", "Unsigned(18446744073709551615)"]);

@@ -1,6 +1,6 @@
 //! Statements that leave together, and their answers: `tx:send` and `tx:receive`.
 
-use crate::support::{HEAD, Loaded};
+use crate::support::{self, HEAD, Loaded};
 use nephoscope_drivers::{Reply, Want};
 use nephoscope_script::Step;
 
@@ -59,12 +59,12 @@ fn an_answer_without_rows_is_the_number_of_rows_touched() {
             step = script.resume(Reply::default());
         }
         assert!(matches!(step, Step::Flush), "{step:?}");
-        let result = Some(crate::support::answer(script.rows(), 2));
+        let result = Some(support::answer(script.rows(), 2));
         script.rows().keep(Reply { affected: 5, ..Reply::default() });
         script.rows().keep(Reply { result, ..Reply::default() });
         step = script.resume(Reply::default());
         assert!(matches!(step, Step::Call { .. }), "{step:?}");
-        assert_eq!(script.params().iter().map(crate::support::text).collect::<Vec<_>>(), ["5", "2"]);
+        assert_eq!(script.params().iter().map(support::text).collect::<Vec<_>>(), ["5", "2"]);
         assert!(matches!(script.resume(Reply::default()), Step::Done { aborted: false }));
     }
     script.begin(0);

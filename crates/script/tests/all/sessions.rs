@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{HEAD, Loaded, Session};
+use crate::support::{self, HEAD, Loaded, Session};
 use nephoscope_script::Step;
 
 /// A workload whose sessions run a function of their own, with a transaction that notes what it returned.
@@ -173,6 +173,6 @@ fn an_extended_workload_gives_its_function_or_is_given_another() {
         let mut script = vm.script(1, 1).unwrap();
         assert!(matches!(script.set_up(), Step::Done { .. }));
         assert!(matches!(script.begin(0), Step::Call { .. }));
-        assert_eq!(script.params().iter().map(crate::support::text).collect::<Vec<_>>(), [noted.to_string()]);
+        assert_eq!(script.params().iter().map(support::text).collect::<Vec<_>>(), [noted.to_string()]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use crate::support::{HEAD, Loaded, noted, run};
+use crate::support::{self, HEAD, Loaded, noted, run};
 use nephoscope_drivers::{Column, Columns, Command, Reply, Rows, Value, Want};
 use nephoscope_script::{Access, Step};
 
@@ -37,7 +37,7 @@ fn commands_without_a_result_are_queued_where_the_load_pipelines() {
         r#"{HEAD}w:transaction("t", function(tx)
           tx:begin() tx:queue("none") tx:exec("none") tx:queue("none") tx:commit() end)"#
     );
-    let loaded = Loaded::with(&lua, crate::support::SQL, true).unwrap();
+    let loaded = Loaded::with(&lua, support::SQL, true).unwrap();
     let calls = loaded.session(1, 1).run("t").unwrap();
     assert_eq!(calls, ["begin queued", "none() queued", "none()", "none() queued", "commit"]);
 }
@@ -353,7 +353,7 @@ fn every_result_of_a_statement_can_be_read() {
     let mut script = loaded.vm.script(1, 1).unwrap();
     let (mut step, mut given) = (script.begin(0), Vec::new());
     while let Step::Call { want, .. } = step {
-        given.extend(script.params().iter().map(crate::support::text));
+        given.extend(script.params().iter().map(support::text));
         let reply = if want == Want::Rows { two_results(script.rows()) } else { Reply::default() };
         step = script.resume(reply);
     }
@@ -374,7 +374,7 @@ fn key_of(reply: Reply) -> Result<String, String> {
     let result = reply.result.is_some().then(|| two_results(script.rows()).result).flatten();
     match script.resume(Reply { result, ..reply }) {
         Step::Failed(error) => Err(error.to_string()),
-        _ => Ok(script.params().iter().map(crate::support::text).collect()),
+        _ => Ok(script.params().iter().map(support::text).collect()),
     }
 }
 
