@@ -123,7 +123,15 @@ def test_the_p99_that_is_watched_is_that_of_all_series_together(
         name = {"tenant": "default", "role": "rw", "transaction": transaction}
         return {**name, **counts, "committed": count, **encoded}
 
-    interval = {"phase": 0, "start_s": 0.0, "end_s": 0.1, "cpu_busy": 0.1, "cpu_s": 0.01, "lag": None}
+    interval = {
+        "phase": 0,
+        "start_s": 0.0,
+        "end_s": 0.1,
+        "cpu_busy": 0.1,
+        "cpu_wait": None,
+        "cpu_s": 0.01,
+        "lag": None,
+    }
     both = [series("often", 1, 990), series("seldom", 100, 5)]
     load._handle({"record": "interval", **interval, "series": both, "tenants": []})
     # One in two hundred takes 100 ms, so 99 of a hundred do not.

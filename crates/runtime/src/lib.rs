@@ -12,6 +12,7 @@
 //! * [`Listener`] takes TCP connections.
 //! * [`File`] is a file or a block device.
 //! * [`mailbox`] carries messages in from other threads.
+//! * [`ThreadMeter`] tells what the thread has had of the processors.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod buffer;
@@ -21,6 +22,7 @@ mod executor;
 mod file;
 mod listener;
 pub mod mailbox;
+mod meter;
 mod punctual;
 mod reactor;
 #[cfg(feature = "simulated-time")]
@@ -34,6 +36,7 @@ pub use clock::Nanos;
 pub use executor::{Runtime, Turns, Yield};
 pub use file::{ALIGNMENT, Aligned, File, FileOperation, Transfer};
 pub use listener::Listener;
+pub use meter::{ThreadMeter, ThreadUse};
 pub use reactor::Io;
 #[cfg(feature = "simulated-time")]
 pub use simulation::Simulation;

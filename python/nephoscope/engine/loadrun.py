@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.collectors.client import Starvation
 from nephoscope.collectors.host import rss_mb
 from nephoscope.engine.asked import AskedLoads, change_of
 from nephoscope.engine.histories import history_of
@@ -31,6 +30,8 @@ _PUMP_S = 0.1
 _AHEAD_S = 0.1
 _SETTLE_S = 5.0
 """The timeout for the last interval of a phase, in s: the engine delivers within milliseconds."""
+_LATE_S = 30.0
+"""How late the engine's records may come on a busy machine, in s."""
 _END_S = 60.0
 """How much longer than its transactions a run's end may take, in s: an endless transaction is found after 10 s of
 processor time, or 15 s, and on a busy machine processor time passes slowly."""
@@ -65,11 +66,12 @@ class LoadRun:
         self._asked_loads = AskedLoads(self.tenants, self._streams)
         self.phase_name: str | None = None
         """The phase that is going on, once its beginning was told."""
-        self._starvation = Starvation()
         self.is_idle = False
         """Whether the present phase has no load and no connections: the monitor should close its own."""
         self.reached_s: float | None = None
         """When an added endpoint had its first commit, in seconds since the start of the load."""
+        self._told_s = 0.0
+        """The end of the last interval that was handled, as ``reached_s``."""
         self._all_moved_s = 0.0
         """When the last interval began in which every session was at a present endpoint, as ``reached_s``."""
         counts = ("started", "committed", "aborted", "failed", "in_flight", "dropped", "unstarted")
@@ -202,16 +204,23 @@ class LoadRun:
         if self.end is not None and self.end.get("failure"):
             raise MeasurementError(str(self.end["failure"]))
 
+    def await_told(self, happened: Callable[[], bool], limit_s: float) -> bool:
+        """Wait for something that the engine's records tell; returns whether it did within so many seconds.
+
+        It is the records' own time that counts: they may come late here where the machine is busy.
+        """
+        until = self.elapsed + limit_s
+        while not happened() and self.end is None and self._told_s < until and self.elapsed < until + _LATE_S:
+            self._pump(_PUMP_S)
+        return happened()
+
     def follow(self, since: float, limit_s: float) -> bool:
         """Wait until every session has followed a change of the endpoints; returns whether all have.
 
         ``since`` is when the change takes effect, in seconds since the start of the load. Until then a session may be
         in a transaction at an endpoint that was removed.
         """
-        until = self.elapsed + limit_s
-        while self.end is None and self._all_moved_s < since and self.elapsed < until:
-            self._pump(_PUMP_S)
-        return self.end is not None or self._all_moved_s >= since
+        return self.await_told(lambda: self._all_moved_s >= since, limit_s) or self.end is not None
 
     @property
     def planned_end(self) -> float:
@@ -315,6 +324,7 @@ class LoadRun:
     def _interval(self, record: dict[str, Any]) -> None:
         self.writer.interval(record)
         start, end = record["start_s"], record["end_s"]
+        self._told_s = end
         phase = self.phases.get(record["phase"])
         if phase is None:
             phase = self.phases[record["phase"]] = PhaseRecord(number=record["phase"], start_s=start)
@@ -360,7 +370,7 @@ class LoadRun:
         committed = sum(series["committed"] for series in record["series"])
         tenants = record["tenants"]
         values = {"cpu_busy": record["cpu_busy"], "rss_mb": rss_mb()}
-        if (waited := self._starvation.share()) is not None:
+        if (waited := record["cpu_wait"]) is not None:
             values["cpu_wait"] = waited
         if committed:
             values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use nephoscope_drivers::ErrorClass;
-use nephoscope_runtime::Nanos;
+use nephoscope_runtime::{Nanos, ThreadUse};
 
 use crate::heartbeat::Gap;
 use crate::histogram::{self, IntervalHistogram, WindowHistogram};
@@ -109,8 +109,24 @@ pub struct Interval {
     pub lag: Option<WindowHistogram>,
     /// The share of its time that the busiest worker's thread was running, 0–1.
     pub busiest: f64,
+    /// The share of its time for which the worker's thread that fared worst was ready to run and others had the
+    /// processors, 0–1; `None` where the kernel keeps no account of it.
+    pub starved: Option<f64>,
     /// Processor time of all workers' threads.
     pub cpu: Nanos,
+}
+
+impl Interval {
+    /// Adds what a worker's thread had of the processors in a part of the interval, `length` long.
+    pub fn add_use(&mut self, used: ThreadUse, length: Nanos) {
+        // A worker that comes late to the end of an interval has used more than the interval's time.
+        let share = |time: Nanos| (time as f64 / length as f64).min(1.0);
+        self.cpu += used.cpu;
+        self.busiest = self.busiest.max(share(used.cpu));
+        if let Some(waited) = used.waited {
+            self.starved = Some(self.starved.unwrap_or_default().max(share(waited)));
+        }
+    }
 }
 
 /// An error as it is reported: the first of its kind in an interval, and how often it came.
@@ -260,10 +276,7 @@ impl Collector {
         let partial = self.open.entry(place).or_insert_with(empty);
         let interval = &mut partial.interval;
         interval.end = interval.end.max(shard.end);
-        interval.cpu += shard.cpu;
-        // A worker that comes late to the end of an interval has used more than the interval's time.
-        let busy = (shard.cpu as f64 / (shard.end - shard.start) as f64).min(1.0);
-        interval.busiest = interval.busiest.max(busy);
+        interval.add_use(shard.used, shard.end - shard.start);
         if let Some(lag) = &shard.lag {
             lag.add_to(interval.lag.get_or_insert_with(histogram::empty));
         }
@@ -404,6 +417,7 @@ fn nothing(tenants: &[String], start: Nanos, end: Nanos) -> Interval {
         tenants: tenants.iter().map(|name| no_gauges(name)).collect(),
         lag: None,
         busiest: 0.0,
+        starved: None,
         cpu: 0,
     }
 }

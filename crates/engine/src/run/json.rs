@@ -74,7 +74,8 @@ fn interval(of: &Interval) -> Value {
         "record": "interval", "phase": of.phase, "start_s": seconds(of.start), "end_s": seconds(of.end),
         "series": of.series.iter().map(series).collect::<Vec<_>>(),
         "tenants": of.tenants.iter().map(tenant).collect::<Vec<_>>(),
-        "lag": lag, "cpu_busy": of.busiest, "cpu_s": seconds(of.cpu),
+        "lag": lag, "cpu_busy": of.busiest, "cpu_wait": of.starved,
+        "cpu_s": seconds(of.cpu),
     })
 }
 

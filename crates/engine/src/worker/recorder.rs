@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use nephoscope_drivers::{Error, ErrorClass};
-use nephoscope_runtime::{Nanos, clock};
+use nephoscope_runtime::{Nanos, ThreadMeter, ThreadUse};
 
 use crate::histogram::IntervalHistogram;
 use crate::worker::tenant::Tenant;
@@ -169,8 +169,8 @@ pub(crate) struct Shard {
     pub(crate) lag: Option<IntervalHistogram>,
     pub(crate) tenants: Vec<TenantGauges>,
     pub(crate) errors: Vec<ErrorNote>,
-    /// Processor time of the worker's thread in the interval.
-    pub(crate) cpu: Nanos,
+    /// What the worker's thread had of the processors in the interval.
+    pub(crate) used: ThreadUse,
 }
 
 /// Distinct errors kept of one interval; the counts by class are always whole.
@@ -190,7 +190,7 @@ pub(crate) struct Recorder {
     series: Vec<Box<SeriesData>>,
     lag: IntervalHistogram,
     notes: Vec<ErrorNote>,
-    cpu: Nanos,
+    meter: Option<ThreadMeter>,
     shards: Sender<Shard>,
     used: Receiver<Box<SeriesData>>,
     spare: VecDeque<Box<SeriesData>>,
@@ -215,7 +215,7 @@ impl Recorder {
             series: (0..series).map(|_| Box::default()).collect(),
             lag: IntervalHistogram::default(),
             notes: Vec::with_capacity(NOTES),
-            cpu: 0,
+            meter: None,
             shards,
             used,
             spare: (0..series).map(|_| Box::default()).collect(),
@@ -227,7 +227,7 @@ impl Recorder {
         self.origin = origin;
         self.start = 0;
         self.end = self.length;
-        self.cpu = clock::thread_cpu();
+        self.meter = Some(ThreadMeter::of_this_thread());
     }
 
     /// When the open interval ends, on the monotonic clock.
@@ -315,7 +315,6 @@ impl Recorder {
     /// because it resets them.
     pub(crate) fn rotate(&mut self, end: Nanos, phase: Nanos, gauges: impl FnOnce() -> Vec<TenantGauges>) {
         self.spare.extend(self.used.try_iter());
-        let cpu = clock::thread_cpu();
         if end > self.start {
             let mut series = Vec::new();
             for (index, data) in self.series.iter_mut().enumerate() {
@@ -335,12 +334,11 @@ impl Recorder {
                 lag,
                 tenants: gauges(),
                 errors: std::mem::take(&mut self.notes),
-                cpu: cpu.saturating_sub(self.cpu),
+                used: self.meter.as_mut().map(ThreadMeter::lap).unwrap_or_default(),
             };
             // The receiver is gone only when the run was given up.
             let _ = self.shards.send(shard);
             self.start = end;
-            self.cpu = cpu;
         }
         self.phase = phase;
         // Intervals are counted from the start of their phase, so that only its last one may be shorter.

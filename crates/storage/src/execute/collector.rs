@@ -110,9 +110,8 @@ impl Collector {
             gauges.connected += shard.connected;
             gauges.lost += shard.lost;
             gauges.refused += shard.refused;
-            interval.cpu += shard.cpu;
             let length = (shard.end - number * self.options.interval).max(1);
-            interval.busiest = interval.busiest.max((shard.cpu as f64 / length as f64).min(1.0));
+            interval.add_use(shard.used, length);
             (waited, dropped) = (waited + shard.waited, dropped + shard.dropped);
             self.totals.started += shard.started;
             self.totals.in_flight += shard.in_flight;
@@ -229,6 +228,7 @@ impl Collector {
             tenants: vec![tenant],
             lag: None,
             busiest: 0.0,
+            starved: None,
             cpu: 0,
         }
     }

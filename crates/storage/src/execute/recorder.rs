@@ -2,7 +2,7 @@
 
 use nephoscope_drivers::ErrorClass;
 use nephoscope_engine::histogram::IntervalHistogram;
-use nephoscope_runtime::{Nanos, clock};
+use nephoscope_runtime::{Nanos, ThreadMeter, ThreadUse};
 
 use crate::execute::target::Failure;
 use crate::requests::Operation;
@@ -56,8 +56,8 @@ pub(crate) struct Shard {
     pub(crate) lost: u64,
     pub(crate) refused: u64,
     pub(crate) notes: Vec<Note>,
-    /// Processor time of the worker's thread.
-    pub(crate) cpu: Nanos,
+    /// What the worker's thread had of the processors.
+    pub(crate) used: ThreadUse,
     /// When it ended, since the start.
     pub(crate) end: Nanos,
 }
@@ -75,7 +75,7 @@ pub(crate) struct Recorder {
     worker: usize,
     start: Nanos,
     length: Nanos,
-    cpu: Nanos,
+    meter: ThreadMeter,
     pub(crate) connected: u64,
     pub(crate) shard: Shard,
 }
@@ -83,7 +83,8 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Intervals of a length from a start on.
     pub(crate) fn new(worker: usize, start: Nanos, length: Nanos) -> Self {
-        Self { worker, start, length, cpu: clock::thread_cpu(), connected: 0, shard: empty(worker, 0) }
+        let meter = ThreadMeter::of_this_thread();
+        Self { worker, start, length, meter, connected: 0, shard: empty(worker, 0) }
     }
 
     /// The end of the present interval.
@@ -95,8 +96,7 @@ impl Recorder {
     pub(crate) fn roll(&mut self, end: Nanos) -> Shard {
         let mut shard = std::mem::replace(&mut self.shard, empty(self.worker, 0));
         self.shard.number = shard.number + 1;
-        let cpu = clock::thread_cpu();
-        shard.cpu = cpu - std::mem::replace(&mut self.cpu, cpu);
+        shard.used = self.meter.lap();
         shard.end = end - self.start;
         shard.connected = self.connected;
         shard
@@ -159,7 +159,7 @@ fn empty(worker: usize, number: u64) -> Shard {
         lost: 0,
         refused: 0,
         notes: Vec::new(),
-        cpu: 0,
+        used: ThreadUse::default(),
         end: 0,
     }
 }

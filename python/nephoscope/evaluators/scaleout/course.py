@@ -88,9 +88,7 @@ class NodesCourse:
             raise MeasurementError("a node was added, and there is no endpoint that was not there before")
         load.reached_s = None
         routed_s = load.set(endpoints=self._led_to_new(before, now, done.node))
-        until = load.elapsed + limit_s
-        while load.reached_s is None and load.end is None and load.elapsed < until:
-            load.pump_for(0.05)
+        load.await_told(lambda: load.reached_s is not None, limit_s)
         if load.reached_s is None:
             raise MeasurementError(f"no transaction was committed at the new node within {limit_s:g} s")
         began_s = (done.began_ns - load.origin_ns) / 1e9

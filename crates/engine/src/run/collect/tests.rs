@@ -21,7 +21,17 @@ fn shard(worker: usize, phase: Nanos, start: Nanos, end: Nanos, times: &[Nanos])
     }
     let tenants = vec![TenantGauges { arrivals: times.len() as u64, ..TenantGauges::default() }];
     let series = if times.is_empty() { Vec::new() } else { vec![(0, data)] };
-    Shard { worker, phase, start, end, series, lag: None, tenants, errors: Vec::new(), cpu: 0 }
+    Shard {
+        worker,
+        phase,
+        start,
+        end,
+        series,
+        lag: None,
+        tenants,
+        errors: Vec::new(),
+        used: ThreadUse::default(),
+    }
 }
 
 /// What a worker sends: an interval ends where a multiple of the length or a phase does, but a worker that is
