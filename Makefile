@@ -18,6 +18,9 @@ export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
+# What Python has compiled is kept, whatever the surroundings say: every worker of the tests and every program that they
+# start would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## List the targets
