@@ -48,11 +48,16 @@ pub fn since_boot() -> Nanos {
 /// Processor time that the calling thread has used, in nanoseconds.
 #[must_use]
 pub fn thread_cpu() -> Nanos {
+    if is_simulated() { 0 } else { read(ClockId::ThreadCPUTime) }
+}
+
+/// Whether the calling thread's clock is one that a test moves: what a processor does takes no time then.
+#[must_use]
+pub(crate) fn is_simulated() -> bool {
     #[cfg(feature = "simulated-time")]
-    if crate::simulation::now().is_some() {
-        return 0;
-    }
-    read(ClockId::ThreadCPUTime)
+    return crate::simulation::now().is_some();
+    #[cfg(not(feature = "simulated-time"))]
+    false
 }
 
 /// The processor time of a thread, to be read from other threads as well.
