@@ -125,7 +125,7 @@ def test_folders_of_one_name_are_told_apart(tmp_path: Path) -> None:
         ),
         (["A", "--tables", "file"], "tables cannot be written to file: it is no folder"),
         (["A", "B", "--tables", "file"], "tables cannot be written to file: it is no folder"),
-        (["A", "--format", "html"], "'html' is not one of 'table', 'markdown'"),
+        (["A", "--format", "html"], "Invalid value for '--format': 'html' is not one of 'table', 'markdown'"),
     ],
 )
 def test_bad_input_is_one_message(

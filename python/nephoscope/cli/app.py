@@ -66,7 +66,7 @@ def _call() -> int:
     except Exception as error:  # noqa: BLE001 - whatever it is, a user gets one message
         # Wrong options and arguments, as the parser reports them.
         if hasattr(error, "format_message"):
-            return complain(error.format_message(), InputError.exit_code)
+            return complain(error.format_message().replace("Value error, ", ""), InputError.exit_code)
         _log.info("an internal error", exc_info=True)
         message = f"{type(error).__name__}: {error} (a defect of nephoscope; --verbose before the command shows where)"
         return complain(message, MeasurementError.exit_code)
