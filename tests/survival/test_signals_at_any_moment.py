@@ -39,7 +39,9 @@ def is_of_python_itself(ended: Ended) -> bool:
     """Whether Python was interrupted before it read the first line of ours: nobody can keep it from saying so."""
     files = re.findall(r'File "([^"]*)"', ended.err)
     # The site module runs the lines of .pth files, and they import files of packages.
-    is_before_ours = "init_import_site" in ended.err or all(file.startswith("<frozen ") for file in files)
+    # Line 0 of the command is where Python begins it, before its first.
+    is_before_ours = "init_import_site" in ended.err or 'nephoscope", line 0, ' in ended.err
+    is_before_ours |= all(file.startswith("<frozen ") for file in files)
     return "KeyboardInterrupt" in ended.err and is_before_ours
 
 

@@ -72,8 +72,10 @@ def test_roles_move_and_what_was_acknowledged_stays(folder: Path) -> None:
         (url,) = redis.endpoints("rw")
         _write(url, 0, 0)
         planned = redis.act(Action.PROMOTE)
-        assert (planned.node, planned.detail["planned"]) == ("node2", True)
-        assert redis.nodes() == {"node1": "ro", "node2": "rw", "node3": "ro"}
+        # Whichever has received most by then is taken.
+        assert planned.node in ("node2", "node3")
+        assert planned.detail["planned"] is True
+        assert redis.nodes() == {"node1": "ro", "node2": "ro", "node3": "ro"} | {planned.node: "rw"}
         assert _keys(url, 10) == 10, "the old primary sends all before it ends"
         _write(url, 10, 1)
         redis.act(Action.KILL)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from nephoscope import _engine
-from nephoscope.collectors.host import rss_mb
+from nephoscope.collectors.client import client_metrics
 from nephoscope.engine.asked import AskedLoads, change_of
 from nephoscope.engine.histories import history_of
 from nephoscope.engine.sessions import PhaseRecord
@@ -344,7 +344,7 @@ class LoadRun:
             total.append(sum(tenant[name] for tenant in record["tenants"]))
         phase.connected = sum(tenant["connected"] for tenant in record["tenants"])
         phase.connections_failed += sum(tenant["lost"] + tenant["refused"] for tenant in record["tenants"])
-        self._client_metrics(record)
+        self.writer.metrics(end, "client", client_metrics(record).items())
         if not any(tenant["moving"] for tenant in record["tenants"]):
             self._all_moved_s = start
         for tenant in record["tenants"]:
@@ -365,20 +365,6 @@ class LoadRun:
         }
         self.writer.event(record["time_s"], "gap", **facts)
         self._watcher.gap({"time_s": record["time_s"], **facts})
-
-    def _client_metrics(self, record: Mapping[str, Any]) -> None:
-        committed = sum(series["committed"] for series in record["series"])
-        tenants = record["tenants"]
-        values = {"cpu_busy": record["cpu_busy"], "rss_mb": rss_mb()}
-        if (waited := record["cpu_wait"]) is not None:
-            values["cpu_wait"] = waited
-        if committed:
-            values["cpu_us_per_transaction"] = record["cpu_s"] * 1e6 / committed
-        if lag := record["lag"]:
-            values |= {f"lag_{name}": lag[name] for name in ("p50_us", "p99_us", "max_us")}
-        for name in ("arrivals", "backlog", "dropped", "sessions", "connected", "disconnected"):
-            values[name] = float(sum(tenant[name] for tenant in tenants))
-        self.writer.metrics(record["end_s"], "client", values.items())
 
     def _tenant_events(self, time_s: float, tenant: Mapping[str, Any]) -> None:
         self._totals["dropped"] += tenant["dropped"]

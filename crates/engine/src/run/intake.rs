@@ -8,8 +8,9 @@ use std::thread::JoinHandle;
 use nephoscope_runtime::Nanos;
 use nephoscope_script::{KeySpace, used_keys};
 
-use crate::run::collect::{Collector, Record, SeriesName};
+use crate::run::collect::{Collector, Record};
 use crate::run::history::{Histories, History};
+use crate::run::interval::SeriesName;
 use crate::spec::PhaseSpec;
 use crate::worker::history::Parcel;
 use crate::worker::recorder::{SeriesData, Shard};

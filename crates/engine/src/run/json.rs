@@ -7,9 +7,10 @@ use nephoscope_runtime::Nanos;
 use serde_json::{Map, Value, json};
 
 use crate::histogram::{self, WindowHistogram};
-use crate::run::collect::{ErrorEvent, Interval, Record, Series, TenantInterval};
+use crate::run::collect::{ErrorEvent, Record};
 use crate::run::history::History;
 use crate::run::intake::{Ending, Totals};
+use crate::run::interval::{Interval, Series, TenantInterval};
 
 fn seconds(time: Nanos) -> f64 {
     time as f64 / 1e9

@@ -3,6 +3,7 @@
 mod collect;
 mod history;
 mod intake;
+mod interval;
 pub mod json;
 mod open;
 #[cfg(feature = "simulated-time")]
@@ -31,9 +32,10 @@ use crate::worker::report::{Order, Report, SET_UP};
 use crate::worker::watchdog::Watchdog;
 use crate::worker::{self, WorkerSetup};
 
-pub use collect::{ErrorEvent, Interval, Series, SeriesName, TenantInterval};
+pub use collect::ErrorEvent;
 pub use history::History;
 pub use intake::{Ending, Totals};
+pub use interval::{Interval, Series, SeriesName, TenantInterval};
 pub use open::{read_source, settings};
 #[cfg(feature = "simulated-time")]
 pub use simulation::Simulation;

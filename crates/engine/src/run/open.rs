@@ -10,7 +10,7 @@ use nephoscope_script::{OptionValue, Source, Transaction, Workload};
 use rustix::thread::CpuSet;
 
 use crate::error::{EngineError, GiveUp};
-use crate::run::collect::SeriesName;
+use crate::run::interval::SeriesName;
 use crate::spec::load::{Change, Resolver, TenantChange, to_nanos};
 use crate::spec::routes::{Opener, TenantPlan};
 use crate::spec::{LoadSpec, PhaseKind, PhaseSpec, Reads, RetrySpec, Role, TenantSpec, Think, WorkloadSpec};

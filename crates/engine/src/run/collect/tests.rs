@@ -1,7 +1,10 @@
 //! Shards of any order, cut by workers that hear of changes early or late, make whole intervals.
 
 use super::*;
-use crate::spec::PhaseKind;
+use crate::histogram::WindowHistogram;
+use crate::spec::{PhaseKind, Role};
+use crate::worker::recorder::{SeriesData, TenantGauges};
+use nephoscope_runtime::ThreadUse;
 use proptest::prelude::*;
 use std::sync::mpsc::channel;
 
