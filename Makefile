@@ -124,7 +124,7 @@ $(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_LTO := off
 $(VENV)/built-for-tests test-python: export CARGO_PROFILE_RELEASE_CODEGEN_UNITS := 16
 
 $(VENV)/built $(VENV)/built-for-tests: $(VENV)/run $(RUST_SOURCES) Cargo.toml Cargo.lock pyproject.toml
-	$(BIN)/maturin develop --release --locked --quiet
+	PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet
 	rm -f $(VENV)/built $(VENV)/built-for-tests
 	touch $@
 

@@ -312,6 +312,8 @@ def test_the_knee_of_planted_capacities_is_found(tmp_path: Path) -> None:
     assert "knee" in ended.out
     page = (tmp_path / "x" / "report.html").read_text()
     assert "The knee is 3, size 4" in page
+    # Sizes have names: nothing is said of a first and a last one.
+    assert "deviation: a level&#39;s distance from the mean of all. With 95 % intervals" in page
 
 
 def test_run_and_experiment_name_each_other(tmp_path: Path) -> None:

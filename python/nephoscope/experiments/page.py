@@ -11,7 +11,7 @@ from nephoscope.experiments.boxes import boxes
 from nephoscope.experiments.curves import curves
 from nephoscope.experiments.responses import response
 from nephoscope.experiments.results import COST
-from nephoscope.experiments.tables import effect_unit, tables_of
+from nephoscope.experiments.tables import effect_unit, meanings, tables_of
 from nephoscope.report.kit.charts import (
     HeatChart,
     Line,
@@ -110,8 +110,8 @@ def _effects(analysis: Analysis) -> XYChart:
         title=f"Effects on {analysis.response}",
         unit=unit,
         message=f"Clear: {said}." if said else "No effect is clear.",
-        note="The change from the first level to the last, with 95 % intervals; the largest first. Clear: at 5 % for "
-        "all effects together.",
+        note=f"{meanings({effect.kind for effect in effects})} With 95 % intervals; the largest first."
+        " Clear: at 5 % for all effects together.",
         x=axis_of_names("", [effect.label for effect in effects]),
         y=axis_around("effect", unit, ends),
         lines=(zero, *(line for line in lines if line.data)),

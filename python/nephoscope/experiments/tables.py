@@ -10,11 +10,23 @@ from nephoscope.tables.columns import number, text
 from nephoscope.tables.model import Column, Row, Table, ends, interval_of, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from nephoscope.experiments.effects import Analysis
     from nephoscope.experiments.folder import Experiment
     from nephoscope.experiments.results import LevelScaling, Results
+
+_KINDS = {
+    "effect": "the change from the first level to the last; of a product half the difference between the effects of"
+    " the one at the ends of the other",
+    "curvature": "the second-order coefficient",
+    "deviation": "a level's distance from the mean of all",
+}
+
+
+def meanings(kinds: Container[str]) -> str:
+    """Say what these kinds of effects are."""
+    return " ".join(f"{kind}: {meaning}." for kind, meaning in _KINDS.items() if kind in kinds)
 
 
 def tables_of(found: Results) -> list[Table]:
@@ -53,9 +65,7 @@ def effects_table(found: Results) -> Table:
         text("term", "A factor, its curvature (²) or level (=), or a product of two.", "term"),
         text(
             "kind",
-            "effect: the change from the first level to the last; of a product half the difference between the effects "
-            "of the one at the ends of the other. curvature: the second-order coefficient. deviation: a level's "
-            "distance from the mean of all.",
+            meanings(_KINDS),
         ),
         Column(
             "effect",
