@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nephoscope import _engine
+from nephoscope.collectors.client import client_metrics
 from nephoscope.engine.loadrun import LoadRun
 from nephoscope.errors import MeasurementError
 from nephoscope.measuring.manifest import manifest_of
@@ -136,3 +137,14 @@ def test_the_p99_that_is_watched_is_that_of_all_series_together(
     load._handle({"record": "interval", **interval, "series": both, "tenants": []})
     # One in two hundred takes 100 ms, so 99 of a hundred do not.
     assert seen == [pytest.approx(1.0, rel=0.001)]
+
+
+def test_the_client_metrics_of_an_interval_are_those_that_the_engine_tells() -> None:
+    count = {"committed": 50}
+    tenant = dict.fromkeys(("arrivals", "backlog", "dropped", "sessions", "connected", "disconnected"), 2)
+    record = {"cpu_busy": 0.5, "cpu_wait": 0.25, "cpu_s": 0.01, "lag": None, "series": [count, count]}
+    told = client_metrics({**record, "tenants": [tenant, tenant]})
+    assert (told["cpu_busy"], told["cpu_wait"], told["sessions"]) == (0.5, 0.25, 4)
+    assert told["cpu_us_per_transaction"] == pytest.approx(100)
+    told = client_metrics({**record, "cpu_wait": None, "series": [], "tenants": []})
+    assert not {"cpu_wait", "cpu_us_per_transaction", "lag_p99_us"} & set(told)
