@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from commands import call
+from nephoscope.measuring import trying
 from nephoscope.study.packaged import packaged_workloads
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nephoscope.measuring.trying import Tried
 
 SOUND = """local w = workload "probe"
 local size = w:option("size", "integer", 10, "how many")
@@ -48,6 +51,25 @@ def test_the_workloads_that_come_with_nephoscope_run(name: str) -> None:
         ends = ["committed"] if trial["database"] else ["committed", "aborted"]
         counts = {one["transaction"]: sum(one[end] for end in ends) for one in trial["transactions"]}
         assert all(counts.values()), (dialect, counts)
+
+
+def test_a_machine_too_busy_to_begin_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the outcomes of runs the first is replaced by that of one in which nothing began."""
+    outcome = trying._outcome
+    asked: list[str] = []
+
+    def late(run: Any, transaction: str, used: dict[str, int]) -> Tried | None:
+        asked.append(transaction)
+        found = outcome(run, transaction, used)
+        return None if asked.count(transaction) == 1 else found
+
+    monkeypatch.setattr(trying, "_SECONDS", (0.01, 0.2))
+    monkeypatch.setattr(trying, "_outcome", late)
+    assert call("workloads", "tpcb", "--try", "--json").code == 0
+    monkeypatch.setattr(trying, "_outcome", lambda *_: None)
+    ended = call("workloads", "tpcb", "--try", "--json")
+    assert ended.code == 1
+    assert "it did not begin within 0.2 s" in ended.out
 
 
 def test_lua_and_sql_run_on_sqlite_and_lua_alone_elsewhere(tmp_path: Path) -> None:

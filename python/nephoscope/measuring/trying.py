@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _SEED = 7
 _TENANT = "try"
-_SECONDS = 0.2
-"""How long each transaction runs, again and again, each time with other random numbers."""
+_SECONDS = (0.2, 2.0, 20.0)
+"""How long each transaction runs, again and again, each time with other random numbers; a longer time is taken where
+the machine was too busy to begin one in a shorter."""
 _SLOW_S = 60.0
 """The timeout of a transaction: analytic queries take their time on a busy machine."""
 _CONNECT_S = 10.0
@@ -161,14 +162,17 @@ def _try(workload: Workload, transaction: str, used: dict[str, int]) -> Tried:
     """Run a transaction for a moment. ``used`` has the keys that runs have used up, and gets those of this one."""
     table = LoadTable(sessions=1, statement_timeout=_SLOW_S, drain_timeout=_SLOW_S)
     tenant = tenant_description(table, Tenant(_TENANT, (workload.url,)), "rw", workload.spec(used))
-    load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(_SECONDS)
-    phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {_TENANT: load}, "seconds": _SECONDS}
-    description = {**load_description(table, _SEED, []), "tenants": [tenant], "phases": [phase]}
-    try:
-        with _running(json.dumps(description)) as run:
-            return _outcome(run, transaction, used)
-    except NephoscopeError as error:
-        return Tried(transaction=transaction, fault=str(error))
+    for seconds in _SECONDS:
+        load = Load(concurrency=1.0, mix={transaction: 1.0}).to_engine(seconds)
+        phase = {"name": "try", "kind": "measure", "labels": {}, "loads": {_TENANT: load}, "seconds": seconds}
+        description = {**load_description(table, _SEED, []), "tenants": [tenant], "phases": [phase]}
+        try:
+            with _running(json.dumps(description)) as run:
+                if tried := _outcome(run, transaction, used):
+                    return tried
+        except NephoscopeError as error:
+            return Tried(transaction=transaction, fault=str(error))
+    return Tried(transaction=transaction, fault=f"it did not begin within {_SECONDS[-1]:g} s")
 
 
 @contextmanager
@@ -180,8 +184,8 @@ def _running(description: str) -> Iterator[_engine.Run]:
         run.stop()
 
 
-def _outcome(run: _engine.Run, transaction: str, used: dict[str, int]) -> Tried:
-    """Read a run to its end; the keys that it has used up go into ``used``."""
+def _outcome(run: _engine.Run, transaction: str, used: dict[str, int]) -> Tried | None:
+    """Read a run to its end; the keys that it has used up go into ``used``. None where no transaction has begun."""
     counts = dict.fromkeys(("committed", "aborted", "failed"), 0)
     error = fault = ""
     while (text := run.next(2 * _SLOW_S)) is not None:
@@ -196,6 +200,8 @@ def _outcome(run: _engine.Run, transaction: str, used: dict[str, int]) -> Tried:
             case "end":
                 fault = str(record.get("failure") or "")
                 used.update(record.get("handed_out", {}).get(_TENANT, {}))
+                if not record["started"] and not fault and not error:
+                    return None
                 break
     if counts["committed"] and "tx:skip()" in fault:
         fault = ""  # It has used up the few rows of a small scale.
