@@ -134,6 +134,13 @@ impl IntervalHistogram {
         2 * (self.indexes.capacity() + self.numbers.capacity() + self.rounds.capacity())
             + size_of::<[u16; GROUP]>() * self.counts.capacity()
     }
+
+    /// Adds all times to a window's histogram that is made where there is something to add.
+    pub fn add_to_rare(&self, sum: &mut Option<WindowHistogram>) {
+        if !self.is_empty() {
+            self.add_to(sum.get_or_insert_with(super::empty));
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::heartbeat::Gap;
 use crate::histogram;
 use crate::run::history::History;
 use crate::run::intake::{Ending, Recycle};
-use crate::run::interval::{Interval, Series, SeriesName, add_gauges, nothing};
+use crate::run::interval::{Interval, Series, SeriesName};
 use crate::spec::PhaseSpec;
 use crate::worker::recorder::{ErrorNote, Shard};
 
@@ -154,7 +154,7 @@ impl Collector {
         let worker = shard.worker;
         let Self { names, tenants, .. } = self;
         let empty = || Partial {
-            interval: nothing(tenants, shard.start, shard.end),
+            interval: Interval::new(tenants, shard.start, shard.end),
             indexes: vec![None; names.len()],
             notes: Vec::new(),
         };
@@ -166,11 +166,11 @@ impl Collector {
             lag.add_to(interval.lag.get_or_insert_with(histogram::empty));
         }
         for (sum, gauges) in interval.tenants.iter_mut().zip(&shard.tenants) {
-            add_gauges(sum, gauges);
+            sum.add(gauges);
         }
         for (number, mut data) in shard.series {
             let index = *partial.indexes[number].get_or_insert_with(|| {
-                interval.series.push(Series::of(&names[number]));
+                interval.series.push(Series::new(names[number].clone()));
                 interval.series.len() - 1
             });
             interval.series[index].add(&data);
@@ -232,7 +232,7 @@ impl Collector {
             let (at, spec) = entry.remove_entry();
             if self.through < at {
                 // Every worker heard too late of the phase before: it has its time, and nothing in it.
-                let mut missed = nothing(&self.tenants, self.through, at);
+                let mut missed = Interval::new(&self.tenants, self.through, at);
                 missed.phase = self.begun.saturating_sub(1);
                 self.ready.push_back(Record::Interval(Box::new(missed)));
                 self.through = at;

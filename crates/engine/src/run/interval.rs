@@ -2,7 +2,7 @@
 
 use nephoscope_runtime::{Nanos, ThreadUse};
 
-use crate::histogram::{self, IntervalHistogram, WindowHistogram};
+use crate::histogram::{self, WindowHistogram};
 use crate::spec::Role;
 use crate::worker::recorder::{CLASSES, SeriesData, TenantGauges};
 use crate::worker::rest;
@@ -109,7 +109,60 @@ pub struct Interval {
     pub cpu: Nanos,
 }
 
+impl TenantInterval {
+    /// A tenant of which there is nothing to say yet.
+    fn new(tenant: &str) -> Self {
+        Self {
+            tenant: tenant.to_owned(),
+            arrivals: 0,
+            dropped: 0,
+            backlog: 0,
+            sessions: 0,
+            connected: 0,
+            disconnected: 0,
+            moving: 0,
+            lost: 0,
+            restored: 0,
+            refused: 0,
+            woken: None,
+            reached: None,
+        }
+    }
+
+    /// Adds what a worker has of it.
+    pub(crate) fn add(&mut self, part: &TenantGauges) {
+        self.arrivals += part.arrivals;
+        self.dropped += part.dropped;
+        self.backlog += part.backlog;
+        self.sessions += part.sessions;
+        self.connected += part.connected;
+        self.disconnected += part.disconnected;
+        self.moving += part.moving;
+        self.lost += part.lost;
+        self.restored += part.restored;
+        self.refused += part.refused;
+        self.woken = rest::shorter(self.woken, part.woken);
+        self.reached = rest::shorter(self.reached, part.reached);
+    }
+}
+
 impl Interval {
+    /// An interval in which nothing happened yet, of phase 0.
+    #[must_use]
+    pub fn new(tenants: &[String], start: Nanos, end: Nanos) -> Self {
+        Self {
+            phase: 0,
+            start,
+            end,
+            series: Vec::new(),
+            tenants: tenants.iter().map(|name| TenantInterval::new(name)).collect(),
+            lag: None,
+            busiest: 0.0,
+            starved: None,
+            cpu: 0,
+        }
+    }
+
     /// Adds what a worker's thread had of the processors in a part of the interval, `length` long.
     pub fn add_use(&mut self, used: ThreadUse, length: Nanos) {
         // A worker that comes late to the end of an interval has used more than the interval's time.
@@ -124,9 +177,10 @@ impl Interval {
 
 impl Series {
     /// A series in which nothing has happened yet.
-    pub(crate) fn of(name: &SeriesName) -> Self {
+    #[must_use]
+    pub fn new(name: SeriesName) -> Self {
         Self {
-            name: name.clone(),
+            name,
             committed: 0,
             aborted: 0,
             failed: 0,
@@ -160,61 +214,7 @@ impl Series {
             data.prompt.add_to(sum);
         }
         self.unstarted += data.unstarted;
-        add_rare(&mut self.failures, &data.failures);
-        add_rare(&mut self.censored, &data.censored);
+        data.failures.add_to_rare(&mut self.failures);
+        data.censored.add_to_rare(&mut self.censored);
     }
-}
-
-fn add_rare(sum: &mut Option<WindowHistogram>, part: &IntervalHistogram) {
-    if !part.is_empty() {
-        part.add_to(sum.get_or_insert_with(histogram::empty));
-    }
-}
-
-/// An interval in which nothing happened yet.
-pub(crate) fn nothing(tenants: &[String], start: Nanos, end: Nanos) -> Interval {
-    Interval {
-        phase: 0,
-        start,
-        end,
-        series: Vec::new(),
-        tenants: tenants.iter().map(|name| no_gauges(name)).collect(),
-        lag: None,
-        busiest: 0.0,
-        starved: None,
-        cpu: 0,
-    }
-}
-
-fn no_gauges(tenant: &str) -> TenantInterval {
-    TenantInterval {
-        tenant: tenant.to_owned(),
-        arrivals: 0,
-        dropped: 0,
-        backlog: 0,
-        sessions: 0,
-        connected: 0,
-        disconnected: 0,
-        moving: 0,
-        lost: 0,
-        restored: 0,
-        refused: 0,
-        woken: None,
-        reached: None,
-    }
-}
-
-pub(crate) fn add_gauges(sum: &mut TenantInterval, part: &TenantGauges) {
-    sum.arrivals += part.arrivals;
-    sum.dropped += part.dropped;
-    sum.backlog += part.backlog;
-    sum.sessions += part.sessions;
-    sum.connected += part.connected;
-    sum.disconnected += part.disconnected;
-    sum.moving += part.moving;
-    sum.lost += part.lost;
-    sum.restored += part.restored;
-    sum.refused += part.refused;
-    sum.woken = rest::shorter(sum.woken, part.woken);
-    sum.reached = rest::shorter(sum.reached, part.reached);
 }

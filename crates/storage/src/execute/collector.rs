@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use nephoscope_engine::histogram::{self, IntervalHistogram, WindowHistogram};
+use nephoscope_engine::histogram::{self, WindowHistogram};
 use nephoscope_engine::spec::Role;
-use nephoscope_engine::{ErrorEvent, Interval, Record, Series, SeriesName, TenantInterval, json as engine};
+use nephoscope_engine::{ErrorEvent, Interval, Record, Series, SeriesName, json as engine};
 use nephoscope_runtime::Nanos;
 use serde_json::{Value, json};
 
@@ -137,7 +137,7 @@ impl Collector {
         operation: Operation,
         parts: impl Iterator<Item = &'a OperationData>,
     ) -> Option<(Series, WindowHistogram)> {
-        let mut series = self.empty(operation);
+        let mut series = Series::new(self.name(operation));
         let mut lateness = histogram::empty();
         for part in parts {
             series.committed += part.done;
@@ -147,8 +147,8 @@ impl Collector {
             part.latency.add_to(&mut series.latency);
             part.service.add_to(&mut series.service);
             part.lateness.add_to(&mut lateness);
-            add_rare(&mut series.failures, &part.failures);
-            add_rare(&mut series.censored, &part.censored);
+            part.failures.add_to_rare(&mut series.failures);
+            part.censored.add_to_rare(&mut series.censored);
         }
         self.totals.done += series.committed;
         self.totals.failed += series.failed;
@@ -184,59 +184,12 @@ impl Collector {
         SeriesName { tenant: self.options.source.clone(), role: Role::Rw, transaction }
     }
 
-    fn empty(&self, operation: Operation) -> Series {
-        Series {
-            name: self.name(operation),
-            committed: 0,
-            aborted: 0,
-            failed: 0,
-            uncertain: 0,
-            retried: 0,
-            retries: 0,
-            affected: 0,
-            errors: Default::default(),
-            latency: histogram::empty(),
-            service: histogram::empty(),
-            failures: None,
-            unstarted: 0,
-            censored: None,
-        }
-    }
-
     fn nothing(&self, number: u64) -> Interval {
         let start = self.start + number * self.options.interval;
-        let tenant = TenantInterval {
-            tenant: self.options.source.clone(),
-            arrivals: 0,
-            dropped: 0,
-            backlog: 0,
-            sessions: self.options.depth as u64,
-            connected: 0,
-            disconnected: 0,
-            moving: 0,
-            lost: 0,
-            restored: 0,
-            refused: 0,
-            woken: None,
-            reached: None,
-        };
-        Interval {
-            phase: self.options.phase,
-            start,
-            end: start,
-            series: Vec::new(),
-            tenants: vec![tenant],
-            lag: None,
-            busiest: 0.0,
-            starved: None,
-            cpu: 0,
-        }
-    }
-}
-
-fn add_rare(sum: &mut Option<WindowHistogram>, part: &IntervalHistogram) {
-    if !part.is_empty() {
-        part.add_to(sum.get_or_insert_with(histogram::empty));
+        let mut interval = Interval::new(std::slice::from_ref(&self.options.source), start, start);
+        interval.phase = self.options.phase;
+        interval.tenants[0].sessions = self.options.depth as u64;
+        interval
     }
 }
 
