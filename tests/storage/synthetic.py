@@ -16,8 +16,9 @@ from nephoscope.storage.corpus import (
     CorpusWriter,
     native_columns,
 )
-from nephoscope.storage.features import KB, READ, WRITE, Cell
+from nephoscope.storage.features import READ, WRITE, Cell
 from nephoscope.storage.generating import CoursePart, batches, captured, compose, plan
+from nephoscope.storage.sizes import KB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

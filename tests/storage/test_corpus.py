@@ -74,7 +74,8 @@ def test_x_y_and_z_are_derived(folder: Path) -> None:
     assert found.y.tolist() == [[1, 1], [0, 1]]
     assert found.cells == [Cell(3, 0), Cell(3, 1), Cell(4, 9)]
     assert found.z.tolist() == [[1, 1, 0], [0, 0, 1]]
-    assert {size: sizes.tolist() for size, sizes in found.write_bytes.items()} == {1: [100], 9: [9000]}
+    for segment, size_kb, written in ((3, 1, 100), (4, 9, 9000)):
+        assert found.write_bytes.of(Cell(segment, size_kb)).tolist() == [written]
 
 
 def test_a_corpus_that_is_not_whole_is_none(tmp_path: Path) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from nephoscope.storage.corpus import Relations
 from nephoscope.storage.distances import divergence
 from nephoscope.storage.features import Cell
 from nephoscope.storage.models.base import Training
 from nephoscope.storage.models.drift import Drift, fit_drift
+from nephoscope.storage.sizes import WriteSizes
 
 if TYPE_CHECKING:
     from nephoscope.storage.models.base import Vector
@@ -42,8 +45,9 @@ def data(*, grows: bool) -> Training:
         z=z,
         mixes=["mix"] * RUNS,
         targets=np.full(RUNS, 40.0),
-        write_bytes={},
+        write_bytes=WriteSizes(np.arange(CELLS), {}),
         order=np.arange(RUNS, dtype=float),
+        relations=Relations(np.zeros(CELLS, dtype=np.int64), np.arange(CELLS), 1),
     )
 
 
@@ -86,3 +90,19 @@ def test_what_was_learned_is_kept_and_damage_is_refused() -> None:
     }.items():
         with pytest.raises(ValueError, match="drift"):
             Drift.restored({**drift.state(), name: array}, CELLS)
+
+
+def test_how_writes_are_divided_among_relations_is_left_to_the_mix() -> None:
+    """Two relations of two segments each, and a read: other runs tell where in a relation, and how many are reads."""
+    whole = data(grows=True)
+    relations = Relations(np.array([0, 0, 2, 2, 4, 4]), np.array([0, 1] * 3), 1)
+    cells = [*whole.cells[:4], Cell(4, 0), Cell(5, 0)]
+    z = whole.z.copy()
+    z[:, 0] = np.array([300.0, 100, 300, 100, 100, 100])
+    usual = np.array([0.1, 0.1, 0.2, 0.2, 0.2, 0.2])
+    drift = fit_drift(
+        replace(whole, cells=cells, z=z, relations=relations), steady, lambda _: np.array([usual, 0 * usual])
+    )
+    assert drift is not None
+    found = drift.weights(np.array([usual, 0 * usual]), 5)[0]
+    assert found == pytest.approx([0.2, 0.2 / 3, 0.4, 0.4 / 3, 0.1, 0.1], rel=0.05)

@@ -14,6 +14,7 @@ from nephoscope.storage.distances import (
     rhythm,
 )
 from nephoscope.storage.features import Cell
+from nephoscope.storage.sizes import WriteSizes
 
 
 def test_a_poisson_process_has_a_dispersion_of_one_and_no_memory() -> None:
@@ -59,6 +60,6 @@ def test_reads_and_sizes_are_weighed() -> None:
     cells = [Cell(1, 0), Cell(1, 2), Cell(2, 8)]
     weights = np.array([6.0, 3.0, 1.0])
     assert read_share(cells, weights) == pytest.approx(0.6)
-    sizes = {2: np.array([1100, 1900], np.uint32)}
+    sizes = WriteSizes(np.array([0, 1, 2]), {(1, 2): np.array([1100, 1900], np.uint32)})
     assert mean_write_bytes(cells, weights, sizes) == pytest.approx((3 * 1500 + 8192) / 4)
     assert mean_write_bytes(cells[:1], weights[:1], sizes) is None

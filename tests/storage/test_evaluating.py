@@ -94,9 +94,8 @@ def test_planted_errors_are_told(runs: list[Features]) -> None:
     fewer = errors(truth, captured(replace(run, z=run.z * np.where(reads, 0.5, 1))))
     share = truth.read_share
     assert fewer["read_share"] == pytest.approx(1 - 0.5 / (1 - 0.5 * share))
-    larger = errors(
-        truth, captured(replace(run, write_bytes={size: 2 * kept for size, kept in run.write_bytes.items()}))
-    )
+    doubled = {key: 2 * kept for key, kept in run.write_bytes.found.items()}
+    larger = errors(truth, captured(replace(run, write_bytes=replace(run.write_bytes, found=doubled))))
     assert larger["write_bytes"] == pytest.approx(1)
     elsewhere = errors(
         truth, captured(replace(run, cells=[Cell(cell.segment + 1000, cell.size_kb) for cell in run.cells]))

@@ -165,8 +165,9 @@ def test_a_saved_model_foretells_the_same(model: Model, tmp_path: Path) -> None:
     assert found.cells == model.cells
     assert found.origin == known.origin
     assert found.patterns["p"].tolist() == [0, 1, 2]
-    assert {size: kept.tolist() for size, kept in found.write_bytes.items()} == {
-        size: kept.tolist() for size, kept in model.write_bytes.items()
+    assert found.write_bytes.relation.tolist() == model.write_bytes.relation.tolist()
+    assert {key: kept.tolist() for key, kept in found.write_bytes.found.items()} == {
+        key: kept.tolist() for key, kept in model.write_bytes.found.items()
     }
     ours, theirs = model.predict(RATES), found.predict(RATES)
     assert ours.cells == theirs.cells

@@ -19,6 +19,7 @@ from nephoscope.storage.differences import differences
 from nephoscope.storage.features import Cell
 from nephoscope.storage.forecast import Forecast
 from nephoscope.storage.pictures import MOST_COLUMNS, MOST_ROWS, Side
+from nephoscope.storage.sizes import WriteSizes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +91,8 @@ def test_two_sides_have_the_same_rows_columns_and_colours_and_their_difference()
 def test_a_forecast_is_drawn_as_a_run_is() -> None:
     cells = [Cell(1, 0), Cell(2, 4)]
     weights = np.array([[0.75, 0.25], [0.0, 1.0]])
-    forecast = Forecast(np.array([[4, 4], [0, 2]]), cells, weights, {})
+    sizes = WriteSizes(np.arange(3), {})
+    forecast = Forecast(np.array([[4, 4], [0, 2]]), cells, weights, sizes)
     made = Side.of_forecast(forecast, {1: "t1"}, "estimated")
     (chart,) = pictures.heat_maps([made])
     assert {chart.rows[row]: value for _, row, value in chart.cells} == {"t1": 60.0, "segment 2": 40.0}

@@ -26,8 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         page_bytes: 8192,
         arrivals: Arrivals::Stratified,
         bursts: more.get(1).map(|size| bursts(*size)).into_iter().collect(),
-        cells: (0..cells).map(|cell| (cell / 8, cell % 8)).collect(),
-        sizes: (1..8).map(|size| (size, (0..1024).map(|more| size * 1024 - more).collect())).collect(),
+        cells: (0..cells).map(|cell| (cell / 8, cell % 8, (cell as usize % 8).checked_sub(1))).collect(),
+        sizes: (1..8).map(|size| (0..1024).map(|more| size * 1024 - more).collect()).collect(),
         sources: vec![source("backend", rate - rate / 5), source("other", rate / 5)],
         patterns: match more.first() {
             Some(pages @ 1..) => patterns(cells, *pages),

@@ -19,8 +19,8 @@ fn plan(counts: [Vec<u32>; 2], cells: &[(u32, u32)], weights: [Vec<f64>; 2], arr
         page_bytes: 8192,
         arrivals,
         bursts: Vec::new(),
-        cells: cells.to_vec(),
-        sizes: BTreeMap::new(),
+        cells: cells.iter().map(|&(segment, size_kb)| (segment, size_kb, None)).collect(),
+        sizes: Vec::new(),
         patterns: Patterns::default(),
         sources: vec![
             Source { process: "backend".into(), counts: foreground, weights: first, bursts: None },
@@ -110,7 +110,7 @@ proptest! {
             prop_assert!(request.offset + u64::from(request.bytes) <= SEGMENT);
             prop_assert_eq!(request.offset % 8192, 0);
             let size_kb = if request.operation == Operation::Read { 0 } else { request.bytes / 1024 };
-            prop_assert!(plan.cells.contains(&(request.segment, size_kb)));
+            prop_assert!(plan.cells.contains(&(request.segment, size_kb, None)));
         }
     }
 
@@ -155,15 +155,22 @@ fn cells_have_their_frequencies() {
 
 #[test]
 fn sizes_and_offsets_have_their_distributions() {
-    let mut plan = plan([vec![100_000], vec![]], &[(3, 2)], [vec![1.0], vec![0.0]], Arrivals::Poisson);
-    plan.sizes.insert(2, vec![1025, 1100, 1600, 2048]);
+    let cells = [(3, 2), (4, 2), (5, 2)];
+    let mut plan = plan([vec![300_000], vec![]], &cells, [vec![1.0; 3], vec![0.0; 3]], Arrivals::Poisson);
+    plan.sizes = vec![vec![1025, 1100, 1600, 2048], vec![1500]];
+    (plan.cells[0].2, plan.cells[1].2) = (Some(0), Some(1));
     let found = all(&plan, 1, 1);
-    let mut counts = BTreeMap::new();
-    found.bytes.iter().for_each(|bytes| *counts.entry(*bytes).or_insert(0_u64) += 1);
-    assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [1025, 1100, 1600, 2048]);
-    assert!(chi_square(&counts.into_values().collect::<Vec<_>>(), &[25_000.0; 4]) < 6.0);
+    let segments = &found.segment;
+    let of_segment = |segment| (0..found.len()).filter(move |at| segments[*at] == segment);
+    for (segment, sizes) in [(3, &[1025, 1100, 1600, 2048][..]), (4, &[1500]), (5, &[2048])] {
+        let mut counts = BTreeMap::new();
+        of_segment(segment).for_each(|at| *counts.entry(found.bytes[at]).or_insert(0_u64) += 1);
+        assert_eq!(counts.keys().copied().collect::<Vec<_>>(), sizes);
+        let expected = vec![counts.values().sum::<u64>() as f64 / sizes.len() as f64; sizes.len()];
+        assert!(sizes.len() == 1 || chi_square(&counts.into_values().collect::<Vec<_>>(), &expected) < 6.0);
+    }
     let mut pages = vec![0; 2048];
-    found.offset.iter().for_each(|offset| pages[(offset / 8192) as usize] += 1);
+    of_segment(3).for_each(|at| pages[(found.offset[at] / 8192) as usize] += 1);
     assert!((0.8..1.2).contains(&chi_square(&pages, &vec![100_000.0 / 2048.0; 2048])));
 }
 
@@ -309,7 +316,8 @@ fn numbers_at_their_ends_do_not_overflow() {
     );
     plan.segment_bytes = u64::MAX;
     plan.seed = u64::MAX;
-    plan.sizes.insert(0, vec![u32::MAX]);
+    plan.sizes = vec![vec![u32::MAX]];
+    plan.cells[0].2 = Some(0);
     for page_bytes in [1, u32::MAX] {
         plan.page_bytes = page_bytes;
         let found = all(&plan, 3, usize::MAX);
@@ -334,7 +342,9 @@ fn what_is_wrong_with_a_plan_is_said() {
         said(|plan| plan.sources[1].counts[0] = u32::MAX),
         PlanError::TooMany { second: 0, requests: 1 << 32 }
     );
-    assert_eq!(said(|plan| drop(plan.sizes.insert(0, vec![]))), PlanError::NoSizes { size_kb: 0 });
+    assert_eq!(said(|plan| plan.cells[0].2 = Some(0)), PlanError::NoSizes { cell: 0 });
+    let empty: fn(&mut Plan) = |plan| (plan.cells[0].2, plan.sizes) = (Some(0), vec![vec![]]);
+    assert_eq!(said(empty), PlanError::NoSizes { cell: 0 });
     assert_eq!(said(|plan| plan.sources[0].bursts = Some(0)), PlanError::Bursts);
     let damages: [fn(&mut Bursts); 5] = [
         |bursts| bursts.sizes[0] = 0,

@@ -103,6 +103,11 @@ class Relations:
     """Which piece of it the segment is, likewise."""
     segment_bytes: int
 
+    def number(self, segment: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Give the relation's number of segments, (N,); a segment that is in no table is a relation of its own."""
+        known = segment < len(self.of)
+        return np.where(known, self.of[np.where(known, segment, 0)], segment)
+
     @cached_property
     def several(self) -> list[int]:
         """The relations of several segments."""
@@ -209,7 +214,7 @@ class Corpus:
         """To which relations segments belong."""
         table = self.table("segments")
         segment = table["segment"].to_numpy().astype(np.int64)
-        size = int(segment.max(initial=-1)) + 1
+        size = int(segment.max(initial=0)) + 1
         of, chunk = np.arange(size), np.zeros(size, dtype=np.int64)
         codes = pc.rank(table["name"], tiebreaker="dense").to_numpy().astype(np.int64)
         first = np.full(int(codes.max(initial=0)) + 1, size, dtype=np.int64)

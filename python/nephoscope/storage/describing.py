@@ -11,7 +11,7 @@ import numpy as np
 from nephoscope.errors import InputError
 from nephoscope.storage.corpus import OPERATIONS, PROCESSES
 from nephoscope.storage.distances import rhythm
-from nephoscope.storage.features import STREAMS, WRITE, derived, stream_of, transactions
+from nephoscope.storage.features import STREAMS, WRITE, derived, stream_of
 from nephoscope.storage.reuse import PAGE_BYTES, is_cached, miss_ratio_curve
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def describe_run(
     return DescribedRun(
         corpus=corpus.name,
         view=corpus.meta.view,
-        features=derived(columns, transactions(corpus, run, types), run, types),
+        features=derived(corpus, columns, run, types),
         counts=_counts(stream, columns["operation"], second, run.seconds),
         names=segment_names(corpus),
         taken=_taken(columns),

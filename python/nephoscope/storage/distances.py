@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nephoscope.statistics.series import autocorrelation
-from nephoscope.storage.features import KB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from nephoscope.storage.features import Cell
     from nephoscope.storage.reuse import MissRatioCurve
+    from nephoscope.storage.sizes import WriteSizes
 
 SMOOTHING = 1e-3
 """The part of a foretold Z that is spread evenly over all cells before the K-L divergence is taken."""
@@ -114,17 +114,10 @@ def read_share(cells: Sequence[Cell], weights: NDArray[np.float64]) -> float:
     return float(weights[reads].sum() / weights.sum())
 
 
-def mean_write_bytes(
-    cells: Sequence[Cell], weights: NDArray[np.float64], sizes: Mapping[int, NDArray[np.uint32]]
-) -> float | None:
-    """Return the mean size of the writes among weighted cells, (C,), in bytes; None where there is none.
-
-    ``sizes`` are those of writes by ``size_kb``; one that is missing is ``size_kb`` KB.
-    """
-    mean = {size: float(found.mean()) for size, found in sizes.items() if len(found)}
-    of_cell = np.array([mean.get(cell.size_kb, cell.size_kb * KB) for cell in cells])
+def mean_write_bytes(cells: Sequence[Cell], weights: NDArray[np.float64], sizes: WriteSizes) -> float | None:
+    """Return the mean size of the writes among weighted cells, (C,), in bytes; None where there is none."""
     writes = np.array([cell.size_kb > 0 for cell in cells]) * weights
-    return float(writes @ of_cell / writes.sum()) if writes.sum() else None
+    return float(writes @ sizes.means(cells) / writes.sum()) if writes.sum() else None
 
 
 def reuse(curve: MissRatioCurve) -> float:

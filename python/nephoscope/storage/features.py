@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from nephoscope.storage.corpus import FOREGROUND, OPERATIONS, PROCESSES
+from nephoscope.storage.sizes import KB, WriteSizes, write_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ STREAMS: tuple[Stream, ...] = ("foreground", "background")
 
 READ = OPERATIONS.index("read")
 WRITE = OPERATIONS.index("write")
-KB = 1024
 _BEHIND_SEGMENT = 2**16
 
 
@@ -69,25 +69,26 @@ class Features:
     """The C cells in which this run has requests, in order."""
     z: NDArray[np.float64]
     """Requests in each cell, by stream, not normalised: (2, C)."""
-    write_bytes: Mapping[int, NDArray[np.uint32]]
-    """The sizes of the writes in bytes, sorted, by their ``size_kb``; at most 4,096 of each, evenly chosen."""
+    write_bytes: WriteSizes
+    """The sizes of the writes."""
+    relations: Relations
+    """To which relations segments belong."""
     near: NearEnds | None = None
     """Z by distance from the ends of relations; None where it was not asked for."""
-    relations: Relations | None = None
-    """To which relations segments belong, likewise."""
 
 
 def features(corpus: Corpus, run: CapturedRun, types: Sequence[str]) -> Features:
     """Derive X, Y and Z of a run; requests for durability (sync) and discards are in none of them."""
     requests = corpus.requests(run.run)
-    found = derived(requests, transactions(corpus, run, types), run, types)
-    return replace(found, near=near_ends(requests, run.seconds, corpus.relations), relations=corpus.relations)
+    return replace(
+        derived(corpus, requests, run, types), near=near_ends(requests, run.seconds, corpus.relations)
+    )
 
 
 def derived(
-    requests: Mapping[str, NDArray[Any]], x: NDArray[np.float64], run: CapturedRun, types: Sequence[str]
+    corpus: Corpus, requests: Mapping[str, NDArray[Any]], run: CapturedRun, types: Sequence[str]
 ) -> Features:
-    """Derive Y and Z of requests that were read already, as ``Corpus.requests`` gives them; X is given."""
+    """Derive the same of requests that were read already, as ``Corpus.requests`` gives them."""
     columns = _counted(requests, run.seconds)
     place = columns["time_us"] // 1_000_000
     stream = stream_of(columns["process"])
@@ -98,7 +99,9 @@ def derived(
     z = np.zeros((len(STREAMS), len(codes)))
     np.add.at(z, (stream, at), 1)
     cells = [Cell(int(code) // _BEHIND_SEGMENT, int(code) % _BEHIND_SEGMENT) for code in codes]
-    return Features(run, types, x, y, cells, z, _write_bytes(columns))
+    written = columns["operation"] == WRITE
+    sizes = write_sizes(columns["segment"][written], columns["bytes"][written], corpus.relations)
+    return Features(run, types, transactions(corpus, run, types), y, cells, z, sizes, corpus.relations)
 
 
 def stream_of(process: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
@@ -113,6 +116,13 @@ def cells_of(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     # A write of no bytes would be taken for a read.
     sizes = np.where(columns["operation"] == READ, 0, np.maximum(sizes, 1))
     return columns["segment"].astype(np.int64) * _BEHIND_SEGMENT + sizes
+
+
+def relations_of(cells: Sequence[Cell], relations: Relations) -> NDArray[np.int64]:
+    """Give the number of the relation that each cell is of, (C,), one counted from a relation's end too."""
+    segment = np.array([cell.segment for cell in cells], dtype=np.int64)
+    near = segment >= NEAR
+    return np.where(near, (segment - NEAR) // BINS, relations.number(segment))
 
 
 def _counted(columns: Mapping[str, NDArray[Any]], seconds: int) -> dict[str, NDArray[Any]]:
@@ -130,8 +140,11 @@ def near_ends(requests: Mapping[str, NDArray[Any]], seconds: int, relations: Rel
     columns = _counted(requests, seconds)
     segment = columns["segment"].astype(np.int64)
     cell, stream = cells_of(columns), stream_of(columns["process"])
-    relation, share = relations.of[segment], columns["time_us"] / (seconds * 1e6)
-    position = relations.chunk[segment] + columns["offset"] / relations.segment_bytes
+    relation, share = relations.number(segment), columns["time_us"] / (seconds * 1e6)
+    position = (
+        relations.chunk[np.minimum(segment, len(relations.chunk) - 1)]
+        + columns["offset"] / relations.segment_bytes
+    )
     bins, ends = np.full(len(segment), -1), {}
     for number in relations.several:
         own = np.flatnonzero(relation == number)
@@ -161,17 +174,3 @@ def transactions(corpus: Corpus, run: CapturedRun, types: Sequence[str]) -> NDAr
         if 0 <= second < run.seconds:
             x[number[name], second] += count
     return x
-
-
-_SIZES_KEPT = 4096
-
-
-def _write_bytes(columns: Mapping[str, NDArray[Any]]) -> dict[int, NDArray[np.uint32]]:
-    written = columns["bytes"][columns["operation"] == WRITE]
-    sizes = np.maximum(-(-written.astype(np.int64) // KB), 1)
-    found = {}
-    for size in np.unique(sizes):
-        ordered = np.sort(written[sizes == size])
-        kept = min(len(ordered), _SIZES_KEPT)
-        found[int(size)] = ordered[(np.arange(kept) * len(ordered)) // kept]
-    return found

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
     from nephoscope.storage.features import Cell
+    from nephoscope.storage.sizes import WriteSizes
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Forecast:
     """The C cells."""
     weights: NDArray[np.float64]
     """The probability of each cell, by stream: (2, C), each row adding up to 1, or 0 where a stream has none."""
-    write_bytes: Mapping[int, NDArray[np.uint32]]
-    """Sizes of writes in bytes, equally likely, by ``size_kb``; a size that is missing is ``size_kb`` KB."""
+    write_bytes: WriteSizes
+    """The sizes of writes."""
     nearest: int = 0
     """The run whose bursts it has: its place among those that patterns were learned from."""

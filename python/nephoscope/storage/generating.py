@@ -21,6 +21,7 @@ from nephoscope.storage.features import features
 from nephoscope.storage.forecast import Forecast
 from nephoscope.storage.models.base import shares
 from nephoscope.storage.patterns import learn, of_plan, page_bytes
+from nephoscope.storage.sizes import merged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -283,14 +284,10 @@ def plan(origin: Origin, forecasts: Sequence[Forecast], seed: int, arrivals: Arr
     of_stream = bursts.known(origin.patterns) if arrivals == "bursts" else {}
     laws: dict[int, int] = {}
     cells: dict[Cell, int] = {}
-    sizes: dict[int, list[int]] = {}
     for forecast in forecasts:
         for cell in forecast.cells:
             cells.setdefault(cell, len(cells))
-        for size, known in forecast.write_bytes.items():
-            sizes.setdefault(size, known.tolist())
-    if len(reads := origin.patterns.get("read_bytes", ())):
-        sizes[0] = np.asarray(reads).tolist()
+    of_cells, sizes = _sizes(origin, forecasts, list(cells))
     sources = []
     for forecast in forecasts:
         places = [cells[cell] for cell in forecast.cells]
@@ -309,11 +306,33 @@ def plan(origin: Origin, forecasts: Sequence[Forecast], seed: int, arrivals: Arr
             "patterns": of_plan(origin.patterns),
             "arrivals": "stratified" if arrivals == "bursts" else arrivals,
             "bursts": bursts.of_plan(origin.patterns, list(laws)) if laws else [],
-            "cells": list(cells),
+            "cells": [(*cell, place) for cell, place in zip(cells, of_cells, strict=True)],
             "sizes": sizes,
             "sources": sources,
         }
     )
+
+
+def _sizes(
+    origin: Origin, forecasts: Sequence[Forecast], cells: Sequence[Cell]
+) -> tuple[list[int | None], list[list[int]]]:
+    """Give each cell the place of its sizes in bytes, None for a read of a page; and the sizes that there are."""
+    # Forecasts of one model have the same.
+    known = merged([*{id(one.write_bytes): one.write_bytes for one in forecasts}.values()])
+    reads = np.asarray(origin.patterns.get("read_bytes", ()), dtype=np.int64)
+    places: dict[tuple[int, int] | None, int] = {}
+    found: list[list[int]] = []
+
+    def place(cell: Cell) -> int | None:
+        if not cell.size_kb and not len(reads):
+            return None
+        key = known.key(cell) if cell.size_kb else None
+        if key not in places:
+            places[key] = len(found)
+            found.append((known.of(cell) if cell.size_kb else reads).tolist())
+        return places[key]
+
+    return [place(cell) for cell in cells], found
 
 
 def batches(plan: str, threads: int = 1, most: int = BATCH) -> Iterator[dict[str, bytes]]:

@@ -1,5 +1,7 @@
 //! A plan made ready for drawing: what each cell means, and each source's distribution over the cells.
 
+use std::collections::BTreeMap;
+
 use super::alias::Alias;
 use super::bursts::Bursts;
 use super::plan::{Arrivals, Plan, PlanError};
@@ -73,18 +75,26 @@ impl Drawing {
     }
 
     fn add_cells(&mut self, plan: &Plan) -> Result<(), PlanError> {
-        let mut places = std::collections::BTreeMap::new();
-        for &(segment, size_kb) in &plan.cells {
-            let (first_size, sizes) = match places.get(&size_kb) {
+        let mut places = BTreeMap::new();
+        for (cell, &(segment, size_kb, own)) in plan.cells.iter().enumerate() {
+            // Cells that name sizes share them; the others share those of their size in KB.
+            let key = own.map_or((None, size_kb), |own| (Some(own), 0));
+            let (first_size, sizes) = match places.get(&key) {
                 Some(found) => *found,
                 None => {
-                    let bytes = bytes_of(plan, size_kb)?;
-                    let found = (self.sizes.len() as u32, bytes.len() as u32);
-                    self.sizes.extend(bytes);
-                    places.insert(size_kb, found);
+                    let first = self.sizes.len();
+                    match own {
+                        Some(own) => self.sizes.extend(plan.sizes.get(own).into_iter().flatten()),
+                        None => self.sizes.push(bytes_of(plan, size_kb)?),
+                    }
+                    let found = (first as u32, (self.sizes.len() - first) as u32);
+                    places.insert(key, found);
                     found
                 }
             };
+            if sizes == 0 {
+                return Err(PlanError::NoSizes { cell });
+            }
             let all = &self.sizes[first_size as usize..][..sizes as usize];
             let largest = all.iter().max().map_or(0, |largest| u64::from(*largest));
             let starts = plan.segment_bytes.saturating_sub(largest) / u64::from(plan.page_bytes) + 1;
@@ -130,11 +140,9 @@ fn check(plan: &Plan, seconds: usize) -> Result<(), PlanError> {
     Ok(())
 }
 
-fn bytes_of(plan: &Plan, size_kb: u32) -> Result<Vec<u32>, PlanError> {
-    match plan.sizes.get(&size_kb) {
-        Some(sizes) if sizes.is_empty() => Err(PlanError::NoSizes { size_kb }),
-        Some(sizes) => Ok(sizes.clone()),
-        None if size_kb == 0 => Ok(vec![plan.page_bytes]),
-        None => Ok(vec![size_kb.checked_mul(1024).ok_or(PlanError::TooLarge { size_kb })?]),
+fn bytes_of(plan: &Plan, size_kb: u32) -> Result<u32, PlanError> {
+    if size_kb == 0 {
+        return Ok(plan.page_bytes);
     }
+    size_kb.checked_mul(1024).ok_or(PlanError::TooLarge { size_kb })
 }

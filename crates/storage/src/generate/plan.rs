@@ -1,7 +1,5 @@
 //! What is to be generated, as it is written in JSON, and what is wrong with it.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -16,7 +14,7 @@ pub struct Plan {
     pub seed: u64,
     /// The size of a segment.
     pub segment_bytes: u64,
-    /// Offsets are multiples of this; also how many bytes a read has of which `sizes` say nothing.
+    /// Offsets are multiples of this; also how many bytes a read has whose cell names no sizes.
     pub page_bytes: u32,
     /// How the requests of a second lie in it, of the sources without bursts.
     #[serde(default)]
@@ -24,11 +22,12 @@ pub struct Plan {
     /// Bursts that sources name by their places.
     #[serde(default)]
     pub bursts: Vec<Bursts>,
-    /// Segments, and sizes of the buffers in KB, rounded up; a size of 0 is a read.
-    pub cells: Vec<(u32, u32)>,
-    /// By size in KB the numbers of bytes that occur, equally likely. A size that is missing is that many KB.
+    /// Of each cell its segment; the size of the buffer in KB, rounded up, 0 for a read; and the place of its sizes, none
+    /// where a write has just so many KB.
+    pub cells: Vec<(u32, u32, Option<usize>)>,
+    /// Numbers of bytes that are equally likely.
     #[serde(default)]
-    pub sizes: BTreeMap<u32, Vec<u32>>,
+    pub sizes: Vec<Vec<u32>>,
     /// Where requests come from: a stream, or a stream in one part of a composition.
     pub sources: Vec<Source>,
     /// Where requests begin inside their segments.
@@ -113,11 +112,11 @@ pub enum PlanError {
         /// How many.
         requests: u64,
     },
-    /// A size for which no number of bytes is given.
-    #[error("writes of {size_kb} KB have an empty list of sizes")]
+    /// Sizes that are not there, or empty.
+    #[error("cell {cell} has no sizes: there is no such list, or nothing in it")]
     NoSizes {
-        /// The size.
-        size_kb: u32,
+        /// The place of the cell.
+        cell: usize,
     },
     /// A size in KB whose bytes are no number of 32 bits.
     #[error("{size_kb} KB are more than a request may have")]

@@ -11,8 +11,9 @@ import numpy as np
 
 from nephoscope.errors import InputError
 from nephoscope.storage.distances import cell_divergence
-from nephoscope.storage.features import STREAMS, Cell
+from nephoscope.storage.features import STREAMS, Cell, relations_of
 from nephoscope.storage.forecast import Forecast
+from nephoscope.storage.sizes import merged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nephoscope.storage.features import Features, NearEnds
     from nephoscope.storage.models.drift import Drift
     from nephoscope.storage.models.growth import Growth
+    from nephoscope.storage.sizes import WriteSizes
 
     Vector = NDArray[np.float64]
     State = Mapping[str, NDArray[Any]]
@@ -51,14 +53,14 @@ class Training:
     """The name of each run's mix."""
     targets: Vector
     """The TPS asked for, (R,); where none was, the mean of what runs without one reached that are of one level."""
-    write_bytes: Mapping[int, NDArray[np.uint32]]
-    """Sizes of writes in bytes, by ``size_kb``, of all runs."""
+    write_bytes: WriteSizes
+    """The sizes of writes of all runs."""
     order: Vector
     """The number of each run in its corpus, which is its place in time: (R,)."""
+    relations: Relations
+    """To which relations segments belong."""
     near: Sequence[NearEnds] = ()
     """Z of each run by distance from the ends of relations; none where that is not known."""
-    relations: Relations | None = None
-    """To which relations segments belong, likewise."""
 
     @cached_property
     def rates(self) -> Vector:
@@ -79,6 +81,17 @@ class Training:
     def means(self) -> Vector:
         """The mean requests a second, by run and stream: (R, 2)."""
         return np.array([y.mean(axis=1) for y in self.y])
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The size of each cell in KB, 0 for a read: (C,)."""
+        return np.array([cell.size_kb for cell in self.cells], dtype=np.int64)
+
+    @cached_property
+    def groups(self) -> NDArray[np.intp]:
+        """The number of each cell's group, (C,): the cells of one relation that have one size."""
+        of = np.column_stack([relations_of(self.cells, self.relations), self.sizes])
+        return np.unique(of, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property
     def levels(self) -> NDArray[np.intp]:
@@ -122,10 +135,10 @@ def training(runs: Sequence[Features]) -> Training:
         z=z,
         mixes=[one.run.mix for one in runs],
         targets=np.array(targets),
-        write_bytes=_merged([one.write_bytes for one in runs]),
+        write_bytes=merged([one.write_bytes for one in runs]),
         order=np.array([one.run.run for one in runs], dtype=float),
-        near=near if len(near) == len(runs) else (),
         relations=runs[0].relations,
+        near=near if len(near) == len(runs) else (),
     )
 
 
@@ -136,18 +149,6 @@ def _together(values: Vector, factor: float) -> NDArray[np.intp]:
     numbers = np.empty(len(order), dtype=np.intp)
     numbers[order] = np.concatenate([[0], np.cumsum(ordered[1:] > factor * ordered[:-1])])
     return numbers
-
-
-def _merged(sizes: Sequence[Mapping[int, NDArray[np.uint32]]]) -> dict[int, NDArray[np.uint32]]:
-    merged = {}
-    for size in sorted(set().union(*sizes)):
-        ordered = np.sort(np.concatenate([one[size] for one in sizes if size in one]))
-        kept = min(len(ordered), _SIZES_KEPT)
-        merged[size] = ordered[(np.arange(kept) * len(ordered)) // kept]
-    return merged
-
-
-_SIZES_KEPT = 4096
 
 
 class Half(ABC):
@@ -197,7 +198,7 @@ class Placement(Half):
     """Whether forecasts are corrected as of a time (see ``models.drift``)."""
 
     any_page: ClassVar[bool] = False
-    """Whether any page of a segment is as likely as any other, in the place of the learned law of offsets."""
+    """Whether any page is as likely as any other: no learned law of offsets, and none of each relation's sizes."""
 
     def refitted(self, data: Training) -> Self:
         """Fit another one to other cells of the same runs; what this one has chosen is kept where it can be."""
@@ -222,6 +223,13 @@ def shares(weights: Vector) -> Vector:
     """Let each row of (…, C) add up to 1; rows of zeros stay."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, total, out=np.zeros_like(weights), where=total > 0))
+
+
+def scaled(of_cells: Vector, totals: NDArray[Any], groups: NDArray[np.integer[Any]]) -> Vector:
+    """Scale what is given by cell, (C,), so that it adds up to the totals of groups, (G,); zeros stay."""
+    found = np.bincount(groups, of_cells, len(totals))
+    factor: Vector = np.divide(totals, found, out=np.zeros(len(totals)), where=found > 0)
+    return np.asarray(of_cells * factor[groups])
 
 
 def expect(state: State, name: str, shape: Sequence[int | None], kind: str = "f") -> NDArray[Any]:
@@ -291,7 +299,7 @@ class Model:
     placement: Placement
     types: Sequence[str]
     cells: Sequence[Cell]
-    write_bytes: Mapping[int, NDArray[np.uint32]]
+    write_bytes: WriteSizes
     known: Known
     origin: Mapping[str, Any] = field(default_factory=dict)
     """The corpus: ``view``, ``segment_bytes``, ``source``, and ``segments`` as lists of number, name and chunk."""

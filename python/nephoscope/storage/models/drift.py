@@ -1,7 +1,8 @@
 """What changes while a database is captured: tables grow and are written at their ends, caches fill.
 
 A model of the mix alone says what all runs together have. What runs near in time had more or less of than that model
-says, a run between them has, too: a locally weighted correction, as wide as foretells left-out runs best.
+says, a run between them has, too: a locally weighted correction, as wide as foretells left-out runs best. How the
+writes are divided among relations is left to the mix: there, what other runs have more of is chance.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nephoscope.storage.distances import divergence
-from nephoscope.storage.models.base import expect, shares
+from nephoscope.storage.features import relations_of
+from nephoscope.storage.models.base import expect, scaled, shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +48,8 @@ class Drift:
     """Foretold shares, likewise."""
     widths: NDArray[np.int64]
     """Places in ``WIDTHS``: of the mean and of the shares, by stream: (2, 2)."""
+    writes: NDArray[np.int64]
+    """To which relation a cell writes; -1 for a read: (C,)."""
 
     def mean(self, at: float | None) -> Vector:
         """Give what foretold means are to be multiplied by, by stream, (2,), at a run's number; None for the last."""
@@ -67,8 +71,9 @@ class Drift:
             near = self._near(int(width), at)
             if near is not None and without is not None:
                 near = near * (self.order != without)
-            ratio = 1.0 if near is None else _ratio(near, self.captured[:, stream], self.foretold[:, stream])
-            rows.append(foretold[stream] * ratio)
+            own = (self.captured[:, stream], self.foretold[:, stream])
+            row = foretold[stream]
+            rows.append(row if near is None else _corrected(row, _ratio(near, *own), self.writes))
         return shares(np.array(rows))
 
     def _near(self, width: int, at: float | None) -> Vector | None:
@@ -84,6 +89,7 @@ class Drift:
             "captured": self.captured,
             "foretold": self.foretold,
             "widths": self.widths,
+            "writes": self.writes,
         }
 
     @classmethod
@@ -99,7 +105,10 @@ class Drift:
         means = expect(state, "means", (len(order), 2))
         if (means <= 0).any() or (captured < 0).any() or (foretold < 0).any():
             raise ValueError("drift has means that are 0 or less, or shares less than 0")
-        return cls(order, means, captured, foretold, widths)
+        writes = expect(state, "writes", (cells,), "i")
+        if (writes < -1).any():
+            raise ValueError("drift has relations less than 0")
+        return cls(order, means, captured, foretold, widths, writes)
 
 
 def fit_drift(
@@ -121,10 +130,12 @@ def fit_drift(
     known = (data.means > 0) & (expected > 0)
     means = np.divide(data.means, expected, out=np.ones_like(expected), where=known)
     widths = np.zeros((2, 2), dtype=np.int64)
+    writes = np.where(data.sizes > 0, relations_of(data.cells, data.relations), -1)
     for stream in range(2):
         widths[0, stream] = _chosen(data.order, partial(_off, means[:, stream]))
-        widths[1, stream] = _chosen(data.order, partial(_apart, captured[:, stream], foretold[:, stream]))
-    return Drift(data.order, means, captured, foretold, widths) if widths.any() else None
+        own = (captured[:, stream], foretold[:, stream])
+        widths[1, stream] = _chosen(data.order, partial(_apart, *own, writes))
+    return Drift(data.order, means, captured, foretold, widths, writes) if widths.any() else None
 
 
 def _chosen(order: Vector, error: Callable[[Vector | None, int], float]) -> int:
@@ -148,11 +159,26 @@ def _off(means: Vector, near: Vector | None, run: int) -> float:
     return abs(float(np.log(means[run] / factor)))
 
 
-def _apart(captured: Vector, foretold: Vector, near: Vector | None, run: int) -> float:
+def _apart(
+    captured: Vector, foretold: Vector, writes: NDArray[np.int64], near: Vector | None, run: int
+) -> float:
     if not captured[run].sum():
         return 0.0
-    found = foretold[run] if near is None else foretold[run] * _ratio(near, captured, foretold)
+    found = foretold[run]
+    if near is not None:
+        found = _corrected(found, _ratio(near, captured, foretold), writes)
     return divergence(captured[run], found)
+
+
+def _corrected(foretold: Vector, ratio: Vector, writes: NDArray[np.int64]) -> Vector:
+    """Correct shares, (C,); all writes get what the ratios say, and each relation the part of them that it had."""
+    found = foretold * ratio
+    written = writes >= 0
+    before, after = foretold[written], found[written]
+    if before.sum():
+        found[written] = scaled(after, np.bincount(writes[written], before), writes[written])
+        found[written] *= after.sum() / found[written].sum()
+    return found
 
 
 def _kernel(order: Vector, at: float, width: float) -> Vector:

@@ -16,13 +16,16 @@ from nephoscope.storage.models.base import VALIDATED, Known, Model, expect
 from nephoscope.storage.models.drift import Drift
 from nephoscope.storage.models.growth import Growth
 from nephoscope.storage.models.registry import halves
+from nephoscope.storage.sizes import WriteSizes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-FORMAT = 1
+    from nephoscope.storage.models.base import State
+
+FORMAT = 2
 MOST_BYTES = 2**30
 """The largest file that is read, and the most that its arrays may take."""
 
@@ -43,14 +46,9 @@ def save(model: Model, path: Path) -> None:
         "mixes": list(model.known.mixes),
         "origin": dict(model.origin),
     }
-    sizes = sorted(model.write_bytes)
     arrays: dict[str, Any] = {
         "header": np.frombuffer(json.dumps(header).encode(), np.uint8),
         "cells": np.array(model.cells, dtype=np.int64).reshape(-1, 2),
-        "sizes": np.array([[size, len(model.write_bytes[size])] for size in sizes], dtype=np.int64).reshape(
-            -1, 2
-        ),
-        "bytes": np.concatenate([np.zeros(0, np.uint32), *(model.write_bytes[size] for size in sizes)]),
         "rates": model.known.rates,
         "targets": model.known.targets,
         "errors": model.known.errors,
@@ -59,6 +57,7 @@ def save(model: Model, path: Path) -> None:
         ("intensity", model.intensity.state()),
         ("placement", model.placement.state()),
         ("patterns", model.patterns),
+        ("write_bytes", _sizes_state(model.write_bytes)),
         ("drift", {} if model.drift is None else model.drift.state()),
         ("growth", {} if model.growth is None else model.growth.state()),
     ):
@@ -120,7 +119,7 @@ def _model(arrays: dict[str, NDArray[Any]]) -> Model:
         placement,
         types,
         cells,
-        _write_bytes(arrays),
+        _sizes(_part(arrays, "write_bytes")),
         known,
         dict(header["origin"]),
         _part(arrays, "patterns"),
@@ -141,8 +140,21 @@ def _part(arrays: dict[str, NDArray[Any]], part: str) -> dict[str, NDArray[Any]]
     }
 
 
-def _write_bytes(arrays: dict[str, NDArray[Any]]) -> dict[int, NDArray[np.uint32]]:
-    sizes = expect(arrays, "sizes", (None, 2), "i")
-    whole = expect(arrays, "bytes", (int(sizes[:, 1].sum()),), "u")
-    parts = np.split(whole.astype(np.uint32), np.cumsum(sizes[:, 1])[:-1])
-    return {int(size): part for (size, _), part in zip(sizes, parts, strict=True)}
+def _sizes_state(sizes: WriteSizes) -> State:
+    found = [(*key, len(kept)) for key, kept in sizes.found.items()]
+    return {
+        "relation": sizes.relation,
+        "found": np.array(found, dtype=np.int64).reshape(-1, 3),
+        "bytes": np.concatenate([np.zeros(0, np.uint32), *sizes.found.values()]),
+    }
+
+
+def _sizes(state: State) -> WriteSizes:
+    found = expect(state, "found", (None, 3), "i")
+    if (found[:, 2] < 1).any():
+        raise ValueError("a relation has no sizes of its writes")
+    ends = np.cumsum(found[:, 2])
+    whole = expect(state, "bytes", (int(ends[-1]) if len(ends) else 0,), "u")
+    parts = np.split(whole.astype(np.uint32), ends[:-1])
+    keys = [(int(relation), int(size)) for relation, size, _ in found]
+    return WriteSizes(expect(state, "relation", (None,), "i"), dict(zip(keys, parts, strict=True)))

@@ -56,9 +56,12 @@ class LstmIntensity(Intensity):
         """What transactions a second are divided by, by type: (T,)."""
         self.scale_y: Vector = np.ones(2)
         """What requests a second are divided by, by stream: (2,)."""
+        self._foretold: dict[tuple[bytes, int], Vector] = {}
+        """The last course that was asked for: it is the same at each draw, and a large network takes seconds for it."""
 
     def fit(self, data: Training) -> None:
         """Learn."""
+        self._foretold = {}
         self.scale_x = np.maximum(data.rates.mean(axis=0), _TINY)
         self.scale_y = np.maximum(data.means.mean(axis=0), _TINY)
         x, y = self._windows(data)
@@ -79,6 +82,12 @@ class LstmIntensity(Intensity):
 
     def _course(self, rates: Vector, seconds: int) -> Vector:
         """Foretell requests a second one from the other: (S, 2)."""
+        asked = (rates.tobytes(), seconds)
+        if asked not in self._foretold:
+            self._foretold = {asked: self._unrolled(rates, seconds)}
+        return self._foretold[asked]
+
+    def _unrolled(self, rates: Vector, seconds: int) -> Vector:
         x = rates / self.scale_x
         states = _embed(np, self.weights, x[None], self.layers)
         value = _first(np, self.weights, x[None])
@@ -106,6 +115,7 @@ class LstmIntensity(Intensity):
 
     def restore(self, state: State) -> None:
         """Take it back."""
+        self._foretold = {}
         sizes = expect(state, "sizes", (4,), "i")
         if (sizes < 1).any() or (sizes > _LARGEST).any():
             raise ValueError("sizes are not those of a network")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from nephoscope.storage.distances import divergence
-from nephoscope.storage.models.base import Intensity, Placement, expect, in_whole, shares
+from nephoscope.storage.models.base import Intensity, Placement, expect, in_whole, scaled, shares
 from nephoscope.storage.models.means import CHANCE, MeanLaw, by_chance, fit_mean, nonnegative
 from nephoscope.storage.models.shapes import CHOICES, Choice, Shapes, choose
 
@@ -144,7 +144,11 @@ FORMS = [Form(exponent, ridge) for ridge in (3e-4, 3e-3, 3e-2) for exponent in (
 
 
 class MixturePlacement(Placement):
-    """Requests a transaction in each cell: a non-negative mixture over the types, and a part that changes with TPS."""
+    """Requests a transaction in each cell: a non-negative mixture over the types, and a part that changes with TPS.
+
+    How many requests of each size a relation has, all its segments together, is a mixture of its own, over the types
+    alone. Added up from cells it would be too much: what cells have by chance is kept, and never less than 0.
+    """
 
     drifts = True
 
@@ -154,6 +158,10 @@ class MixturePlacement(Placement):
         """Requests a transaction of each type, and the further part, by stream and cell: (2, T + 1, C)."""
         self.exponents: Vector = np.zeros(2)
         """The further part's exponent of the TPS, by stream."""
+        self.groups: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        """The group of each cell, those of one relation and one size: (C,)."""
+        self.of_groups: Vector = np.zeros((2, 1, 0))
+        """Requests a transaction as ``parts`` has them, by stream and group: (2, T + 1, G)."""
         self.middle = 1.0
         """The TPS at which the further part counts once."""
         self.forms: Sequence[Form] = ()
@@ -169,7 +177,8 @@ class MixturePlacement(Placement):
     def fit(self, data: Training) -> None:
         """Learn; each stream's form is chosen by leaving one TPS level out."""
         self.middle = float(np.exp(np.mean(np.log(np.maximum(data.tps, np.finfo(float).tiny)))))
-        parts, forms = [], []
+        self.groups = data.groups
+        parts, of_groups, forms = [], [], []
         for stream in range(2):
             counts = data.z[:, stream]
             # Requests as foretold, placed as captured: an episode in one run must not outweigh the others.
@@ -178,9 +187,12 @@ class MixturePlacement(Placement):
             rows = Rows(data.rates, targets, _weight(counts.sum(axis=1)), by_chance(data.rates, data.seconds))
             form = self.forms[stream] if self.forms else self._chosen(rows, counts, data.levels)
             parts.append(_solve(self._design(data.rates, form), rows, form))
+            grouped = rows._replace(targets=_added_up(targets, self.groups))
+            of_groups.append(_solve(self._design(data.rates, FORMS[0]), grouped, FORMS[0]))
             forms.append(form)
         self.forms = forms
         self.parts, self.exponents = np.array(parts), np.array([form.exponent or 0.0 for form in forms])
+        self.of_groups = np.array(of_groups)
 
     def _design(self, rates: Vector, form: Form) -> Vector:
         further = np.zeros(len(rates))
@@ -206,25 +218,41 @@ class MixturePlacement(Placement):
     def weights(self, rates: Vector) -> Vector:
         """Foretell each cell's share by stream, (2, C), at transactions a second by type, (T,)."""
         rows = []
+        groups = self._design(rates[None], FORMS[0]) @ self.of_groups
         for stream, exponent in enumerate(self.exponents):
-            design = self._design(rates[None], Form(float(exponent), 0.0))
-            rows.append((design @ self.parts[stream])[0])
+            found = self._design(rates[None], Form(float(exponent), 0.0)) @ self.parts[stream]
+            rows.append(scaled(found[0], groups[stream, 0], self.groups))
         return shares(np.array(rows))
 
     def state(self) -> State:
         """Give all that was learned."""
-        return {"parts": self.parts, "exponents": self.exponents, "middle": np.array([self.middle])}
+        return {
+            "parts": self.parts,
+            "exponents": self.exponents,
+            "middle": np.array([self.middle]),
+            "groups": self.groups,
+            "of_groups": self.of_groups,
+        }
 
     def restore(self, state: State) -> None:
         """Take it back."""
         self.parts = expect(state, "parts", (2, None, None))
         self.exponents = expect(state, "exponents", (2,))
         self.middle = float(expect(state, "middle", (1,))[0])
-        if (self.parts < 0).any() or self.middle <= 0:
+        self.groups = expect(state, "groups", (self.parts.shape[2],), "i").astype(np.intp)
+        self.of_groups = expect(state, "of_groups", (2, self.parts.shape[1], None))
+        if (self.parts < 0).any() or (self.of_groups < 0).any() or self.middle <= 0:
             raise ValueError("parts or middle are less than 0")
+        if (self.groups < 0).any() or (self.groups >= self.of_groups.shape[2]).any():
+            raise ValueError("cells are of groups that are not there")
 
 
 _LEVELS = 3
+
+
+def _added_up(of_cells: Vector, groups: NDArray[np.intp]) -> Vector:
+    """Add up what is given by cell, (R, C), by group: (R, G)."""
+    return np.array([np.bincount(groups, row) for row in of_cells])
 
 
 def _weight(requests: Vector) -> Vector:

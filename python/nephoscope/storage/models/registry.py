@@ -139,4 +139,5 @@ def _joined(name: str, intensity: Intensity, placement: Placement, data: Trainin
     """Join two halves that are fitted, and learn what of both changes with time."""
     known = Known(data.rates, data.targets, data.mixes)
     drift = fit_drift(data, intensity.mean, placement.weights) if placement.drifts else None
-    return Model(name, intensity, placement, data.types, data.cells, data.write_bytes, known, drift=drift)
+    sizes = data.write_bytes.pooled() if placement.any_page else data.write_bytes
+    return Model(name, intensity, placement, data.types, data.cells, sizes, known, drift=drift)
