@@ -10,9 +10,11 @@ BIN := $(VENV)/bin
 MOTO := .venv-moto
 # The servers of the tests that come as jars, a folder each.
 JARS := .jars
-# FerretDB, which speaks MongoDB's protocol: built from source, on demand.
+# FerretDB, which speaks MongoDB's protocol: built from source.
 FERRETDB := .ferretdb
 FERRETDB_VERSION := v1.24.0
+# What the tests start that no package of the system has.
+SERVERS := $(JARS)/cassandra $(JARS)/dynamodb $(FERRETDB)/ferretdb
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.lua' -o -name Cargo.toml 2>/dev/null)
 export CARGO_TERM_COLOR ?= auto
 # What pip says of itself, and to root, is nothing that a user has to do something about.
@@ -37,7 +39,7 @@ test: ready-to-test test-rust test-python ## Everything: lint, unit, property an
 # What is fetched, built and read before the tests, side by side: one step alone does not keep two processors busy.
 .PHONY: ready-to-test
 ready-to-test:
-	$(MAKE) --jobs 5 --no-print-directory stubs $(MOTO)/built $(JARS)/cassandra $(JARS)/dynamodb lint
+	$(MAKE) --jobs 6 --no-print-directory stubs $(MOTO)/built $(SERVERS) lint
 
 # One after the other: two installers in one environment may meet what the other has half written.
 .PHONY: python-built
@@ -64,7 +66,7 @@ survivals: $(VENV)/dev ## The tables of docs/reliability.md, from what the last 
 WORKERS ?= 4
 
 .PHONY: test-rust
-test-rust: $(VENV)/dev system-packages $(JARS)/cassandra $(JARS)/dynamodb
+test-rust: $(VENV)/dev system-packages $(SERVERS)
 	rm -rf target/survivals/rust
 	tests/tools/rust-tests $(WORKERS) --workspace
 
@@ -79,7 +81,7 @@ test-quick: build-for-tests $(VENV)/dev ## Without servers and long measurements
 FAILED_AGAIN = { echo "once more, alone: what has failed" >&2; $(BIN)/pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: test-python
-test-python: build-for-tests $(VENV)/dev $(MOTO)/built system-packages $(JARS)/cassandra $(JARS)/dynamodb
+test-python: build-for-tests $(VENV)/dev $(MOTO)/built system-packages $(SERVERS)
 	rm -rf target/survivals/python
 	$(BIN)/pytest -m "not (alone or light)" --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder || $(FAILED_AGAIN)
 	$(BIN)/pytest -m "light and not alone" --numprocesses 3 --dist loadgroup --maxschedchunk 1 || $(FAILED_AGAIN)

@@ -110,9 +110,7 @@ def foretold(
     The mean is the one expected; deviation, dispersion and autocorrelation are means over ``DRAWS`` sequences.
     """
     mean, weights, cells = model.predict(rates, at, seconds)
-    drawn = [
-        rhythm(model.sample(rates, seconds, seed + draw, at).counts.sum(axis=0)) for draw in range(DRAWS)
-    ]
+    drawn = [rhythm(model.counts(rates, seconds, seed + draw, at).sum(axis=0)) for draw in range(DRAWS)]
     of_draws = Rhythm(*np.mean(drawn, axis=0).tolist())._replace(mean=float(mean.sum()))
     z = mean @ weights
     if not z.sum():

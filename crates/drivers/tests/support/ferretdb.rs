@@ -7,7 +7,8 @@ use super::{Folder, Identity};
 
 const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ferretdb/ferretdb");
 
-/// The server's program, which is built on demand. A test that needs it says so, and passes, where it is not.
+/// The server's program, which `make test` builds where Go is installed. Where it is not, a test that needs it says so,
+/// and passes.
 pub(crate) fn program() -> Option<&'static Path> {
     let program = Path::new(PROGRAM);
     if !program.exists() {

@@ -322,19 +322,25 @@ class Model:
 
     def sample(self, rates: Vector, seconds: int, seed: int, at: float | None = None) -> Forecast:
         """Foretell S seconds at transactions a second by type, (T,); ``at`` as of ``predict``."""
+        return self._forecast(self.counts(rates, seconds, seed, at), rates, at)
+
+    def counts(self, rates: Vector, seconds: int, seed: int, at: float | None = None) -> NDArray[np.int64]:
+        """Foretell the requests of these seconds by stream alone, (2, S), and not where they go."""
         random = np.random.default_rng(seed)
-        return self._forecast(self.intensity.sample(rates, seconds, random), rates, random, at)
+        return self._drifted(self.intensity.sample(rates, seconds, random), random, at)
 
     def follow(self, course: Vector, seed: int) -> Forecast:
         """Foretell what a given course of transactions by type and second, (T, S), brings."""
         random = np.random.default_rng(seed)
-        return self._forecast(self.intensity.follow(course, random), course.mean(axis=1), random, None)
+        counts = self._drifted(self.intensity.follow(course, random), random, None)
+        return self._forecast(counts, course.mean(axis=1), None)
 
-    def _forecast(
-        self, counts: NDArray[np.int64], rates: Vector, random: np.random.Generator, at: float | None
-    ) -> Forecast:
-        if self.drift is not None:
-            counts = in_whole(counts * self.drift.mean(at)[:, None], random)
+    def _drifted(
+        self, counts: NDArray[np.int64], random: np.random.Generator, at: float | None
+    ) -> NDArray[np.int64]:
+        return counts if self.drift is None else in_whole(counts * self.drift.mean(at)[:, None], random)
+
+    def _forecast(self, counts: NDArray[np.int64], rates: Vector, at: float | None) -> Forecast:
         cells, weights = self._placed(rates, at, counts.shape[1])
         return Forecast(counts, cells, weights, self.write_bytes, self.known.nearest(rates))
 
