@@ -81,6 +81,7 @@ def test_weights_are_exponents() -> None:
 def test_what_is_absent_makes_o_absent_and_a_later_evaluator_may_fill_it() -> None:
     overall = scored(E2=Absent(reason="no node"), C=Absent(reason="no replica"))
     assert overall == Absent(reason="it needs every score, and E2, C are absent")
+    assert scored(R=Absent(reason="no fault")) == Absent(reason="it needs every score, and R is absent")
     parts = [
         Measurements(scores={"P": Absent(reason="a course of load")}),
         Measurements(scores={"P": score("P", 7.0)}),

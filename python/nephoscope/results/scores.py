@@ -17,8 +17,8 @@ from nephoscope.results.inputs import price_book_of, workload_of
 from nephoscope.results.limits import limits_of
 from nephoscope.results.observed import Observed
 from nephoscope.results.verdicts import FEW, connected, names, overloaded, steady, verdict
-from nephoscope.scoring.definitions import BY_ENDS, PERFECT, SCORES, STARRED, ScoreName, listed
-from nephoscope.scoring.formulas import Absent, Score, o_score
+from nephoscope.scoring.definitions import BY_ENDS, SCORES, STARRED, ScoreName, listed
+from nephoscope.scoring.formulas import Absent, Score, lacking, o_score
 from nephoscope.scoring.offers import NotPricedError
 from nephoscope.scoring.prices import Prices, bill, cost
 from nephoscope.settings.resources import Resources
@@ -192,8 +192,8 @@ def perfect(found: Sequence[Measurements], study: Study) -> _Found:
 
 def _overall(found: Mapping[ScoreName, Score | Absent], study: Study) -> Score | Absent:
     """Compute O of the others; times are floored at each evaluator's resolution."""
-    if missing := [name for name in PERFECT if isinstance(found[name], Absent)]:
-        return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
+    if lacks := lacking(found):
+        return lacks
     resolutions: dict[ScoreName, float] = {
         name: float(score.detail["resolution_s"])
         for name, score in found.items()

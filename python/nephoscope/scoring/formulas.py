@@ -262,6 +262,15 @@ def o_score(
     )
 
 
+def lacking(scores: Mapping[ScoreName, Score | Absent]) -> Absent | None:
+    """Say which of the seven scores O lacks, where the reasons stand beside them; None where it lacks none."""
+    missing = [name for name in PERFECT if isinstance(scores[name], Absent)]
+    if not missing:
+        return None
+    verb = "is" if len(missing) == 1 else "are"
+    return Absent(reason=f"it needs every score, and {', '.join(missing)} {verb} absent")
+
+
 def _measured(
     scores: Mapping[ScoreName, Score | Absent], powers: Mapping[ScoreName, float]
 ) -> dict[ScoreName, Score] | Absent:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nephoscope.scoring.definitions import DEFINITIONS, PERFECT, SCORES, STARRED, ScoreName
+from nephoscope.scoring.definitions import DEFINITIONS, SCORES, STARRED, ScoreName
 from nephoscope.scoring.failures import over_roles
 from nephoscope.scoring.formulas import (
     Absent,
@@ -18,6 +18,7 @@ from nephoscope.scoring.formulas import (
     e1_score,
     e2_score,
     f_score,
+    lacking,
     o_score,
     over_repetitions,
     p_score,
@@ -161,9 +162,7 @@ def _given(name: ScoreName, given: GivenFigure | GivenTime) -> Score:
 
 
 def _o(scores: Mapping[ScoreName, Score | Absent], method: MethodFigures) -> Score | Absent:
-    if missing := [name for name in PERFECT if isinstance(scores[name], Absent)]:
-        return Absent(reason=f"it needs every score, and {', '.join(missing)} are absent")
-    return o_score(scores, scale_factor=method.scale_factor, weights=method.weights)
+    return lacking(scores) or o_score(scores, scale_factor=method.scale_factor, weights=method.weights)
 
 
 # --- P ------------------------------------------------------------------------------------------------------------
