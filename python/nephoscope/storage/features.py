@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from nephoscope.storage.corpus import FOREGROUND, OPERATIONS, PROCESSES
-from nephoscope.storage.sizes import KB, WriteSizes, write_sizes
+from nephoscope.storage.sizes import WriteSizes, in_kb, write_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +88,7 @@ def features(corpus: Corpus, run: CapturedRun, types: Sequence[str]) -> Features
 def derived(
     corpus: Corpus, requests: Mapping[str, NDArray[Any]], run: CapturedRun, types: Sequence[str]
 ) -> Features:
-    """Derive the same of requests that were read already, as ``Corpus.requests`` gives them."""
+    """Derive X, Y and Z of a run from its requests, as ``Corpus.requests`` gives them."""
     columns = _counted(requests, run.seconds)
     place = columns["time_us"] // 1_000_000
     stream = stream_of(columns["process"])
@@ -112,9 +112,8 @@ def stream_of(process: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
 
 def cells_of(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
     """Give each request's cell as one number: the segment times 65,536, plus the size in KB."""
-    sizes = np.minimum(-(-columns["bytes"].astype(np.int64) // KB), _BEHIND_SEGMENT - 1)
-    # A write of no bytes would be taken for a read.
-    sizes = np.where(columns["operation"] == READ, 0, np.maximum(sizes, 1))
+    written = np.minimum(in_kb(columns["bytes"]), _BEHIND_SEGMENT - 1)
+    sizes = np.where(columns["operation"] == READ, 0, written)
     return columns["segment"].astype(np.int64) * _BEHIND_SEGMENT + sizes
 
 

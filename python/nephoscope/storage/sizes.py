@@ -59,14 +59,18 @@ class WriteSizes:
         )
 
 
+def in_kb(written: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """Round sizes in bytes up to KB; 1 at least: a write of no bytes would be taken for a read."""
+    return np.maximum(-(-written.astype(np.int64) // KB), 1)
+
+
 def write_sizes(
     segment: NDArray[np.integer[Any]], written: NDArray[np.uint32], relations: Relations
 ) -> WriteSizes:
-    """Sort writes to segments, (W,), by what they have in bytes, (W,)."""
+    """Gather the sizes of writes: the segment of each, (W,), and its bytes, (W,)."""
     of = np.concatenate([relations.number(segment), np.full(len(segment), ALL)])
     both = np.tile(written, 2)
-    sizes = np.maximum(-(-both.astype(np.int64) // KB), 1)
-    keys, which = np.unique(np.column_stack([of, sizes]), axis=0, return_inverse=True)
+    keys, which = np.unique(np.column_stack([of, in_kb(both)]), axis=0, return_inverse=True)
     ordered, ends = both[np.argsort(which.ravel())], np.cumsum(np.bincount(which.ravel())).tolist()
     parts = (ordered[begin:end] for begin, end in pairwise([0, *ends]))
     return WriteSizes(

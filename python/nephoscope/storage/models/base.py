@@ -83,14 +83,14 @@ class Training:
         return np.array([y.mean(axis=1) for y in self.y])
 
     @cached_property
-    def sizes(self) -> NDArray[np.int64]:
+    def size_kb(self) -> NDArray[np.int64]:
         """The size of each cell in KB, 0 for a read: (C,)."""
         return np.array([cell.size_kb for cell in self.cells], dtype=np.int64)
 
     @cached_property
     def groups(self) -> NDArray[np.intp]:
         """The number of each cell's group, (C,): the cells of one relation that have one size."""
-        of = np.column_stack([relations_of(self.cells, self.relations), self.sizes])
+        of = np.column_stack([relations_of(self.cells, self.relations), self.size_kb])
         return np.unique(of, axis=0, return_inverse=True)[1].ravel()
 
     @cached_property

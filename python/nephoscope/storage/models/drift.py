@@ -130,7 +130,7 @@ def fit_drift(
     known = (data.means > 0) & (expected > 0)
     means = np.divide(data.means, expected, out=np.ones_like(expected), where=known)
     widths = np.zeros((2, 2), dtype=np.int64)
-    writes = np.where(data.sizes > 0, relations_of(data.cells, data.relations), -1)
+    writes = np.where(data.size_kb > 0, relations_of(data.cells, data.relations), -1)
     for stream in range(2):
         widths[0, stream] = _chosen(data.order, partial(_off, means[:, stream]))
         own = (captured[:, stream], foretold[:, stream])

@@ -147,7 +147,7 @@ class MixturePlacement(Placement):
     """Requests a transaction in each cell: a non-negative mixture over the types, and a part that changes with TPS.
 
     How many requests of each size a relation has, all its segments together, is a mixture of its own, over the types
-    alone. Added up from cells it would be too much: what cells have by chance is kept, and never less than 0.
+    alone. A sum over cells is biased: no cell is fitted below 0, and what many rare ones have by chance adds up.
     """
 
     drifts = True
